@@ -15,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// loopingSteps are nests of loops over a few blocks, and sometimes steps that fold badly.
+// loopingSteps returns the steps of random loop nests over a few blocks, and sometimes steps that
+// compress badly.
 func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	for len(list) < steps {
 		if rng.IntN(6) == 0 {
@@ -47,7 +48,7 @@ func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest
 	return list
 }
 
-// unfolded are the rows of a profile's loops.
+// unfolded returns the rows of a profile's loops.
 func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 	t.Helper()
 	tree, err := loops.Decode(p.Loops)
@@ -67,7 +68,7 @@ func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 	}
 }
 
-// The loops of a run unfold to the rows that the spec selects, with all events.
+// The loops of a run expand to the rows that the spec selects, with all events.
 func TestLoopsExpandToTheRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 41))
@@ -81,12 +82,12 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 		got := unfolded(t, profiled)
 		row := 0
 		for i, k := range whole.Kind {
-			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // in addition to block entries
+			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // BareBlock rows are reported in addition to block entries
 				continue
 			}
 			if row == got.Len() || got.Kind[row] != k || got.Addr[row] != whole.Addr[i] || got.Bytes[row] != whole.Bytes[i] ||
 				got.Thread[row] != whole.Thread[i] || got.Site[row] != whole.Site[i] || got.Arg[row] != whole.Arg[i] {
-				t.Fatalf("seed %d: row %d differs, or is not there; %d rows", seed, i, got.Len())
+				t.Fatalf("seed %d: row %d differs or is missing; %d rows", seed, i, got.Len())
 			}
 			row++
 		}
@@ -106,16 +107,16 @@ func TestLoopsChangeNothingElse(t *testing.T) {
 		spec.Analyses |= analysis.Loops
 		got, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1000))
 		if len(got.Loops) == 0 || want.Loops != nil {
-			t.Fatalf("%d bytes of loops, and %d where they were not asked for", len(got.Loops), len(want.Loops))
+			t.Fatalf("%d bytes of loops, and %d if they were not requested", len(got.Loops), len(want.Loops))
 		}
 		got.Loops = nil
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("%v: others differ", spec.Analyses)
+			t.Errorf("%v: the results of other analyses differ", spec.Analyses)
 		}
 	}
 }
 
-// loopSpecs have analyses that read every row in order, beside others.
+// loopSpecs returns a random spec with analyses that read every row in order, and others.
 func loopSpecs(rng *rand.Rand) analysis.Spec {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
 	switch rng.IntN(4) {
@@ -141,7 +142,7 @@ func TestLoopsByAnyNumberOfWorkers(t *testing.T) {
 		want, _ := alone(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
 			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: %d workers that read differ from one, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers that read differs from that of one, %+v", seed, workers, spec)
 			}
 		}
 		if rng.IntN(2) == 0 {
@@ -151,16 +152,17 @@ func TestLoopsByAnyNumberOfWorkers(t *testing.T) {
 		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %d workers differ from one, %+v", seed, workers, spec)
+				t.Fatalf("seed %d: the result of %d workers differs from that of one, %+v", seed, workers, spec)
 			}
 		}
 	}
 	if joined < 50 {
-		t.Errorf("%d segments in all", joined)
+		t.Errorf("%d segments in total", joined)
 	}
 }
 
-// A run with loops that was saved anywhere continues, and is as one without a break.
+// A run with loops that is saved anywhere and resumed gives the same result as an uninterrupted
+// run.
 func TestLoopsResume(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 43))
@@ -193,15 +195,15 @@ func TestLoopsResume(t *testing.T) {
 				err = r.Step()
 			}
 			if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: after %d lives the profile differs, %+v", seed, lives+1, spec)
+				t.Fatalf("seed %d: after %d interruptions the profile differs, %+v", seed, lives+1, spec)
 			}
 			break
 		}
 	}
 }
 
-// A tree that exceeds its memory is given up at the same row however the trace is read, and stays
-// so.
+// A tree that exceeds its memory limit is dropped at the same row, however the trace is read, and
+// stays dropped.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := random(rng, 600_000)
@@ -213,7 +215,7 @@ func TestLargeTreesAreDropped(t *testing.T) {
 		defer analysis.LimitLoops(c.limit)()
 		want, _ := alone(t, spec, tracetest.NewReader(whole, 4096))
 		if gone := want.Loops != nil && len(want.Loops) == 0; gone != c.gone {
-			t.Fatalf("with %d bytes: given up %v (%d bytes), want %v", c.limit, gone, len(want.Loops), c.gone)
+			t.Fatalf("with %d bytes: tree dropped: %v (%d bytes), want %v", c.limit, gone, len(want.Loops), c.gone)
 		}
 		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
 		if err != nil {
@@ -232,15 +234,15 @@ func TestLargeTreesAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(toItsEnd(t, again), want.Encode()) {
-			t.Errorf("with %d bytes: a resumed run differs", c.limit)
+			t.Errorf("with %d bytes: the result of a resumed run differs", c.limit)
 		}
 		if got, _ := shared(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("with %d bytes: three workers differ from one", c.limit)
+			t.Errorf("with %d bytes: the result of three workers differs from that of one", c.limit)
 		}
 	}
 }
 
-// A run that goes outside of memory keeps its loops.
+// A run that starts to spill keeps its loops.
 func TestLoopsSpill(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 45)), 9000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
@@ -274,7 +276,7 @@ func TestLoopsSpill(t *testing.T) {
 func TestLoopsRefuse(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 46)), 100)
 	if _, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops, Mergeable: true}, nil); err == nil {
-		t.Error("loops that can be appended to: accepted, want an error")
+		t.Error("loops in a mergeable profile: accepted, want an error")
 	}
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops}, tracetest.NewReader(whole, 10))
 	if err == nil {
@@ -286,7 +288,7 @@ func TestLoopsRefuse(t *testing.T) {
 	p := r.Profile(profile.State{})
 	damaged, err := profile.Decode(p.Encode())
 	if err != nil || !bytes.Equal(damaged.Loops, p.Loops) {
-		t.Fatalf("the profile comes back with other loops, or not: %v", err)
+		t.Fatalf("the decoded profile has different loops, or could not be decoded: %v", err)
 	}
 }
 
@@ -301,6 +303,6 @@ func TestFoldingAllocatesNothing(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations a batch in steady state, want none", n)
+		t.Errorf("%v allocations per batch in steady state, want none", n)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// weary is a witness that reads no rows after the first few.
+// weary is a witness that reads only the first few rows.
 type weary struct {
 	witness
-	most int // rows that it reads
+	most int // number of rows that it reads
 	rows int
 }
 
@@ -30,9 +30,9 @@ func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
 func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner: a run whose helpers read fewer events (as the run itself does after the rows that
-// an analysis reads in order) gives the same bytes as one that reads all, also if helpers end segments
-// anywhere, even within chunks.
+// TestNarrowEqualsRunner checks that a run whose helpers read fewer events gives the same bytes as
+// a run that reads all events, even if helpers end segments anywhere, including within chunks. (The
+// run itself also reads fewer events, after the rows that an analysis must read in order.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *weary
@@ -78,20 +78,20 @@ func TestNarrowEqualsRunner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := d.State().EncodeTo(io.Discard); err == nil {
-				t.Fatalf("seed %d: the state of a narrow run has no error", seed)
+				t.Fatalf("seed %d: saving the state of a narrow run returned no error", seed)
 			}
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) || w.hash != hash || len(w.faults) > 0 {
-				t.Fatalf("seed %d: a narrow run differs from one that reads all; %v", seed, w.faults)
+				t.Fatalf("seed %d: the result of a narrow run differs from that of a run that reads all events; %v", seed, w.faults)
 			}
 		}
 	}
 	if joined < 50 {
-		t.Errorf("%d segments in all", joined)
+		t.Errorf("%d segments in total", joined)
 	}
 }
 
-// TestCutBetweenChunks: a stretch that is cut ends with the chunk that was being read, and has all
-// references up to there.
+// TestCutBetweenChunks checks that a stretch that is cut ends with the current chunk, and contains
+// all references up to there.
 func TestCutBetweenChunks(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 26))
@@ -121,7 +121,7 @@ func TestCutBetweenChunks(t *testing.T) {
 			}
 		}
 		if got := segment.Profile.Totals.AllReferences(); got != want || got == 0 || segment.To.Rows != 0 {
-			t.Errorf("seed %d: %d references, want %d; to %+v", seed, got, want, segment.To)
+			t.Errorf("seed %d: %d references, want %d; the segment ends at %+v", seed, got, want, segment.To)
 		}
 	}
 }

@@ -11,18 +11,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Parallel is a [Runner] on several processors, with the same bytes as the result (MODELS §9; the scheme is
-// PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse distance analysis algorithm, IPDPS
-// 2012).
+// Parallel is a [Runner] on several processors. The result is the same, byte for byte (MODELS §9;
+// the scheme is PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a fast parallel reuse distance
+// analysis algorithm, IPDPS 2012).
 //
-//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record or the
-//     end of a cut file have the same effect as on one processor, and any trace can be shared.
+//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record
+//     or the end of a cut file have the same effect as on one processor, and the work on any trace
+//     can be shared.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
-//  3. Workers analyse segments further on. When the live analyses reach a segment, they append it and
-//     continue behind it. If it is unfinished, it is cut, so that no worker waits.
+//  3. Workers analyse segments further on in the trace. When the live analyses reach a segment,
+//     they append it and continue after it. If the segment is unfinished, it is cut, so that nobody
+//     has to wait.
 //
-// PARDA gives each processor an equal part of the trace and joins all parts in the end. Here the live
-// analyses' part need not be joined, and segments are just long enough that joining is cheap: see [sizes].
+// PARDA gives each processor an equal part of the trace and joins all parts at the end. Here, the
+// part of the live analyses need not be joined, and segments are only as long as necessary to make
+// joining cheap: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -30,39 +33,39 @@ type Parallel struct {
 
 	live     feed
 	header   *trace.Header    // the header at the position of the live analyses
-	left     profile.Totals   // out, up to that position
-	position position         // of the reader at that position
-	restored *profile.Profile // where the run resumes; nil: it begins at the start
-	failed   error            // of an analysis, when its state was saved
+	left     profile.Totals   // totals of what was not selected, up to that position
+	position position         // the reader's position there
+	restored *profile.Profile // state from which the run resumes; nil: it begins at the start of the trace
+	failed   error            // error of an analysis while its state was saved
 	running  bool
-	current  *block      // whose rows the live analyses have; nil: none
+	current  *block      // block whose rows the live analyses are processing; nil: none
 	none     trace.Batch // no rows
 
 	reading chan struct{} // closed when the reader has ended
 	mu      sync.Mutex
-	changed *sync.Cond // something in the following
-	wake    signal     // something changed, for Step
-	blocks  []block    // from number at on
-	at      int        // the block that the live analyses come to next
+	changed *sync.Cond // signals that one of the following fields changed
+	wake    signal     // signals the same to Step
+	blocks  []block    // the blocks from number at on
+	at      int        // number of the block that the live analyses reach next
 	claims  claims
 	free    []*trace.Batch
-	lone    bool    // all is of one core so far
+	lone    bool    // all references so far belong to one core
 	joining bool    // the live analyses can append segments
-	alone   bool    // the live analyses cannot append any more
-	halted  bool    // nothing more is to be read
-	closed  bool    // all goroutines are to end
-	ended   *ending // nil: there is more to read
+	alone   bool    // the live analyses cannot append segments any more
+	halted  bool    // reading must stop
+	closed  bool    // all goroutines must end
+	ended   *ending // how reading ended; nil: there may be more to read
 
-	told  told // the reader's
+	told  told // headers of the reader
 	moves moves
 }
 
 // ParallelOptions configure the division of the work.
 type ParallelOptions struct {
-	Workers int // goroutines that analyse, at least 2
-	// SegmentReferences is the length of segments; 0 chooses it.
+	Workers int // number of goroutines that analyse, at least 2
+	// SegmentReferences is the length of segments; 0: chosen automatically.
 	SegmentReferences int
-	MemoryBytes       uint64 // limit of the run, mostly for its analyses; 0: none
+	MemoryBytes       uint64 // memory limit of the run, mostly for its analyses; 0: none
 }
 
 type ending struct {
@@ -93,9 +96,9 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	return p, nil
 }
 
-// runConcurrently makes the stacks of several cores share the processors. Then no worker analyses a
-// segment ahead: if threads communicate none can, and joining the stacks of cores takes longer than
-// computing them.
+// runConcurrently makes the stacks of several cores share the processors. In that case, workers do
+// not analyse segments in advance. This is impossible if threads communicate, and joining the
+// stacks of cores takes longer than computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -118,7 +121,7 @@ func (p *Parallel) begin() {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
 			w.before = p.spec.newLayout(w.program)
-			if w.before.Restore(p.restored) != nil { // which succeeded for the live analyses
+			if w.before.Restore(p.restored) != nil { // although it succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -127,7 +130,7 @@ func (p *Parallel) begin() {
 	}
 }
 
-// notify wakes everybody.
+// notify wakes all goroutines.
 func (p *Parallel) notify() {
 	p.changed.Broadcast()
 	p.wake.notify()
@@ -143,7 +146,7 @@ func (s signal) notify() {
 	}
 }
 
-// wait waits for a notification, but no longer than patience.
+// wait waits for a notification, but not longer than patience.
 func (s signal) wait() {
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -156,7 +159,7 @@ func (s signal) wait() {
 func (p *Parallel) read(rows int) {
 	defer close(p.reading)
 	analysed := p.live.analysed
-	taken := p.intake.left() // until the block before
+	taken := p.intake.left() // totals up to the previous block
 	for {
 		b := p.batch(rows)
 		if b == nil {
@@ -196,7 +199,7 @@ func (p *Parallel) read(rows int) {
 	}
 }
 
-// look counts the references, and determines whether blocks of memory move.
+// look counts the references, and determines whether the layout of memory blocks changes.
 func (b *block) look() {
 	all, events := trace.Kinds(0), uint64(0)
 	for _, k := range b.rows.Kind {
@@ -209,8 +212,8 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// room returns how many blocks may wait. If no worker will analyse any, they should stay in a processor's
-// cache.
+// room returns the maximum number of waiting blocks. If no worker will analyse them, they should
+// fit in a processor's cache.
 func (p *Parallel) room() int {
 	if p.alone {
 		return aloneBlocks
@@ -220,7 +223,7 @@ func (p *Parallel) room() int {
 
 const aloneBlocks = 4
 
-// batch waits for room and returns a batch to fill; nil if the run ends.
+// batch waits until there is room, and returns a batch to fill, or nil if the run ends.
 func (p *Parallel) batch(rows int) *trace.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,10 +245,10 @@ func (p *Parallel) batch(rows int) *trace.Batch {
 	return trace.NewBatch(rows)
 }
 
-// patience is how long Step waits at most, so that its caller soon continues.
+// patience is the longest time that Step waits, so that its caller soon regains control.
 const patience = 20 * time.Millisecond
 
-// Step analyses one batch or a part of one, appends a segment, or waits a moment for one. See
+// Step analyses one batch or a part of one, appends a segment, or waits briefly for one. See
 // [Runner.Step] for its results.
 func (p *Parallel) Step() error {
 	if !p.running {
@@ -290,13 +293,13 @@ func (p *Parallel) Step() error {
 	return nil
 }
 
-// finishBlock ends a block that the live analyses have analysed.
+// finishBlock releases a block that the live analyses have analysed.
 func (p *Parallel) finishBlock() {
 	if p.current == nil {
 		return
 	}
 	p.current = nil
-	p.live.batch, p.live.next = &p.none, 0 // the rows are to be read into again
+	p.live.batch, p.live.next = &p.none, 0 // because the batch will be filled again
 	p.leave(1)
 	if !p.alone {
 		var later bool
@@ -308,7 +311,7 @@ func (p *Parallel) finishBlock() {
 	p.notify()
 }
 
-// leave frees analysed blocks.
+// leave frees the batches of analysed blocks.
 func (p *Parallel) leave(blocks int) {
 	for i := range p.blocks[:blocks] {
 		p.free = append(p.free, p.blocks[i].rows)
@@ -317,8 +320,8 @@ func (p *Parallel) leave(blocks int) {
 	p.at += blocks
 }
 
-// arrive returns the claim that begins at the position of the live analyses, or nil. It cuts an
-// unfinished claim that is long enough to be worth joining.
+// arrive returns the claim that begins at the position of the live analyses, or nil. If the claim
+// is unfinished, but long enough to be worth joining, arrive cuts it.
 func (p *Parallel) arrive() *claim {
 	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
 		return nil
@@ -330,7 +333,8 @@ func (p *Parallel) arrive() *claim {
 	return c
 }
 
-// take appends a segment. If that is impossible, the live analyses analyse it and find the reason.
+// take appends a segment. If this is impossible, the live analyses analyse the segment themselves,
+// and so find the reason.
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
@@ -373,7 +377,7 @@ func (p *Parallel) Progress() Progress {
 	return at
 }
 
-// Profile returns the result so far. It shares nothing with the running analyses.
+// Profile returns the result so far. It shares no memory with the running analyses.
 func (p *Parallel) Profile(state profile.State) *profile.Profile {
 	return forGood(p.profile(state, p.spec.Mergeable))
 }
@@ -386,7 +390,7 @@ func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {
 	return p.live.profile(&p.spec, header, p.left, state, segment)
 }
 
-// State returns the state of the run, without segments that were not appended yet: see
+// State returns the state of the run, without segments that have not been appended yet: see
 // [Runner.State].
 func (p *Parallel) State() *State {
 	if p.failed == nil {
@@ -397,7 +401,7 @@ func (p *Parallel) State() *State {
 	return s
 }
 
-// Restore makes a fresh run continue from [Parallel.State] or [Runner.State]: see [Runner.Restore].
+// Restore makes a new run continue from [Parallel.State] or [Runner.State]: see [Runner.Restore].
 func (p *Parallel) Restore(saved []byte) error {
 	from, at, err := p.intake.restored(saved)
 	if err != nil {
@@ -417,8 +421,8 @@ func (p *Parallel) Restore(saved []byte) error {
 	return nil
 }
 
-// Finish returns the result and ends the run. It frees the models' memory before it makes the
-// result. Only Progress may be called afterwards.
+// Finish returns the result and ends the run. It frees the memory of the stacks before it creates
+// the result. Only Progress may be called afterwards.
 func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	p.Close()
 	if !p.spec.Mergeable {
@@ -427,7 +431,8 @@ func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	return p.Profile(state)
 }
 
-// Halt stops reading. The records read so far are still analysed; then Step returns [ErrStopped].
+// Halt stops reading. Records that were already read are still analysed; then Step returns
+// [ErrStopped].
 func (p *Parallel) Halt() {
 	p.mu.Lock()
 	p.halted = true
@@ -435,8 +440,8 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close ends all goroutines. It reports whether the reader is no longer used: a reader that waits
-// for input for more than a second stays in use.
+// Close ends all goroutines. It reports whether the reader is no longer in use. A reader that waits
+// for input for more than a second remains in use.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true
@@ -455,7 +460,7 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told keeps the headers as they were at each block, because readers extend their tables.
+// told copies the header as it is at each block, because readers extend its tables later.
 type told struct{ latest *trace.Header }
 
 // header returns the header so far.
@@ -477,7 +482,8 @@ func (t *told) header(r trace.Reader) *trace.Header {
 	return t.latest
 }
 
-// sameHeader reports whether nothing was added. Tables only grow.
+// sameHeader reports whether nothing was added to a header. Comparing lengths suffices, because
+// tables only grow.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

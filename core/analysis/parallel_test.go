@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// shared runs a spec on several goroutines.
+// shared analyses a trace with several goroutines.
 func shared(t *testing.T, spec analysis.Spec, r trace.Reader, workers, segment int) (*profile.Profile, error) {
 	t.Helper()
 	p, err := analysis.NewParallel(spec, r, analysis.ParallelOptions{Workers: workers, SegmentReferences: segment})
@@ -29,7 +29,7 @@ func shared(t *testing.T, spec analysis.Spec, r trace.Reader, workers, segment i
 	return checked(t, p.Finish(analysis.StateAfter(err, p.Progress().References))), err
 }
 
-// alone is the same on one.
+// alone analyses a trace with one goroutine.
 func alone(t *testing.T, spec analysis.Spec, r trace.Reader) (*profile.Profile, error) {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, r)
@@ -60,7 +60,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		if rng.IntN(3) == 0 { // instructions whose references have one size, or several sizes
+		if rng.IntN(3) == 0 { // some instructions have references of one size, others of several sizes
 			for range n {
 				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
 			}
@@ -71,13 +71,13 @@ func TestParallelEqualsRunner(t *testing.T) {
 			segment := 1 + rng.IntN(n)
 			got, _ := shared(t, spec, spoiledReader(whole), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %d workers with segments of %d references differ from one, %+v", seed, workers, segment, spec)
+				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from that of one, %+v", seed, workers, segment, spec)
 			}
 		}
 	}
 }
 
-// Programs with sites, allocations and threads.
+// The test uses programs with sites, allocations and threads.
 func TestParallelFollowsBlocks(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 10))
@@ -109,13 +109,13 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			segment := 1 + rng.IntN(4000)
 			got, _ := shared(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %d workers with segments of %d references differ from one, %+v", seed, workers, segment, spec)
+				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from that of one, %+v", seed, workers, segment, spec)
 			}
 		}
 	}
 }
 
-// A run that was saved continues, shared or not.
+// A saved run continues, with one or several goroutines.
 func TestParallelResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -161,14 +161,14 @@ func TestParallelResumes(t *testing.T) {
 				err = run.Step()
 			}
 			if got := run.Finish(profile.State{}); err != io.EOF || !bytes.Equal(got.Encode(), want.Encode()) {
-				t.Fatalf("seed %d: %v; a resumed run differs from one without a break", seed, err)
+				t.Fatalf("seed %d: %v; the result of a resumed run differs from that of an uninterrupted one", seed, err)
 			}
 		}
 		second.Close()
 	}
 }
 
-// Bad records, limits and damage end a shared run where they end another.
+// Bad records, limits and damage end a parallel run at the same position as a sequential one.
 func TestParallelEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -186,21 +186,21 @@ func TestParallelEndsLikeRunner(t *testing.T) {
 		want, wantErr := alone(t, spec, broken())
 		got, err := shared(t, spec, broken(), 2+rng.IntN(3), 1+rng.IntN(3000))
 		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-			t.Fatalf("seed %d: ended by %v, want %v", seed, err, wantErr)
+			t.Fatalf("seed %d: the run ended with %v, want %v", seed, err, wantErr)
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: what was read before %v differs", seed, err)
+			t.Fatalf("seed %d: the results before %v differ", seed, err)
 		}
 	}
 }
 
-// faulty has bad records before some rows.
+// faulty is a reader that reports bad records before some rows.
 type faulty struct {
 	rows *trace.Batch
 	bad  map[int]bool
 	end  error
 	next int
-	told bool // of the bad record before next
+	told bool // the bad record before row next has been reported
 }
 
 func (f *faulty) Next(b *trace.Batch) error {

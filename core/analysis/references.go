@@ -2,11 +2,12 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// references shows the references of a part to analyses that take no events, with their columns.
+// references provides the references of a part of a batch, with the necessary columns, to analyses
+// that do not take events.
 type references struct {
-	sites, pcs bool         // these columns are needed
-	view       trace.Batch  // of a part without events
-	apart      *trace.Batch // of one with
+	sites, pcs bool         // whether these columns are needed
+	view       trace.Batch  // view of a part without events
+	apart      *trace.Batch // copy of the references of a part with events
 }
 
 // of returns the references of a part. mixed says that it may contain events.
@@ -56,9 +57,9 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-const manyRows = 16 // references to an event that make it worth to copy whole runs
+const manyRows = 16 // number of references per event from which copying whole runs is faster
 
-// copyRuns copies the runs between events.
+// copyRuns copies the runs of references between events.
 func copyRuns(into, part *trace.Batch) {
 	n, kinds := 0, part.Kind
 	for lo := 0; lo < len(kinds); lo++ {

@@ -12,62 +12,66 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Analysis is what an analysis implements: see package contract.
+// Analysis is the interface that every analysis implements: see package contract.
 type Analysis = contract.Analysis
 
 // Analyses is a set of analyses; 0 stands for [Default].
 type Analyses uint32
 
-// registration is all that the framework knows of one analysis, or of an option of one. See
-// table.go for the registrations.
+// registration contains everything that the framework knows about an analysis, or about an option
+// of an analysis. The registrations are in table.go.
 type registration struct {
 	tag   Analyses // one bit
-	name  string   // as [ParseAnalyses] reads it
-	needs Analyses // these run with it: it uses what they compute, or is an option of one
+	name  string   // name that [ParseAnalyses] accepts
+	needs Analyses // analyses that must run with it, because it uses their results or is an option of one
 
-	// beside says that Default leaves it out, and that naming it alone adds it to Default.
+	// beside means that Default does not include the analysis, and that selecting it alone adds it
+	// to Default.
 	beside bool
-	// inOrder says why no part of a trace can be analysed apart from what comes before it;
-	// "" if that is possible. Such an analysis has no segments, and is a
-	// [contract.RowAppender] where others have some.
+	// inOrder says why no part of a trace can be analysed separately from the preceding part; "" if
+	// this is possible. An analysis with a reason has no segments, and must be a
+	// [contract.RowAppender] if other analyses have segments.
 	inOrder string
-	// estimated says that in a run with a [Sampling] the analyses of the sample stand in for it.
+	// estimated means that in a run with a [Sampling], the analyses of the sample replace it.
 	estimated bool
-	// inSample reports whether a run with a sample has it; nil if every such run has.
+	// inSample reports whether a run with a sample includes the analysis; nil: every such run
+	// includes it.
 	inSample func(Sampling) bool
-	// byLine says that it keeps more of every line than stacks do. It does not run with a Budget.
+	// byLine means that the analysis stores more data per line than stacks do. It cannot run with a
+	// Budget.
 	byLine bool
-	// bounded says that its memory does not grow with the lines or bytes that the run
-	// touches. It continues if the stacks are spilled.
+	// bounded means that the memory of the analysis does not grow with the lines or bytes that the
+	// run touches. The analysis continues if the stacks are spilled.
 	bounded bool
 
-	// make returns the analysis for a run or a segment, or nil if a segment has none. make
-	// itself is nil for an option, which the analysis that it belongs to looks up.
+	// make returns the analysis for a run or a segment, or nil if segments do not have it. make
+	// itself is nil for an option, which is checked by the analysis to which it belongs.
 	make func(m *maker) Analysis
-	// layout returns an analysis that only follows the addresses of blocks of memory; nil if the
-	// analysis is no [contract.LayoutFollower].
+	// layout returns an analysis that only follows the layout of memory blocks. It is nil if the
+	// analysis is not a [contract.LayoutFollower].
 	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
 
-	// finish is called when p has all results, to say why one is missing; nil if there is nothing to say.
+	// finish is called when p contains all results, and records why a result is missing. It may be
+	// nil.
 	finish func(s Spec, p *profile.Profile)
 }
 
-// registered are the registrations, in the order in which analyses consume batches. init
-// sets it, because their functions refer to it.
+// registered lists the registrations, in the order in which analyses consume batches. init sets it,
+// because functions of the registrations refer to it.
 var registered []registration
 
-// These are derived from the registrations.
+// These variables are derived from the registrations.
 var (
-	analysisNames []string // by the bit of the tag
+	analysisNames []string // indexed by the bit of the tag
 	allAnalyses   Analyses
-	beside        Analyses // those that are added to the ones of Default
-	byLine        Analyses // those that keep more of every line than stacks do
-	bounded       Analyses // those that continue if the stacks are spilled
+	beside        Analyses // analyses that are added to Default
+	byLine        Analyses // analyses that store more data per line than stacks do
+	bounded       Analyses // analyses that continue if the stacks are spilled
 )
 
 func init() { register(registrations()) }
 
-// register sets the table. The tags of the registrations are the lowest bits, each once.
+// register sets the table. The tags of the registrations must be the lowest bits, each used once.
 func register(list []registration) {
 	registered, analysisNames = list, make([]string, len(list))
 	allAnalyses, beside, byLine, bounded = 0, 0, 0, 0
@@ -87,20 +91,21 @@ func register(list []registration) {
 	}
 }
 
-// Default are the analyses that run unless the user chooses others: locality with sets, so that
-// no cache has to be chosen before the run; if the trace has several threads, how they share
-// caches, and their communication if the trace's tables or index list the threads, or two of them
-// appear soon (see communication.Expects); and, if the trace has code, sites and the cheap
-// counters. Accesses per byte are not counted.
+// Default selects the analyses that run unless the user chooses others. These are locality with
+// sets, so that no cache has to be chosen before the run. If the trace has several threads, they
+// include sharing, and also communication if the trace's tables or index list the threads or a
+// second thread appears soon (see communication.Expects). If the trace has code, they include sites
+// and the cheap counters, which do not count accesses per byte.
 const Default Analyses = 0
 
-// None are no analyses: a pass only counts, and feeds what stands beside it.
+// None selects no analyses. The pass only counts references, and feeds the consumer that runs
+// beside it.
 const None Analyses = 1 << 31
 
-// AnalysisNames lists the names that [ParseAnalyses] takes.
+// AnalysisNames returns the names that [ParseAnalyses] accepts.
 func AnalysisNames() []string { return analysisNames }
 
-// String lists the names, comma-separated; default stands for [Default].
+// String returns the names, separated by commas. The name of [Default] is default.
 func (a Analyses) String() string {
 	var names []string
 	if a&^beside == Default {
@@ -114,8 +119,9 @@ func (a Analyses) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseAnalyses reads a comma-separated list of names, or default. Loops are asked for
-// beside others: loops alone is the same as default,loops, and so are blocks.
+// ParseAnalyses parses a comma-separated list of names, or default. Loops and blocks are always
+// added to other analyses: loops alone is the same as default,loops, and blocks alone is the same
+// as default,blocks.
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false
@@ -131,7 +137,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
 	if byDefault && set&^beside != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default alone or with loops or blocks, or a list of others"}
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default, alone or with loops or blocks, or a list of analyses without default"}
 	}
 	return set, nil
 }
@@ -145,10 +151,10 @@ func (s Spec) has(a Analyses) bool {
 	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))
 }
 
-// SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
+// SetNumbers is a bit set that selects numbers of sets: bit a stands for 2^a sets.
 type SetNumbers = stack.SetNumbers
 
-// setNumbers returns the numbers of sets of set tables; 0: there are none.
+// setNumbers returns the numbers of sets that set tables cover; 0: there are no set tables.
 func (s Spec) setNumbers() stack.SetNumbers {
 	if !s.has(Sets) {
 		return 0
@@ -156,8 +162,8 @@ func (s Spec) setNumbers() stack.SetNumbers {
 	return cmp.Or(s.SetNumbers, stack.AllSetNumbers)
 }
 
-// continuing returns the spec for a run that continues from a profile: unless others were asked for, with the
-// numbers of sets that its tables have.
+// continuing returns the spec for a run that continues from a profile. Unless the spec selects
+// numbers of sets, the run continues with the numbers that the profile's tables cover.
 func (s Spec) continuing(p *profile.Profile) Spec {
 	if s.SetNumbers == 0 && s.has(Sets) && len(p.Locality) > 0 && p.Locality[0].Sets != nil {
 		s.SetNumbers = numbersOf(p.Locality[0].Sets)
@@ -165,12 +171,12 @@ func (s Spec) continuing(p *profile.Profile) Spec {
 	return s
 }
 
-// numbersOf returns the numbers of sets that a table counts.
+// numbersOf returns the numbers of sets that a table covers.
 func numbersOf(t *profile.SetTable) stack.SetNumbers {
 	return stack.AllSetNumbers &^ stack.SetNumbers(t.Omitted)
 }
 
-// wants returns the analyses that were asked for, and those that they need.
+// wants returns the selected analyses, and the analyses that these need.
 func (s Spec) wants() (all Analyses) {
 	all = s.Analyses
 	if s.isDefault() {
@@ -187,12 +193,13 @@ func (s Spec) wants() (all Analyses) {
 	return all
 }
 
-// registrationOf returns the registration of an analysis of this program.
+// registrationOf returns the registration of an analysis, which must exist.
 func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// inOrder returns an analysis of the run that has to read every row in order, or nil.
+// inOrder returns an analysis of the run that must read every row in order, or nil if there is
+// none.
 func (s Spec) inOrder() *registration {
 	for i := range registered {
 		if r := &registered[i]; r.inOrder != "" && s.has(r.tag) {
@@ -202,10 +209,10 @@ func (s Spec) inOrder() *registration {
 	return nil
 }
 
-// isDefault reports whether the analyses of [Default] run, perhaps with others.
+// isDefault reports whether the analyses of [Default] run, possibly together with others.
 func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
 
-// SiteLineBytes returns the line size of sites.
+// SiteLineBytes returns the line size for which sites are analysed.
 func (s Spec) SiteLineBytes() uint32 {
 	if s = s.WithDefaults(); slices.Contains(s.LineBytes, DefaultLineBytes) {
 		return DefaultLineBytes
@@ -215,7 +222,7 @@ func (s Spec) SiteLineBytes() uint32 {
 
 type member struct {
 	Analysis
-	tag Analyses // 0: from a sample
+	tag Analyses // 0: an analysis of the sample
 }
 
 // find returns the first analysis that implements an optional interface.
@@ -228,23 +235,24 @@ func find[Optional any](list []member) (found Optional, ok bool) {
 	return found, false
 }
 
-// maker makes the analyses of a run, or of a segment of one.
+// maker creates the analyses of a run, or of a segment of a run.
 type maker struct {
 	spec    Spec
-	program func() *trace.Program // the code in the trace so far, or nil
+	program func() *trace.Program // returns the code that the trace has described so far, or nil
 	part    part
 	made    []member
 }
 
-// part says that analyses are of a segment that the framework appends to a run.
+// part describes a segment that the framework will append to a run. Its zero value stands for a
+// whole run.
 type part struct {
 	is   bool
-	told bool // layout of blocks of memory at its beginning
-	lone bool // it is given up if there is more than one core
+	told bool // the layout of memory blocks at its beginning is known
+	lone bool // all its references belong to one core; otherwise it is discarded
 }
 
-// get returns an analysis of the run, which it makes on the first call, or nil. So the order in
-// which analyses are made follows from who uses whom.
+// get returns an analysis of the run, or nil if the run does not include it. It creates the
+// analysis on the first call, so an analysis is created before the first one that uses it.
 func (m *maker) get(tag Analyses) Analysis {
 	for _, a := range m.made {
 		if a.tag == tag {
@@ -259,13 +267,13 @@ func (m *maker) get(tag Analyses) Analysis {
 	return made
 }
 
-// table makes the analyses of a run in the order in which they read batches. program returns
-// what the trace has told so far of its code, or nil.
+// table creates the analyses of a run, in the order in which they read batches. program returns the
+// part of the code that the trace has described so far, or nil.
 func table(s Spec, program func() *trace.Program) []member {
 	return s.tableFor(program, part{})
 }
 
-// tableFor is table, perhaps for a part.
+// tableFor is like table, but can also create the analyses of a part.
 func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
 	m := maker{spec: s, program: program, part: of}
 	sampled := s.Sample != nil && s.has(Locality)
@@ -287,14 +295,14 @@ func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
 	return list
 }
 
-// segmentTable makes the analyses of a segment that is appended to a run.
+// segmentTable creates the analyses of a segment that will be appended to a run.
 func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
 	told := !s.Mergeable
 	s.Mergeable = true
 	return s.tableFor(program, part{is: true, told: told, lone: lone})
 }
 
-// newLayout makes an analysis that only follows the addresses of blocks of memory.
+// newLayout returns an analysis that only follows the layout of memory blocks.
 func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
 	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
 	return registered[i].layout(s, program)

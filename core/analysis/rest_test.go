@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// ranges is a trace of references to megabytes among small ones, at addresses within pages, and at
-// the highest ones.
+// ranges returns a trace of small references and references that span megabytes, at addresses
+// within pages and at the highest addresses.
 func ranges() *trace.Batch {
 	whole := &trace.Batch{PC: []trace.Addr{}}
 	for i := range uint64(3) {
@@ -26,8 +26,8 @@ func ranges() *trace.Batch {
 	return whole
 }
 
-// TestRangesInPieces: no step handles more than a few megabytes of a reference, and results do not
-// depend on it.
+// TestRangesInPieces checks that no step processes more than a few megabytes of a reference, and
+// that the results do not depend on this.
 func TestRangesInPieces(t *testing.T) {
 	whole := ranges()
 	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}
@@ -44,7 +44,7 @@ func TestRangesInPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lines := r.Progress().Lines - before.Lines; lines > 4<<20/2048+1 {
-			t.Errorf("step %d comes to %d lines of 2048 bytes, want 4 MiB at most", steps, lines)
+			t.Errorf("step %d reaches %d lines of 2048 bytes, want at most 4 MiB", steps, lines)
 		}
 	}
 	p := checked(t, r.Profile(profile.State{}))
@@ -53,7 +53,7 @@ func TestRangesInPieces(t *testing.T) {
 		twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 		got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
 		if p.Totals.References != references || got.Digest() != twin.Digest() {
-			t.Errorf("lines of %d bytes: the profile differs from the reference's", size)
+			t.Errorf("lines of %d bytes: the profile differs from the reference implementation's", size)
 		}
 	}
 	equalSites(t, "ranges", p.Sites, sitesByDefinition(&trace.Program{}, whole, spec, 2048))
@@ -79,7 +79,7 @@ func TestRangesInPieces(t *testing.T) {
 		}
 		finish(t, again)
 		if !bytes.Equal(again.Profile(profile.State{}).Encode(), want.Encode()) {
-			t.Errorf("saved after %d steps, the run ends differently", steps)
+			t.Errorf("the result differs if the run is saved after %d steps", steps)
 		}
 	}
 }

@@ -27,22 +27,22 @@ type Runner struct {
 	intake
 	feed
 
-	stretches Stretches    // the reader, if it leaves out parts of the run; or nil
-	failed    error        // of an analysis, while saving
-	header    trace.Header // facts that a restored run had of the trace
+	stretches Stretches    // the reader if it skips parts of the run, or nil
+	failed    error        // error of an analysis while its state was saved
+	header    trace.Header // facts about the trace from the saved run
 }
 
 // Progress is the progress of a run between two steps.
 type Progress struct {
-	References uint64 // analysed so far
-	LeftOut    uint64 // references that were read and left out by kind or thread
-	Lines      uint64 // distinct lines so far, of the first line size
-	Threads    int    // threads seen; 0 if the trace has none
-	BadRecords uint64 // tolerated so far
-	Resuming   bool   // reads again the references that were analysed before the interruption
+	References uint64 // number of references analysed so far
+	LeftOut    uint64 // references that were read, but not selected by kind or thread
+	Lines      uint64 // distinct lines so far, for the smallest line size
+	Threads    int    // threads seen so far; 0 if the trace records no threads
+	BadRecords uint64 // bad records tolerated so far
+	Resuming   bool   // the run is still skipping the references that were analysed before the interruption
 }
 
-// Run is a pass over a trace: a [Runner], or a [Parallel] one with the same results.
+// Run is a pass over a trace: a [Runner], or a [Parallel] or [Divided] run with the same result.
 type Run interface {
 	Step() error
 	Progress() Progress
@@ -75,18 +75,19 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 }
 
 // Beside calls consume with the references of each batch, after the analyses. It is for consumers
-// with results of their own, such as a simulation.
+// that compute separate results, such as a simulation.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is Beside with the sites of references, and the part of the code that the trace has
-// described so far.
+// BesideSites is like Beside, but references have sites, and the consumer can read the part of the
+// code that the trace has described so far.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
 	r.beside, r.references.sites = make(r.program), true
 }
 
-// Step analyses one batch, a part of a batch whose references touch very many bytes, or a piece of
-// such a reference, so that it returns soon. io.EOF means that the trace, or the part that the spec
-// limits it to, is done. Any other error ends the run; Profile returns the result up to there.
+// Step analyses one batch. If references of a batch touch very many bytes, it analyses only part of
+// the batch, or a piece of such a reference, so that it returns soon. io.EOF means that the trace,
+// or the part that the spec selects, has been analysed completely. Any other error ends the run;
+// Profile returns the result up to there.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {
@@ -127,7 +128,7 @@ func (r *Runner) Progress() Progress {
 	return p
 }
 
-// Profile returns the result so far. It shares nothing with the running analyses.
+// Profile returns the result so far. It shares no memory with the running analyses.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
 	p := forGood(r.profile(state, r.spec.Mergeable))
 	if r.stretches != nil {
@@ -136,8 +137,8 @@ func (r *Runner) Profile(state profile.State) *profile.Profile {
 	return p
 }
 
-// Finish returns the result and ends the run. It frees the models' memory before it makes the
-// result. Only Progress may be called afterwards.
+// Finish returns the result and ends the run. It frees the memory of the stacks before it creates
+// the result. Only Progress may be called afterwards.
 func (r *Runner) Finish(state profile.State) *profile.Profile {
 	if !r.spec.Mergeable {
 		r.feed.close()
@@ -154,14 +155,14 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	return r.feed.profile(&r.spec, header, r.left(), state, segment)
 }
 
-// State is the saved state of a run. It shares nothing with the run.
+// State is the saved state of a run. It shares no memory with the run.
 type State struct {
-	head   []byte // the state outside of the profile
+	head   []byte // the part of the state that is not in the profile
 	so     *profile.Profile
 	failed error // error of the spill store
 }
 
-// State returns the state of the run. Rows that were read are analysed first.
+// State returns the state of the run. It first analyses all rows that were already read.
 func (r *Runner) State() *State {
 	if r.failed == nil {
 		r.failed = r.all()
@@ -185,8 +186,8 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the form that [Runner.Restore] reads. The error is the writer's, or
-// the spill store's: then there is no state.
+// EncodeTo writes the state in the encoding that [Runner.Restore] reads. The error is that of the
+// writer, or of the spill store; in the latter case, nothing is written.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -203,9 +204,10 @@ func (r *Runner) Save() []byte {
 	return append(s.head, s.so.Encode()...)
 }
 
-// Restore makes a fresh runner continue where Save was called. It needs the same spec and a
-// reader at the start of the same trace, whose rows are read again and skipped. It fails, and
-// leaves the runner as it was, if the bytes are damaged or belong to another spec.
+// Restore makes a new runner continue where Save was called. The runner must have the same spec,
+// and a reader at the start of the same trace; the rows that were already analysed are read again
+// and skipped. If the bytes are damaged or belong to another spec, Restore returns an error and
+// leaves the runner unchanged.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
@@ -223,7 +225,7 @@ func (r *Runner) Restore(saved []byte) error {
 	return nil
 }
 
-// restore makes analyses that continue where p ends.
+// restore returns analyses that continue where p ends.
 func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]member, error) {
 	analyses := table(spec, program)
 	for _, a := range analyses {
@@ -234,7 +236,7 @@ func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]me
 	return analyses, nil
 }
 
-// restored decodes a saved state, and checks that it is of the same spec.
+// restored decodes a saved state, and checks that it belongs to the same spec.
 func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	d := codec.NewDecoder(saved)
 	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1
@@ -247,12 +249,12 @@ func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 		return nil, position{}, err
 	}
 	if !in.want.fits(p) || mergeable != in.want.Mergeable || chosen != uint64(in.want.Analyses) {
-		return nil, position{}, &AppendError{"the saved run had other options (analyses, kinds, threads, part of the trace or line sizes); start again"}
+		return nil, position{}, &AppendError{"the saved run used different options (analyses, kinds, threads, part of the trace or line sizes); analyse the trace again from its start"}
 	}
 	return p, position{rows, bad, toSkip}, nil
 }
 
-// fits reports whether a saved run has the spec.
+// fits reports whether a saved run was made with the spec.
 func (s Spec) fits(p *profile.Profile) bool {
 	in := p.Input
 	sizes := make([]uint32, len(p.Locality))
@@ -272,8 +274,8 @@ func (s Spec) fits(p *profile.Profile) bool {
 		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == s.Start
 }
 
-// Beyond returns the spec of a run that continues with its stacks outside of memory, without the
-// analyses that keep further data of every line or byte.
+// Beyond returns the spec with which a run continues after its stacks were spilled. It omits the
+// analyses that store further data for every line or byte.
 func (s Spec) Beyond(b contract.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
@@ -288,10 +290,10 @@ func (s Spec) Beyond(b contract.Budget) Spec {
 	return s
 }
 
-// Spill moves the stacks to an empty spill store, and drops the analyses that [Spec.Beyond] leaves
-// out. It returns the new spec, with which a state of the run is restored. If there are no stacks,
-// or they were spilled before, nothing changes and ok is false. If the store fails, the next step
-// does.
+// Spill moves the stacks to an empty spill store, and drops the analyses that [Spec.Beyond] omits.
+// It returns the new spec, which is needed to restore a state of the run. If there are no stacks,
+// or they were already spilled, nothing changes and ok is false. If the store fails, the next step
+// returns the error.
 func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	if s := &r.spec; s.Budget != nil || s.Sample != nil || r.stretches != nil || s.Mergeable || s.Start > 0 || !s.has(Locality) {
 		return r.spec, false
@@ -308,7 +310,7 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 			kept = append(kept, a)
 		}
 	}
-	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // the others' memory is freed before more is allocated
+	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // free the memory of the other analyses before more is allocated
 	spilled := stacks.Spill(b)
 	r.analyses = append([]member{{spilled, Locality}}, kept...)
 	if pieces, ok := spilled.(contract.PieceConsumer); ok && r.rest.pending() {
@@ -317,12 +319,12 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 	return r.spec, true
 }
 
-// ErrStopped ends a run that its user stopped.
+// ErrStopped is the error of a run that the user stopped.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter returns the profile's state after a run that err ended; nil: the run is complete. The
-// reason becomes part of the digest, so it names no file: errors that name one have a method
-// Nameless.
+// StateAfter returns the state to record in the profile of a run that ended with err; nil means
+// that the run is complete. The reason becomes part of the digest, so it must not contain a file
+// name. Errors that contain one have a method Nameless.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}
@@ -336,7 +338,7 @@ func StateAfter(err error, references uint64) profile.State {
 	case errors.Is(err, ErrStopped):
 		reason = ErrStopped.Error() + after
 	case errors.As(err, &memory):
-		reason = "the limit of memory was reached" + after
+		reason = "the memory limit was reached" + after
 	case errors.As(err, &nameless):
 		reason = "ended" + after + ": " + nameless.Nameless()
 	case errors.As(err, &path):
@@ -350,15 +352,15 @@ func StateAfter(err error, references uint64) profile.State {
 // MemoryError reports that a run was ended because it used too much memory.
 type MemoryError struct {
 	LimitBytes uint64
-	References uint64 // analysed until then
-	NeedBytes  uint64 // to begin at all, if that is more
+	References uint64 // number of references analysed until then
+	NeedBytes  uint64 // memory needed to begin, if it exceeds the limit
 }
 
 func (e *MemoryError) Error() string {
 	if e.NeedBytes > 0 {
-		return "the limit is " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory, and " +
-			strconv.FormatUint(e.NeedBytes, 10) + " are needed before the first reference; allow more, or ask for less"
+		return "the memory limit is " + strconv.FormatUint(e.LimitBytes, 10) + " bytes, but " +
+			strconv.FormatUint(e.NeedBytes, 10) + " bytes are needed before the first reference; raise the limit, or request fewer analyses"
 	}
-	return "the limit of " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory was reached after " +
-		strconv.FormatUint(e.References, 10) + " references; allow more, or analyse a part of the trace"
+	return "the memory limit of " + strconv.FormatUint(e.LimitBytes, 10) + " bytes was reached after " +
+		strconv.FormatUint(e.References, 10) + " references; raise the limit, or analyse only a part of the trace"
 }

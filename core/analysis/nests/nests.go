@@ -1,10 +1,10 @@
-// Package nests compresses the rows of a run to a tree of loops and references, together with other
-// analyses: see package loops for the method.
+// Package nests compresses the rows of a run to a tree of loops and references, in the same pass as
+// other analyses. Package loops describes the method.
 //
-// The compression follows the order of the trace, so a segment cannot be compressed alone. When
-// other analyses append a segment, its rows are compressed. A saved run contains the tree so far.
-// To resume, its rows are compressed again, which restores the state, because that depends on the
-// rows alone.
+// The compression depends on all earlier rows, so a segment cannot be compressed alone. When other
+// analyses append a segment, its rows are compressed. A saved run contains the tree so far. When
+// the run is resumed, the rows of the tree are compressed again. This restores the state of the
+// compressor, which depends only on the rows.
 package nests
 
 import (
@@ -17,41 +17,43 @@ import (
 )
 
 const (
-	// MostBytes is the default limit of the memory of a tree. A trace that does not compress has a
-	// tree as long as itself.
+	// MostBytes is the default memory limit for a tree. If a trace does not compress, its tree is
+	// as long as the trace.
 	MostBytes = 96 << 20
-	// lookEvery is the number of rows between two checks of the limits. Checks come at the
-	// same rows however the trace is read.
+	// lookEvery is the number of rows between two checks of the limits. The checks happen at the
+	// same rows, however the trace is read.
 	lookEvery = 1 << 18
-	// An unpredicted row costs about ten times as much as a predicted one. A trace counts as
-	// compressible if at most an eighth of its rows are unpredicted, apart from allowedRows, which
-	// bounds the time lost on other traces. Programs with loops have far fewer unpredicted rows.
+	// An unpredicted row costs about ten times as much as a predicted one. A trace is considered
+	// compressible if at most one eighth of its rows are unpredicted, not counting allowedRows,
+	// which limits the time that is lost on other traces. Programs with loops have far fewer
+	// unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 19
 )
 
 // Options limit the compression.
 type Options struct {
-	// MostBytes is the memory of the tree, about, at which the analysis gives up.
+	// MostBytes is the approximate memory of the tree at which the analysis gives up.
 	MostBytes uint64
-	// IfRegular stops early, without a tree, for a trace that does not compress, and for a trace
-	// without code, because its loops would not be the program's.
+	// IfRegular makes the analysis stop early, without a tree, if the trace does not compress, or
+	// if it does not identify instructions, because then its loops would not be the loops of the
+	// program.
 	IfRegular bool
 }
 
 // Analysis compresses a trace to loops. The zero value is not usable: see [New].
 type Analysis struct {
-	folder *loops.Folder // nil: it has stopped
+	folder *loops.Folder // nil: the analysis has stopped
 	rows   uint64
 	coded  bool // rows have sites or PCs
 	Options
 	view trace.Batch
 }
 
-// New makes an analysis.
+// New returns an analysis.
 func New(o Options) *Analysis { return &Analysis{folder: loops.NewFolder(0), Options: o} }
 
-// Takes asks for all rows.
+// Takes requests all rows.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
 // Consume compresses the next rows.
@@ -70,12 +72,12 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// irregular reports whether to give up on a trace that would not fold.
+// irregular reports whether to give up because the trace does not compress.
 func (a *Analysis) irregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }
 
-// Result writes the tree, which is also the state: no bytes if the analysis has stopped.
+// Result writes the tree, which is also the state. It writes no bytes if the analysis has stopped.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	switch {
 	case a.folder != nil && (state || !a.irregular()):
@@ -85,14 +87,14 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// Close keeps everything: a result needs it all.
+// Close does nothing, because Result needs all data.
 func (a *Analysis) Close() {}
 
 // StateError reports that the tree of a saved run is damaged.
 type StateError struct{ Err error }
 
 func (e *StateError) Error() string {
-	return "the loops of the saved run: " + e.Err.Error() + "; start again"
+	return "the loops of the saved run are damaged: " + e.Err.Error() + "; start again"
 }
 
 func (e *StateError) Unwrap() error { return e.Err }
@@ -111,7 +113,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	rows := p.Totals.AllReferences()
 	if tree.Rows() < rows {
-		return &StateError{&trace.OptionError{Option: "rows", Got: strconv.FormatUint(tree.Rows(), 10), Want: "as many as there are references, and events"}}
+		return &StateError{&trace.OptionError{Option: "rows", Got: strconv.FormatUint(tree.Rows(), 10), Want: "the number of references and events"}}
 	}
 	e, b := tree.Expand(), trace.NewBatch(0)
 	for done := uint64(0); done < tree.Rows() && a.folder != nil; done += uint64(b.Len()) {
@@ -125,13 +127,13 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Append has nothing to do: AppendRows gets the rows of the segment.
+// Append does nothing, because AppendRows receives the rows of the segment.
 func (a *Analysis) Append(*profile.Profile) error { return nil }
 
-// Reads is part of [contract.RowAppender].
+// Reads implements [contract.RowAppender].
 func (a *Analysis) Reads() bool { return a.folder != nil }
 
-// AppendRows folds the next rows of a segment that other analyses append.
+// AppendRows compresses the next rows of a segment that other analyses append.
 func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }
 
 var (

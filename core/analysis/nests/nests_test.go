@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rows returns references of a number of sites, at addresses that a function chooses; for 0 sites,
-// there is no column of sites.
+// rows returns n references whose sites and addresses a function chooses. If sites is 0, the rows
+// have no column of sites.
 func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.Batch {
 	b := trace.NewBatch(n)
 	for i := range n {
@@ -24,7 +24,7 @@ func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.
 	return b
 }
 
-// irregular returns references whose sites and addresses follow no order.
+// irregular returns references with random sites and addresses.
 func irregular(n int) *trace.Batch {
 	rng := rand.New(rand.NewPCG(1, 2))
 	return rows(n, 64, func(int) (uint32, trace.Addr) { return rng.Uint32N(64), rng.Uint64N(1<<30) &^ 7 })
@@ -48,8 +48,8 @@ func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Anal
 	return a, p
 }
 
-// TestIfRegular gives up on rows that do not fold, after half a million of them, and on rows
-// without code, and on nothing else.
+// TestIfRegular checks that the analysis gives up after half a million rows that do not compress,
+// and on rows without code, but never otherwise.
 func TestIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	for _, c := range []struct {
@@ -62,15 +62,15 @@ func TestIfRegular(t *testing.T) {
 		{"a short sweep without code", []*trace.Batch{regular(100, 0)}, false},
 		{"an irregular start, then a sweep", []*trace.Batch{irregular(1 << 19), regular(1<<19, 3)}, true},
 		{"irregular", []*trace.Batch{irregular(1 << 21)}, false},
-		{"irregular, then a sweep that comes too late", []*trace.Batch{irregular(1 << 21), regular(1<<19, 3)}, false},
+		{"irregular, then a sweep that starts too late", []*trace.Batch{irregular(1 << 21), regular(1<<19, 3)}, false},
 	} {
 		a, p := analysed(t, o, c.parts...)
 		if (len(p.Loops) > 0) != c.kept || p.Loops != nil != c.kept {
-			t.Errorf("%s: %d bytes of loops, want some: %v", c.name, len(p.Loops), c.kept)
+			t.Errorf("%s: %d bytes of loops, want loops: %v", c.name, len(p.Loops), c.kept)
 		}
 		always, q := analysed(t, nests.Options{MostBytes: nests.MostBytes}, c.parts...)
 		if len(q.Loops) == 0 || c.kept && string(p.Loops) != string(q.Loops) {
-			t.Errorf("%s: without the option there are %d bytes of loops, with it %d", c.name, len(q.Loops), len(p.Loops))
+			t.Errorf("%s: %d bytes of loops without the option, %d with it", c.name, len(q.Loops), len(p.Loops))
 		}
 		if !always.Reads() || a.Reads() != c.kept && len(c.parts[0].Addr) >= 1<<19 {
 			t.Errorf("%s: still reads rows: %v, and %v without the option", c.name, a.Reads(), always.Reads())
@@ -78,8 +78,8 @@ func TestIfRegular(t *testing.T) {
 	}
 }
 
-// TestRestoreIfRegular saves a run at places around the one where it gives up, and at one from
-// which it recovers.
+// TestRestoreIfRegular saves a run at positions around the one at which it gives up, and at a
+// position from which it recovers.
 func TestRestoreIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	trace := []*trace.Batch{irregular(1<<20 + 1<<19), regular(1<<19, 3), irregular(1 << 20)}
@@ -109,7 +109,7 @@ func TestRestoreIfRegular(t *testing.T) {
 	}
 }
 
-// TestUnpredicted counts the rows that cost most.
+// TestUnpredicted checks the number of unpredicted rows, which cost most.
 func TestUnpredicted(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch
