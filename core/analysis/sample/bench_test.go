@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container is a real trace in the form that is read fastest.
+// container returns a real trace in the format that is fastest to read.
 func container(b *testing.B, name string) []byte {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {
@@ -41,8 +41,8 @@ func container(b *testing.B, name string) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkPass is whole passes over containers: reading alone, every access, and
-// samples.
+// BenchmarkPass measures whole passes over containers: only reading, analysing every access, and
+// sampling.
 func BenchmarkPass(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		file := container(b, name)
@@ -67,7 +67,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkBatches is analyses of batches that are in memory: every access, and samples.
+// BenchmarkBatches measures analyses of batches in memory: analysing every access, and sampling.
 func BenchmarkBatches(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		var batches []*trace.Batch

@@ -16,8 +16,8 @@ import (
 )
 
 // bySite estimates the misses of sites and data objects. Package sites counts all accesses: hits in
-// the front at their distances, the others at the shortest distance beyond the front. The sampled
-// ones among the others are counted here.
+// the front at their exact distances, and all others at the shortest distance beyond the front.
+// bySite counts the sampled accesses among these others.
 type bySite struct {
 	sites *sites.Analysis
 	space *space // nil if single accesses are sampled
@@ -31,21 +31,22 @@ type bySite struct {
 	accesses  uint64
 }
 
-// pairCounts are weights by pair of package sites and bin of distances, in groups whose spread
-// determines intervals.
+// pairCounts contains weights by pair of package sites and bin of distances. They are divided into
+// groups, whose spread determines the intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
-// pairBin is a pair of package sites, and a bin: outOf for first accesses, lostBin and
-// above for coherence misses.
+// pairBin is a pair of package sites, and a bin: outOf for first accesses, and lostBin or higher
+// for coherence misses.
 type pairBin struct {
 	pair uint32
 	bin  uint32
 }
 
-// lostBin is the bin of coherence misses whose line was lost at a depth of bin 0.
+// lostBin is the bin of coherence misses whose line was invalidated at a depth of bin 0.
 const lostBin = outOf + 1
 
-// binOf returns the bin of an access at a depth, or whose line was lost at lostAt.
+// binOf returns the bin of an access at a depth, or of a coherence miss whose line was invalidated
+// at depth lostAt.
 func binOf(depth, lostAt uint32) uint32 {
 	switch depth {
 	case stack.Cold:
@@ -65,8 +66,8 @@ func (c pairCounts) add(key pairBin, weight uint64, group int) {
 	parts[group&(groups-1)] += weight
 }
 
-// placeCounts are the counts of one site or data object: of distances and first accesses
-// by bin, and of coherence misses by the bin in which the line was lost.
+// placeCounts contains the counts of one site or data object: distances and first accesses by bin,
+// and coherence misses by the bin in which the line was invalidated.
 type placeCounts struct {
 	found     spread
 	lost      [profile.SiteBins]uint64
@@ -84,8 +85,8 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 	}
 }
 
-// byPlace sums the counts by index in the lists of the latest result of package sites, which
-// have these lengths. Places without counts are nil.
+// byPlace adds up the counts of each site and each object, by their index in the latest result of
+// package sites. codes and datas are the lengths of its lists. Elements without counts are nil.
 func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
 	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
@@ -105,7 +106,8 @@ func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*
 	return code, data
 }
 
-// code codes the counts by index in the latest result of package sites. Bins are below a limit.
+// code reads or writes the counts, by index in the latest result of package sites. Bins must be
+// below bins.
 func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 	type place struct{ code, data, bin uint32 }
 	sums := map[place]*[groups]uint64{}
@@ -140,8 +142,9 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 	})
 }
 
-// knownFirsts are lines, chosen by their hash, whose first accesses are known if single accesses
-// are sampled: a sample that is not used again knows the last access, but not the first.
+// knownFirsts contains lines, chosen by their hash, whose first accesses are recorded if single
+// accesses are sampled. They are needed because a sample whose line is not used again shows the
+// last access to the line, but not the first one.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint
@@ -170,7 +173,7 @@ func (p *bySite) shortest() uint32 {
 	return frontLines
 }
 
-// take consumes the line accesses of a batch.
+// take processes the line accesses of a batch.
 func (p *bySite) take(b *trace.Batch, lines []trace.Line, rows []uint32) {
 	if len(p.distances) < len(lines) {
 		p.distances = make([]uint32, max(len(lines), maxLines))
@@ -244,15 +247,16 @@ func (p *bySite) result(of *profile.Sites) {
 	}
 }
 
-// reuse distributes the shortest bin of a site or an object, which has no coherence misses.
+// reuse distributes the shortest bin of a site or an object without coherence misses.
 func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
 	all := profile.CoherentReuse{Cold: r.Cold, Bins: r.Bins, Off: r.Off}
 	w.distribute(&all, p)
 	r.Cold, r.Bins, r.Off = all.Cold, all.Bins, all.Off
 }
 
-// distribute divides the shortest bin of a site or an object among first accesses, then coherence
-// misses, then the longest distances. The rest stays in the shortest bin (SHARDS-adj).
+// distribute moves accesses from the shortest bin of a site or an object to first accesses, then to
+// coherence misses, and then to the longest distances. The rest stays in the shortest bin
+// (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })
@@ -293,8 +297,9 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 	return slices.Insert(list, i, profile.BinCount{Bin: bin, Count: n})
 }
 
-// offs returns the errors of the misses of accesses, some of which certainly miss while the others
-// are in bins, from the spreads of both and of coherence misses.
+// offs computes the errors of miss counts from the spread of the groups. certain is the number of
+// accesses that certainly miss; the others are in bins. s and lost are the spreads of these
+// accesses and of the coherence misses.
 func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -318,7 +323,7 @@ func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost
 	return list
 }
 
-// sums returns the sums of all groups, by bin.
+// sums returns the sum over all groups for each bin.
 func (s *spread) sums() (sums [outOf + 1]uint64) {
 	for g := range s {
 		for bin, n := range s[g] {

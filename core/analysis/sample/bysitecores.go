@@ -10,22 +10,22 @@ import (
 )
 
 // siteCores estimates the depths of the accesses of sites and data objects on the coherent stacks
-// of cores. Package sites counts all accesses: hits in the fronts exactly, the others at the
-// shortest distance beyond. The sampled ones among the others are counted here.
+// of cores. Package sites counts all accesses: hits in the fronts exactly, and all others at the
+// shortest distance beyond the front. siteCores counts the sampled accesses among these others.
 type siteCores struct {
 	sites    *sites.Analysis
 	counts   pairCounts
 	shortest uint32
 
-	// The current accesses:
-	pair           uint32 // of the current one
+	// State of the current line access, and its results for each core:
+	pair           uint32 // pair of the current access
 	depth, at      uint32 // the values for package sites
 	depths, lostAt []uint32
 	lost           bool
 }
 
-// newSiteCores begins with a second core. Until then, the only core's coherent stack was the stack
-// of all accesses.
+// newSiteCores is called when a second core appears. Until then, the coherent stack of the only
+// core was the stack of all accesses.
 func newSiteCores(p *bySite, w weighing) *siteCores {
 	c := &siteCores{sites: p.sites, counts: pairCounts{}, shortest: p.shortest()}
 	before := p.weighing()
@@ -42,17 +42,18 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 
 func (c *siteCores) begin() { c.depths, c.lostAt, c.lost = c.depths[:0], c.lostAt[:0], false }
 
-// next begins the next access, of a pair.
+// next begins the next access, which belongs to a pair.
 func (c *siteCores) next(pair uint32) { c.pair, c.depth, c.at = pair, c.shortest, 0 }
 
-// near sets the exact depth of the access, or the exact depth at which its line was lost.
+// near sets the exact depth of the access, or the exact depth at which its line was invalidated.
 func (c *siteCores) near(depth, lostAt uint32) {
 	if c != nil {
 		c.depth, c.at, c.lost = depth, lostAt, c.lost || depth == stack.Lost
 	}
 }
 
-// sampled counts a sampled access of a group: at a depth, or lost at lostAt.
+// sampled counts a sampled access of a group, at its depth or, for a coherence miss, at the depth
+// lostAt at which its line was invalidated.
 func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 	if c != nil {
 		c.counts.add(pairBin{c.pair, binOf(depth, lostAt)}, weight, group)
@@ -61,7 +62,7 @@ func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 
 func (c *siteCores) done() { c.depths, c.lostAt = append(c.depths, c.depth), append(c.lostAt, c.at) }
 
-// end passes the accesses, which package sites has followed last, on.
+// end passes the latest accesses of package sites on to that package, with their depths.
 func (c *siteCores) end(cores []uint8) { c.sites.FollowCores(cores, c.depths, c.lostAt, c.lost) }
 
 // result turns the counts of package sites into estimates.
@@ -77,7 +78,7 @@ func (c *siteCores) result(of *profile.CoherentSites, w weighing) {
 
 func (c *siteCores) code(w *codec.Coder) { c.counts.code(w, c.sites, lostBin+profile.SiteBins) }
 
-// beginSites begins to count by core, before the accesses of the second core.
+// beginSites starts counting by core. It is called before the first access of the second core.
 func (s *keptSize) beginSites() {
 	if s.bySite == nil || s.threads == nil || s.siteCores != nil || s.without || len(s.threads.cores) < 2 {
 		return
@@ -90,19 +91,19 @@ func (s *keptSize) beginSites() {
 	s.threads.sites = s.siteCores
 }
 
-// continueSites restores the state that [keptSize.beginSites] began.
+// continueSites restores the state that began with [keptSize.beginSites].
 func (s *keptSize) continueSites() {
 	if s.bySite == nil || s.threads == nil || len(s.threads.cores) < 2 {
 		return
 	}
-	if s.without = !s.bySite.sites.OnCores(); s.without { // another program saved the run
+	if s.without = !s.bySite.sites.OnCores(); s.without { // the run was saved by another version
 		return
 	}
 	s.siteCores = &siteCores{sites: s.bySite.sites, counts: pairCounts{}, shortest: s.bySite.shortest()}
 	s.threads.sites = s.siteCores
 }
 
-// siteWeighing is the weighing of sites on the stacks of all cores.
+// siteWeighing returns the weighing for sites on the stacks of all cores.
 func (t *threads) siteWeighing() weighing {
 	accesses, samples := uint64(0), uint64(0)
 	for _, c := range t.cores {

@@ -10,12 +10,13 @@ import (
 
 const hole = noLine - 1 // the place of a line that another core's store invalidated
 
-// holedFront is the exact top of a core's coherent stack (MODELS §6.4): lines, and holes that
-// other cores' stores left.
+// holedFront is the exact top of a core's coherent stack (MODELS §6.4). It contains lines, and the
+// holes left by other cores' stores.
 type holedFront front
 
-// access puts a line on top. It returns the line's depth, or frontLines, and the line that
-// left. The lines above move down by one, to the topmost hole, or else to the place of the line.
+// access moves a line to the top. It returns the line's previous depth, or frontLines, and the line
+// that left the front. The lines above the topmost hole or, if there is none, above the line's
+// previous position, move down by one.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -40,7 +41,8 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// lose replaces a line by a hole. It returns the line's depth, or frontLines.
+// lose replaces a line with a hole. It returns the depth of the line, or frontLines if it is not in
+// the front.
 func (f *holedFront) lose(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
 		return frontLines
@@ -49,7 +51,7 @@ func (f *holedFront) lose(line trace.Line) (at int) {
 	return at
 }
 
-// depth returns a line's depth, or frontLines.
+// depth returns the depth of a line, or frontLines if it is not in the front.
 func (f *holedFront) depth(line trace.Line) int {
 	if at := slices.Index(f[:], line); at >= 0 {
 		return at
@@ -60,10 +62,10 @@ func (f *holedFront) depth(line trace.Line) int {
 // holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as in
 // order. Only the topmost hole is filled.
 type holed struct {
-	place map[trace.Line]uint32 // stamps; or away: another core's store invalidated it
-	lines []trace.Line          // by stamp; hole, or noLine if it moved
-	sums  sums                  // over lines and holes
-	holes []uint32              // stamps, ascending
+	place map[trace.Line]uint32 // stamp of a line; away if another core's store invalidated it
+	lines []trace.Line          // line by stamp; hole, or noLine if the line moved
+	sums  sums                  // counts lines and holes
+	holes []uint32              // stamps of the holes, ascending
 	live  int
 }
 
@@ -81,7 +83,7 @@ const (
 	foundNew
 )
 
-// access puts a line on top. above is its depth in the sample if it was here.
+// access moves a line to the top. above is its previous depth in the sample if it was on the stack.
 func (h *holed) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
@@ -106,7 +108,7 @@ func (h *holed) access(line trace.Line) (above int, how found) {
 	return above, how
 }
 
-// lose replaces a line by a hole. above was its depth in the sample.
+// lose replaces a line with a hole. above is the line's depth in the sample.
 func (h *holed) lose(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
@@ -152,7 +154,7 @@ func (h *holed) remove(stamp uint32) {
 	h.sums.remove(stamp)
 }
 
-// renumber assigns the first stamps to the present lines and holes, and makes room for more.
+// renumber assigns new stamps, from 0 on, to the present lines and holes, and makes room for more.
 func (h *holed) renumber() {
 	old := h.lines
 	h.lines = make([]trace.Line, 0, max(firstRoom, h.live*orderSlack))
@@ -172,8 +174,8 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop removes the lines that keep rejects, and every other hole, because about half of the lines
-// are gone.
+// drop removes the lines for which keep returns false, and every second hole, because about half of
+// the lines are removed.
 func (h *holed) drop(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
@@ -193,7 +195,7 @@ func (h *holed) drop(keep func(trace.Line) bool) {
 	h.renumber()
 }
 
-// code codes lines and holes in order, and the lost lines.
+// code reads or writes lines and holes in order, and the invalidated lines.
 func (h *holed) code(c *codec.Coder) {
 	var lines, lost []trace.Line
 	if !c.Reads() {
@@ -209,7 +211,7 @@ func (h *holed) code(c *codec.Coder) {
 	codec.Slice(c, &lines, 1, func(at *trace.Line) {
 		line := *at
 		if line == hole {
-			line = noLine // is 0
+			line = noLine // encoded as 0
 		}
 		if codeLine(c, &line, 1); !c.Reads() {
 			return
@@ -232,15 +234,15 @@ func (h *holed) code(c *codec.Coder) {
 	}
 }
 
-// lineCores is a hash table of the cores of lines. Lines come and go with most accesses, for
-// which a map takes several times as long. Lines without cores are not kept.
+// lineCores is a hash table of the cores of lines. Most accesses add and remove lines, which would
+// take several times as long with a Go map. Lines without cores are not stored.
 type lineCores struct {
-	slots []coresOfLine // a power of two; at most half of them are in use
+	slots []coresOfLine // the length is a power of two; at most half of the slots are in use
 	used  int
 	shift uint // 64 - log2(len(slots))
 }
 
-// coresOfLine is a line and the set of its cores, which is empty in a free slot.
+// coresOfLine is a line and the set of its cores. The set is empty in a free slot.
 type coresOfLine struct {
 	line  trace.Line
 	cores uint64
@@ -252,7 +254,8 @@ func (x *lineCores) home(line trace.Line) int {
 	return int(line * 0x9e3779b97f4a7c15 >> (x.shift & 63))
 }
 
-// find returns the slot of a line, or a free one. There must be slots.
+// find returns the slot of a line, or a free slot if the line is not in the table. The table must
+// not be empty.
 func (x *lineCores) find(line trace.Line) int {
 	mask := len(x.slots) - 1
 	for i := x.home(line); ; i = (i + 1) & mask {
@@ -294,8 +297,8 @@ func (x *lineCores) remove(line trace.Line, core uint8) {
 		return
 	}
 	x.used--
-	// The entry that was put further along because the slot was taken moves up (Knuth, The Art of
-	// Computer Programming, vol. 3, §6.4, algorithm R).
+	// An entry that was placed further along, because its slot was occupied, moves to the free slot
+	// (Knuth, The Art of Computer Programming, vol. 3, §6.4, algorithm R).
 	mask := len(x.slots) - 1
 	for i := (free + 1) & mask; x.slots[i].cores != 0; i = (i + 1) & mask {
 		if home := x.home(x.slots[i].line); (i-home)&mask >= (i-free)&mask {

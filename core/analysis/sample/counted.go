@@ -9,15 +9,16 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// counted are accesses on one stack: all hits in its front, and the sampled others, by weight.
+// counted contains the counts of accesses on one stack: all hits in its front, and the weights of
+// sampled accesses beyond it.
 type counted struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
 	cold   uint64
-	spread spread // of deep and cold
+	spread spread // spread of deep and cold
 }
 
-// add counts an access at a distance; it belongs to a group if it is in the sample.
+// add counts an access at a distance. If the access is in the sample, it belongs to a group.
 func (c *counted) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
@@ -60,7 +61,7 @@ func (c *counted) code(w *codec.Coder) {
 	c.spread.code(w)
 }
 
-// numbered is a nonzero number of a sparse list.
+// numbered is an index and a nonzero number, in a sparse list.
 type numbered struct{ at, n uint64 }
 
 func numbers(h *profile.Histogram) (list []numbered) {
@@ -83,11 +84,11 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// spread are weights by group and by profile.SiteBin, cold ones last. Because the groups are
-// independent, they show the error of their sum.
+// spread contains weights by group and by profile.SiteBin; the last element counts cold accesses.
+// Because the groups are independent, their spread shows the error of their sum.
 type spread [groups][outOf + 1]uint64
 
-// code codes the nonzero weights.
+// code reads or writes the nonzero weights.
 func (s *spread) code(c *codec.Coder) {
 	for g := range s {
 		var list []numbered
@@ -108,12 +109,13 @@ func (s *spread) code(c *codec.Coder) {
 	}
 }
 
-// noneSeen is the upper bound of a 95 % confidence interval without any draw (Hanley and
-// Lippman-Hand, 1983).
+// noneSeen is the upper bound of the 95 % confidence interval of a count if the sample contains
+// none (Hanley and Lippman-Hand, 1983).
 const noneSeen = 3
 
-// halfWidth returns half the width of the interval of a sum, of which the sample has parts, each
-// standing for factor accesses; rest is the share of the draws outside of the sample.
+// halfWidth returns half the width of the confidence interval of a sum. parts are the sums of the
+// groups of the sample, factor is the number of accesses that a sampled access represents, and rest
+// is the share of the accesses that are not in the sample.
 func halfWidth(parts []float64, factor, rest float64) float64 {
 	if rest <= 0 {
 		return 0
@@ -133,11 +135,11 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// budget scales counts of a sample by a factor, rounded such that their sum is rounded, too, and at
-// most the known number of accesses. The more certain counts come first: first accesses, and then
-// the longest distances. The difference to the known number is added at the shortest distances
-// (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2), because it is due to a few very
-// frequent lines that may be in the sample or not.
+// budget scales the counts of a sample by a factor. It rounds them so that their sum is also
+// correctly rounded, and does not exceed the known number of accesses. The more certain counts are
+// taken first: first accesses, and then the longest distances. The difference from the known number
+// is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2),
+// because it is due to a few very frequent lines that may be in the sample or not.
 type budget struct {
 	left   uint64
 	factor float64
@@ -152,14 +154,14 @@ func (b *budget) take(n uint64) uint64 {
 	return got
 }
 
-// histogram adds scaled counts, longest distances first; none is beyond longest.
+// histogram adds scaled counts, longest distances first. It shortens distances beyond longest.
 func (b *budget) histogram(h, out *profile.Histogram, longest uint64) {
 	for _, x := range slices.Backward(numbers(h)) {
 		out.AddN(min(x.at, longest), b.take(x.n))
 	}
 }
 
-// rest adds the accesses that the sample lacks at a distance.
+// rest adds the remaining accesses, which the sample does not represent, at a distance.
 func (b *budget) rest(out *profile.Histogram, distance uint64) {
 	out.AddN(distance, b.left)
 	b.left = 0

@@ -10,11 +10,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// soak makes soak run the tests with as many seeds as the claims state.
+// soak makes the tests use as many seeds as their claims state; "make soak" sets it.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestIntervalsCoverTheTruth: at each power of two from 1 KiB to the footprint, the interval
-// contains the truth, or the estimate is off by a fifth at most, with 90 of 100 seeds.
+// TestIntervalsCoverTheTruth checks each capacity that is a power of two, from 1 KiB to the
+// footprint: with 90 of 100 seeds, the interval must contain the true value, or the estimate must
+// be within 20 % of it.
 func TestIntervalsCoverTheTruth(t *testing.T) {
 	seeds := 6
 	if soak {
@@ -50,16 +51,16 @@ func TestIntervalsCoverTheTruth(t *testing.T) {
 				for _, c := range capacities {
 					text += " " + strconv.Itoa(within[c])
 					if held[c]*100 < seeds*90-100 && seeds < 100 || held[c]*100 < seeds*90 && seeds >= 100 {
-						t.Errorf("%d lines: the interval held in %d of %d", c, held[c], seeds)
+						t.Errorf("%d lines: the interval contained the true value in %d of %d runs", c, held[c], seeds)
 					}
 				}
-				t.Logf("accuracy %.4f; the truth was within, of %d seeds, by capacity:%s", alike, seeds, text)
+				t.Logf("accuracy %.4f; of %d seeds, the interval contained the true value, by capacity:%s", alike, seeds, text)
 			})
 		}
 	}
 }
 
-// capacitiesOf are powers of two from 16 lines up to the footprint.
+// capacitiesOf returns the powers of two from 16 lines up to the footprint.
 func capacitiesOf(l *profile.Locality) (list []uint64) {
 	for c := uint64(16); c <= l.Lines(); c *= 2 {
 		list = append(list, c)
@@ -67,8 +68,8 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered reports in ok whether the interval at a capacity contains the truth or the estimate is
-// off by a fifth at most, and in in whether it contains it.
+// covered compares an estimate at a capacity with the true value. in reports whether the interval
+// contains the true value, and ok whether in is true or the estimate is within 20 % of it.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

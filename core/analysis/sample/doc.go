@@ -1,78 +1,84 @@
-// Package sample estimates the counts of other analyses from a part of a trace's accesses, with
-// confidence intervals (MODELS §8). It replaces package locality and its followers at a fraction of
-// their time and memory.
+// Package sample estimates the counts of other analyses from a sample of a trace's accesses, with
+// confidence intervals (MODELS §8). It replaces package locality and its followers, and needs only
+// a fraction of their time and memory.
 //
 // # Lines
 //
 // A sample in space follows every access to some of the lines: those whose hash is at most R·2^64.
-// The distinct sampled lines between two accesses to a line are a share R of all, so distances are
-// the counted ones divided by R (Waldspurger, Park, Garthwaite and Ahmad, SHARDS, FAST 2015). With
-// a limit of lines, R is halved and lines are dropped whenever there are more; earlier counts keep
-// their weight. That alone is coarse: it cannot tell distances below 1/R from zero, and depends on
-// whether the sample contains the few lines that receive most accesses. Two refinements:
+// A share R of the distinct lines between two accesses to a line is sampled, so a distance is
+// estimated as the counted distance divided by R (Waldspurger, Park, Garthwaite and Ahmad, SHARDS,
+// FAST 2015). If the number of lines is limited, R is halved and lines are dropped whenever there
+// are too many; earlier counts keep their weight. This method alone is coarse: it cannot
+// distinguish distances below 1/R from zero, and its result depends on whether the sample contains
+// the few lines that receive most accesses. So there are two refinements:
 //
-//  1. The 16 lines on top of the stack are kept for all accesses (front.go). Most accesses of real
-//     programs hit there, exactly and without a hash; the sample is of the other accesses. Their
-//     number is known, so the difference goes to the shortest distances (SHARDS-adj).
-//  2. The time that a line was away from the front, in lines that left it, predicts its
-//     distance at any rate (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count and
-//     time are combined, each weighted by the inverse of its variance: the time determines
-//     short distances, the count long ones.
+//  1. The 16 lines on top of the stack are tracked for all accesses (front.go). Most accesses of
+//     real programs hit there; their distances are exact, and no hash is needed. Only the other
+//     accesses are sampled. Their number is known, so if the scaled sample has a different number,
+//     the difference is added at the shortest distances (SHARDS-adj).
+//  2. The time since a line left the front, measured in lines that left the front, predicts its
+//     distance at any sampling rate (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count
+//     and time are combined, each weighted by the inverse of its variance: the time determines
+//     short distances, and the count long ones.
 //
-// Sampled lines are too sparse in 2^a sets to count depths: at a rate of 1 %, a set of 8 ways
-// has a twelfth of a sampled line. Sampled profiles answer questions about sets by the stack
-// distance cache model instead (MODELS §5).
+// Sampled lines are too sparse to count depths in 2^a sets: at a rate of 1 %, a set of 8 ways
+// contains a twelfth of a sampled line on average. For sampled profiles, the misses of
+// set-associative caches are therefore estimated with the stack distance cache model (MODELS §5).
 //
 // # Accesses
 //
-// A sample in time follows single accesses until their line is used again (Kulkarni, section 2.1).
-// Each access is sampled with the same probability: the gaps are geometric and run over all
-// accesses, so samples overlap; starting a gap when the sample before ends would favour short
-// distances. While no sample is open, accesses are skipped. A sample that stays open for a part of
-// the mean gap counts only one line in 64 from then on, by hash. A sample whose line is not used
-// again represents a cold access: there are as many last accesses as first ones.
+// A sample in time chooses single accesses, and follows each until its line is accessed again
+// (Kulkarni, section 2.1). Each access is sampled with the same probability: the gaps are
+// geometrically distributed and count all accesses, so samples overlap. (If a gap started when the
+// previous sample ends, short distances would be over-represented.) While no sample is open,
+// accesses are skipped. After a sample has been open for a part of the mean gap, it counts only one
+// line in 64, chosen by hash. A sample whose line is not accessed again represents a cold access,
+// because there are as many last accesses to lines as first ones.
 //
 // # Other analyses
 //
 // Samples of the same kind estimate other analyses (followers.go):
 //
-//   - Sites and data objects (bysite.go): all references and strides are counted, and the
-//     accesses that the front holds, exactly. A sampled distance counts for the access that
-//     ends it. The number of all accesses of each site and object is known, so the rest is at
-//     the shortest distance (SHARDS-adj). bysitecores.go does the same for coherent stacks.
-//   - Threads (threads.go): each core, and each domain that shares a cache, has a stack of its own,
-//     with its front and times, or its samples of accesses. The coherent stack (MODELS §6.4) is
-//     exact at the top, and below has the sampled lines and holes: distances are those of the
-//     private stack, reduced as holes reduce them among the sampled lines. A sampled access ends at
-//     the next one of its core, which is a coherence miss if another core stored to the line; the
-//     depth at which it was lost is the number of lines since. SDCM replaces depths in sets.
-//     Changes of distances are not estimated, because rare intermediate accesses are not seen.
-//   - Communication (talk.go): all is known of sampled lines, so words and lines are estimated
-//     without bias. If the rate falls, lines are dropped with their counts. Pages are left
-//     out, because their last writer depends on all their lines. Parts of data without a
-//     sampled line have no owner. Single accesses cannot show the last writer of a word;
-//     Kulkarni (section 3.1) proposes lines, or parts of the run, for that reason.
+//   - Sites and data objects (bysite.go): references, strides, and accesses that hit in the front
+//     are counted exactly. A sampled distance is attributed to the access that ends it. The number
+//     of accesses of each site and object is known, so the remaining accesses are counted at the
+//     shortest distance (SHARDS-adj). bysitecores.go does the same for coherent stacks.
+//   - Threads (threads.go): each core, and each domain that shares a cache, has its own stack, with
+//     its own front and times, or its own samples of accesses. The coherent stack (MODELS §6.4) is
+//     exact at the top, and contains the sampled lines and holes below. Its distances are the
+//     distances on the private stack, reduced in the proportion in which holes reduce them among
+//     the sampled lines. A sample of a single access ends at the next access of its core to the
+//     line, which is a coherence miss if another core has stored to the line. The depth at which
+//     the line was invalidated is the number of lines accessed since the sample began. SDCM
+//     replaces depths in sets. The classes of MODELS §6.6 are not estimated, because rare accesses
+//     in between are not seen.
+//   - Communication (talk.go): every access to a sampled line is seen, so words and lines are
+//     estimated without bias. If the rate is halved, lines are dropped with their counts. Pages are
+//     omitted, because their last writer depends on all their lines. Parts of data objects without
+//     a sampled line have no owner. Samples of single accesses cannot show the last writer of a
+//     word. For this reason, Kulkarni (section 3.1) proposes to sample lines, or parts of the run.
 //
-// A sample of single accesses knows the last access to a line, but not the first one. First
-// accesses, and lines lost to stores, are estimated from up to 8,192 lines, chosen by hash,
-// of which every access is seen.
+// A sample of single accesses shows the last access to a line, but not the first one. First
+// accesses, and lines that stores invalidated, are estimated from up to 8,192 lines, chosen by
+// hash, for which every access is seen.
 //
-// Effects of few lines, such as a counter that all threads write, are in the sample or not: at a
-// rate of 1 %, one falsely shared line is missed with a probability of 99 %, and otherwise
-// represents a hundred such lines.
+// An effect of a few lines, such as a counter that all threads write, is either in the sample or
+// missed: at a rate of 1 %, a single falsely shared line is missed with a probability of 99 %, and
+// otherwise represents a hundred such lines.
 //
 // # Parts of the run
 //
-// [OnOff] skips parts of the run; any analysis sees the rest in full.
+// [OnOff] skips parts of the run; every analysis receives all rows of the other parts.
 //
 // # Intervals
 //
-// The sampled lines are 16 independent groups, by hash; single accesses are assigned to 16 groups
-// in turn. The spread of the groups gives the standard deviation of the misses of each core, site
-// or flow (Student's t with 15 degrees of freedom; communication has 8 groups). The deviation of
-// distances follows from the way they were combined, and widens the interval to the misses of
-// neighbouring capacities. The upper bound for something that the sample lacks is three draws (rule
-// of three). If a row of a table sums several sites or flows, half-widths are added, because all
-// errors may have the same sign. For the histogram of single accesses, each count is a binomial
-// share (Wilson's interval).
+// The sampled lines are divided into 16 independent groups, by hash; single accesses are assigned
+// to 16 groups in turn. The spread of the groups gives the standard deviation of the misses of each
+// core, site or flow (Student's t with 15 degrees of freedom; communication has 8 groups).
+// Distances are uncertain, too: their deviation follows from the way in which they were combined,
+// and widens the interval so that it includes the misses of neighbouring capacities. If the sample
+// contains nothing for a result, its upper bound is three sampled accesses (rule of three). If a
+// row of a table is the sum of several sites or flows, their half-widths are added, because all
+// errors may have the same sign. For the histogram of single accesses, each count is treated as a
+// binomial share (Wilson's interval).
 package sample

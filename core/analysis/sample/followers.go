@@ -42,7 +42,7 @@ func (o Options) Followers(w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// ahead makes the analysis of sites read batches; kept writes its results.
+// ahead makes the sites analysis read batches, whereas kept writes its results.
 type ahead struct{ sites *sites.Analysis }
 
 func (a ahead) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
@@ -52,12 +52,12 @@ func (ahead) Close()                                         {}
 func (ahead) Restore(*profile.Profile) error                 { return nil }
 func (ahead) Append(*profile.Profile) error                  { return nil }
 
-// kept makes sites, threads and communication follow a sample: see the package comment.
+// kept estimates sites, threads and communication from a sample: see the package comment.
 type kept struct {
 	options   Options
 	lineBytes uint32          // of sites and communication
 	done      uint64          // references
-	sites     *sites.Analysis // nil if they are not asked for; it takes all references
+	sites     *sites.Analysis // receives all references; nil: not requested
 	sizes     []*keptSize
 	failed    error
 }
@@ -67,25 +67,25 @@ var (
 	_ contract.PieceConsumer = (*kept)(nil)
 )
 
-// keptSize contains the followers of a sample at one line size.
+// keptSize contains the followers of a sample for one line size.
 type keptSize struct {
 	of      *kept
 	bytes   uint32
 	shift   uint
-	bySite  *bySite  // nil if not wanted, or at another line size
-	threads *threads // nil if not wanted
-	talk    *talk    // nil if not wanted, or at another line size
+	bySite  *bySite  // nil: not requested, or for another line size
+	threads *threads // nil: not requested
+	talk    *talk    // nil: not requested, or for another line size
 
-	siteCores *siteCores // nil until there are several cores, and unless both are wanted
-	without   bool       // there will be none
+	siteCores *siteCores // nil until there are several cores, and unless both sites and threads are requested
+	without   bool       // there will be no siteCores
 
-	lines []trace.Line // accesses, and their rows in the batch
+	lines []trace.Line // line accesses, and their rows in the batch
 	rows  []uint32
-	parts []part // of references, if a follower needs them
+	parts []part // the touched parts of references, if a follower needs them
 	cores []uint8
 }
 
-// part is the bytes of a reference that one of its line accesses touches.
+// part is the part of a reference that lies in one line.
 type part struct {
 	addr  trace.Addr
 	bytes uint32
@@ -112,10 +112,11 @@ func (k *kept) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 0, k.sites != nil, k.sites != nil
 }
 
-// Close implements analysis.Analysis: results need all data.
+// Close implements analysis.Analysis. It does nothing, because results need all data.
 func (k *kept) Close() {}
 
-// Consume implements analysis.Analysis. It comes after that of sites.
+// Consume implements analysis.Analysis. It must be called after the Consume method of the sites
+// analysis.
 func (k *kept) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
 		for at := 0; at < b.Len(); at = s.takeWhole(b, at) {
@@ -130,7 +131,7 @@ func (k *kept) Consume(b *trace.Batch) error {
 // ConsumePiece implements [contract.PieceConsumer].
 func (k *kept) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
-		k.done-- // the piece before counted it
+		k.done-- // the previous piece counted the reference
 	}
 	for _, s := range k.sizes {
 		s.take(b, 0, b.Addr[0]+from, uint32(end-from))
@@ -149,7 +150,8 @@ func (k *kept) reach(references uint64) error {
 	return k.failed
 }
 
-// takeWhole adds rows that touch one line each, up to the first other row, and returns its number.
+// takeWhole adds rows that touch one line each, up to the first row that touches several, and
+// returns the index of that row.
 func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	if s.talk != nil {
 		return at
@@ -178,12 +180,12 @@ func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	return at
 }
 
-// take adds the accesses to some bytes of row i of a batch.
+// take adds the line accesses for the given bytes of row i of a batch.
 func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift
 	if last < first {
-		last, end = first, addr // beyond the last address
+		last, end = first, addr // it extends beyond the last address
 	}
 	for line := first; line <= last; line++ {
 		if len(s.lines) == maxLines {
@@ -198,7 +200,7 @@ func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	}
 }
 
-// flush passes the accesses on.
+// flush passes the collected accesses to the followers.
 func (s *keptSize) flush(b *trace.Batch) {
 	if len(s.lines) == 0 {
 		return

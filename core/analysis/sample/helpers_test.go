@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// linesOf reads a real trace as accesses to 64-byte lines.
+// linesOf reads a real trace and returns its accesses to 64-byte lines.
 func linesOf(t testing.TB, name string) (lines []trace.Line) {
 	file, err := os.Open(tracetest.RealPath(t, name))
 	if err != nil {
@@ -51,7 +51,7 @@ func generated(n int, p tracetest.Pattern) []trace.Line {
 	return lines
 }
 
-// sampled estimates from accesses to lines.
+// sampled returns the estimate from a sample of accesses to lines.
 func sampled(o Options, lines []trace.Line) (*profile.Locality, *profile.SampledSize) {
 	a := o.Locality([]uint32{64}).(*Analysis)
 	s := a.sizes[0]
@@ -66,7 +66,7 @@ func sampled(o Options, lines []trace.Line) (*profile.Locality, *profile.Sampled
 	return &l, &size
 }
 
-// exact counts the same accesses, all of them.
+// exact returns the exact result for the same accesses.
 func exact(lines []trace.Line) *profile.Locality {
 	out := make([]uint32, len(lines))
 	stack.NewExact().Distances(lines, out)
@@ -85,7 +85,7 @@ func curve(l *profile.Locality) *profile.Curve {
 	return profile.NewCurve(l.Histogram(trace.AllKinds))
 }
 
-// distances are a sampler's distances of each access.
+// distances returns the distance that a sampler reports for each access.
 func distances(s sampler, lines []trace.Line) []uint32 {
 	out := make([]uint32, len(lines))
 	for i := range lines {

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements analysis.Analysis. It comes after the histograms of the sample.
+// Result implements analysis.Analysis. It must be called after the Result method of the sampled
+// locality analysis.
 func (k *kept) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
 	if state {
@@ -33,7 +34,7 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 			}
 		}
 		if state {
-			_ = s.code(saved, p) // fails while reading only
+			_ = s.code(saved, p) // can fail only while reading
 		}
 	}
 	if state {
@@ -60,8 +61,8 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe describes the sample if the stack of all accesses, which usually does so, was left
-// out. The first domain has the same lines on its stack.
+// describe describes the sample if there is no stack of all accesses, which usually does this. The
+// first domain has the same lines on its stack.
 func (k *kept) describe(p *profile.Profile) {
 	p.Sampled = k.options.sampled()
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -76,8 +77,8 @@ func (k *kept) describe(p *profile.Profile) {
 	}
 }
 
-// siteResult writes the result of sites. Its state is a profile of the counts of package sites,
-// with the histograms of the sample.
+// siteResult writes the result of the sites analysis. Its state is a profile with the counts of
+// package sites and the histograms of the sample.
 func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	state := saved != nil
 	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: k.options.sampled()}
@@ -107,18 +108,19 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 	}
 }
 
-// The state, in section segk: uv references; if sites are analysed, a profile of all accesses with
-// those outside of the front at the shortest distance; and for each line size the states of bySite,
-// threads and talk, if present. A profile is uv its length and that many bytes.
+// The state, in section segk, consists of: uv references; if sites are analysed, a profile of all
+// accesses, in which accesses beyond the front are counted at the shortest distance; and for each
+// line size the states of bySite, threads and talk, if present. A profile is encoded as its length
+// (uv) and its bytes.
 
 // Restore implements analysis.Analysis.
 func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
-		return errors.New("the saved run was not sampled, or in another way; start again")
+		return errors.New("the saved run was not sampled, or was sampled differently; start again")
 	}
 	c := codec.Reader(p.Segment.Kept)
 	if c.U64(&k.done); k.done != p.Totals.AllReferences() {
-		return errors.New("the saved run is damaged: its references differ from its sample; start again")
+		return errors.New("the saved run is damaged: its number of references does not match its sample; start again")
 	}
 	if k.sites != nil {
 		whole, err := profileOf(c.In)
@@ -143,7 +145,7 @@ func (k *kept) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-var errKept = errors.New("the saved run is damaged, or had other analyses; start again")
+var errKept = errors.New("the saved run is damaged, or ran different analyses; start again")
 
 func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 	data := d.Bytes()
@@ -176,8 +178,8 @@ func (p *bySite) code(c *codec.Coder) {
 	}
 }
 
-// code codes the threads in order of appearance, the known lines, and the stacks of cores and
-// domains.
+// code reads or writes the threads in the order of their first references, the known lines, and the
+// stacks of cores and domains.
 func (t *threads) code(c *codec.Coder) {
 	var appeared []uint32
 	if !c.Reads() {
@@ -213,7 +215,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find restores the state that depends on one core for all cores.
+// find restores the state of one core that is also part of tables for all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {
@@ -252,7 +254,7 @@ func (c *coreStacks) code(w *codec.Coder) {
 		top = c.coherentTop()
 	}
 	for i := range top {
-		codeLine(w, &top[i], 2) // 0: a hole, 1: nothing
+		codeLine(w, &top[i], 2) // 0: a hole; 1: no line
 	}
 	var near []nearLost
 	if w.Reads() {
@@ -288,8 +290,8 @@ func (d *domainStacks) code(c *codec.Coder, cores int) {
 	codeByLine(c, d.waits, 2, func(core *uint8) { codec.Below(c, core, uint64(cores)) })
 }
 
-// code codes the decision (0: open, 1: yes, 2: against, or 3 + the thread of the first
-// reference), and for each power of two of hashes the state of its analyses.
+// code reads or writes the decision (0: not made, 1: yes, 2: no, otherwise 3 + the thread of the
+// first reference), and the state of the analyses for each power of two of hashes.
 func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {

@@ -21,8 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// threadRows are references of four threads from several places in the code; some
-// cross lines.
+// threadRows returns references of four threads from several sites; some span two lines.
 func threadRows(seed uint64, n int) *trace.Batch {
 	from := tracetest.Generate(n, tracetest.Mixed(seed, tracetest.Strided(24, 1<<16), tracetest.Zipf(1<<12, 1, seed)))
 	b := trace.NewBatch(n)
@@ -37,7 +36,7 @@ func threadRows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// threadReader returns a batch in small parts, with all columns.
+// threadReader is a reader that returns a batch in small parts, with all columns.
 type threadReader struct {
 	all      *trace.Batch
 	at, step int
@@ -58,7 +57,7 @@ func (r *threadReader) Next(b *trace.Batch) error {
 
 const everything = analysis.Sites | analysis.Sharing | analysis.Communication
 
-// everythingOf asks for everything, of a sample unless sampled is "".
+// everythingOf returns a spec with all analyses, of a sample unless sampled is "".
 func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	spec := analysis.Spec{Analyses: everything, Kinds: trace.AllKinds &^ trace.EventKinds}
 	if sampled != "" {
@@ -71,23 +70,23 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestKeptCompletely: a sample of all lines has the sites, threads and communication of every
-// access, except for the parts that samples never have.
+// TestKeptCompletely checks that a sample of all lines gives the same sites, threads and
+// communication as all accesses, except for the parts that samples never have.
 func TestKeptCompletely(t *testing.T) {
 	for seed := range uint64(4) {
 		b := threadRows(seed, 30000)
 		want := run(t, everythingOf(t, "", 0), &threadReader{all: b, step: 1000})
 		got := run(t, everythingOf(t, "space=1", seed), &threadReader{all: b, step: 777})
 		if len(want.Sharing) == 0 || want.Communication == nil || want.Sites == nil || want.Sites.Coherent == nil {
-			t.Fatal("the trace tells nothing of threads")
+			t.Fatal("the profile contains nothing about threads")
 		}
 		for i := range want.Sharing {
 			withoutSets(&want.Sharing[i])
 		}
 		want.Communication.Granules = want.Communication.Granules[:2]
-		want.Locality, want.Sampled = got.Locality, got.Sampled // which other tests are of
+		want.Locality, want.Sampled = got.Locality, got.Sampled // other tests check these
 		if string(want.Encode()) != string(got.Encode()) {
-			t.Errorf("seed %d: other results than of every access", seed)
+			t.Errorf("seed %d: the results differ from those for all accesses", seed)
 			difference(t, want, got)
 		}
 	}
@@ -106,7 +105,8 @@ func withoutSets(s *profile.Sharing) {
 	}
 }
 
-// TestKeptHolds: at any rate, the numbers add up, and the encoded form restores them.
+// TestKeptHolds checks that at any rate the numbers are consistent, and that encoding and decoding
+// preserves them.
 func TestKeptHolds(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001", "lines=64", "lines=1000", "time=1", "time=10", "time=3000", "time=1e6"} {
@@ -117,20 +117,20 @@ func TestKeptHolds(t *testing.T) {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
 			}
 			if p.Sites.Coherent == nil || p.SharingAt(p.Sites.LineBytes) == nil {
-				t.Fatalf("%s, seed %d: nothing is reported about sites on cores", mode, seed)
+				t.Fatalf("%s, seed %d: the profile contains nothing about sites on cores", mode, seed)
 			}
 			again, err := profile.Decode(p.Encode())
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
 			}
 			if string(again.Encode()) != string(p.Encode()) {
-				t.Errorf("%s, seed %d: the form gives another profile", mode, seed)
+				t.Errorf("%s, seed %d: the decoded profile differs", mode, seed)
 			}
 		}
 	}
 }
 
-// TestKeptRestore: a run that is saved and restored anywhere gives the same bytes.
+// TestKeptRestore checks that a run that is saved and restored anywhere gives the same bytes.
 func TestKeptRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -161,12 +161,12 @@ func TestKeptRestore(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if string(again.Finish(profile.State{}).Encode()) != string(want.Encode()) {
-			rt.Error("another result after the break")
+			rt.Error("the result differs after an interruption")
 		}
 	})
 }
 
-// told are totals that a sample estimates.
+// told returns totals that a sample estimates.
 func told(p *profile.Profile) map[string]float64 {
 	list := map[string]float64{}
 	for i := range p.Sites.Code {
@@ -203,9 +203,9 @@ func told(p *profile.Profile) map[string]float64 {
 	return list
 }
 
-// TestKeptIsUnbiased: over many samples, means equal the estimated values within four standard
-// errors and a hundredth, since there is a small bias in distances that few lines have, and in
-// those that are estimated from the time that a line was away.
+// TestKeptIsUnbiased checks that over many samples the means equal the true values, within four
+// standard errors plus 1 %. The 1 % allow for a small bias in distances that only a few lines have,
+// and in distances that are estimated from reuse times.
 func TestKeptIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)
@@ -221,20 +221,21 @@ func TestKeptIsUnbiased(t *testing.T) {
 			}
 			for name, w := range want {
 				if _, is := sums[name]; !is {
-					continue // without pages, and without communication for single accesses
+					continue // samples have no pages, and samples of single accesses no communication
 				}
 				mean := sums[name] / samples
 				deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
 				if off := math.Abs(mean - w); off > 4*deviation+w/100 {
-					t.Errorf("%s: %.0f on average, is %.0f; standard error %.1f", name, mean, w, deviation)
+					t.Errorf("%s: %.0f on average, want %.0f; standard error %.1f", name, mean, w, deviation)
 				}
 			}
 		})
 	}
 }
 
-// TestKeptRanksAddUp: also in a sample, the misses of the sites and of no site add up to the
-// predicted misses of the cache, and no site has more misses than accesses.
+// TestKeptRanksAddUp checks that, in a sample too, the misses of all sites and the unattributed
+// misses add up to the predicted misses of the cache, and that no site has more misses than
+// accesses.
 func TestKeptRanksAddUp(t *testing.T) {
 	for seed := range uint64(5) {
 		p := run(t, everythingOf(t, "space=0.1", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
@@ -252,18 +253,18 @@ func TestKeptRanksAddUp(t *testing.T) {
 				for i, n := range list[0].Sites {
 					sum += n
 					if most := float64(p.Sites.Code[i].Reuse.Accesses()); n < 0 || n > most*(1+1e-9) {
-						t.Errorf("seed %d, %d lines: a site misses %.1f of %.0f", seed, lines, n, most)
+						t.Errorf("seed %d, %d lines: a site has %.1f misses, but only %.0f accesses", seed, lines, n, most)
 					}
 				}
 				if want := list[0].Level.Misses; math.Abs(sum-want) > 1e-6*want || list[0].Exact {
-					t.Errorf("seed %d, %d lines of %d ways: sites miss %.1f, the cache %.1f, exact %v", seed, lines, ways, sum, want, list[0].Exact)
+					t.Errorf("seed %d, %d lines of %d ways: %.1f misses of sites, %.1f of the cache, exact %v", seed, lines, ways, sum, want, list[0].Exact)
 				}
 			}
 		}
 	}
 }
 
-// difference names the parts in which profiles differ.
+// difference reports the parts in which two profiles differ.
 func difference(t *testing.T, want, got *profile.Profile) {
 	t.Helper()
 	parts := func(p *profile.Profile) map[string]any {
@@ -282,7 +283,7 @@ func difference(t *testing.T, want, got *profile.Profile) {
 	}
 }
 
-// FuzzKeptRestore: no damaged state of a sample of lines makes it panic.
+// FuzzKeptRestore checks that no damaged state of a sample of lines causes a panic.
 func FuzzKeptRestore(f *testing.F) {
 	all := threadRows(3, 1500)
 	after := func(spec analysis.Spec) *profile.Profile {
@@ -297,7 +298,7 @@ func FuzzKeptRestore(f *testing.F) {
 		}
 		d := codec.NewDecoder(runner.Save())
 		for range 5 {
-			d.Uint() // the runner's own part
+			d.Uint() // the part of the runner itself
 		}
 		p, err := profile.Decode(d.Rest())
 		if err != nil {
@@ -329,7 +330,7 @@ func FuzzKeptRestore(f *testing.F) {
 	})
 }
 
-// followersOf are the analyses that follow a sample.
+// followersOf returns the analyses that follow a sample.
 func followersOf(spec analysis.Spec) []analysis.Analysis {
 	spec = spec.WithDefaults()
 	none := func() *trace.Program { return nil }
@@ -340,14 +341,14 @@ func followersOf(spec analysis.Spec) []analysis.Analysis {
 	return spec.Sample.Followers(w)
 }
 
-// TestIntervalsAreKept: the encoded form restores the intervals of everything.
+// TestIntervalsAreKept checks that encoding and decoding preserves all intervals.
 func TestIntervalsAreKept(t *testing.T) {
 	for _, mode := range []string{"space=0.1", "lines=300", "time=40"} {
 		spec := everythingOf(t, mode, 3)
 		p := run(t, spec, &threadReader{all: threadRows(3, 20000), step: 900})
 		if p.Sharing[0].Cores[0].Off == nil || p.Sharing[0].Domains[0].Members[0].Bounds == nil || len(p.Sites.Code[0].Reuse.Off) == 0 ||
 			spec.Sample.KeepsLines() && p.Communication.Off == nil {
-			t.Fatalf("%s: something has no interval", mode)
+			t.Fatalf("%s: an estimate has no interval", mode)
 		}
 		again, err := profile.Decode(p.Encode())
 		if err != nil {
@@ -356,13 +357,13 @@ func TestIntervalsAreKept(t *testing.T) {
 		if !reflect.DeepEqual(p.Sharing[0].Cores[1].Off, again.Sharing[0].Cores[1].Off) || !reflect.DeepEqual(p.Sites.Code[1].Reuse.Off, again.Sites.Code[1].Reuse.Off) ||
 			len(p.Sites.Coherent.Code[1].Off) == 0 || !reflect.DeepEqual(p.Sites.Coherent.Code[1].Off, again.Sites.Coherent.Code[1].Off) ||
 			p.Communication != nil && !reflect.DeepEqual(p.Communication.Off, again.Communication.Off) {
-			t.Errorf("%s: other intervals", mode)
+			t.Errorf("%s: the decoded intervals differ", mode)
 		}
 	}
 }
 
-// TestKeptIntervalsCover: over many samples, nine in ten intervals of cores, sites, flows
-// and classes have the truth, of every sort.
+// TestKeptIntervalsCover checks that over many samples, 90 % of the intervals contain the true
+// value, for cores, sites, flows and classes alike.
 func TestKeptIntervalsCover(t *testing.T) {
 	const samples, capacity = 20, 512
 	all := threadRows(7, 40000)
@@ -412,20 +413,20 @@ func TestKeptIntervalsCover(t *testing.T) {
 			}
 		}
 		for sort, n := range of {
-			t.Logf("%s: %s held %d of %d", mode, sort, held[sort], n)
+			t.Logf("%s: %s: %d of %d intervals contained the true value", mode, sort, held[sort], n)
 			if held[sort]*10 < n*9 {
-				t.Errorf("%s: intervals of %s held in %d of %d", mode, sort, held[sort], n)
+				t.Errorf("%s: the intervals of %s contained the true value in %d of %d runs", mode, sort, held[sort], n)
 			}
 		}
 	}
 }
 
-// coherentMissesAt are those of private caches.
+// coherentMissesAt returns the misses of a private cache of a number of lines.
 func coherentMissesAt(r *profile.CoherentReuse, lines uint64) uint64 {
 	return missesAt(&profile.Reuse{Cold: r.Cold + r.Coherence(), Bins: r.Bins}, lines)
 }
 
-// missesAt are the misses of a cache of a number of lines, which is the edge of a bin.
+// missesAt returns the misses of a cache of a number of lines, which must be the edge of a bin.
 func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -436,8 +437,8 @@ func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	return n
 }
 
-// TestFewLinesCommunicate: a sample of a given number of lines has the communication that its last rate
-// would have given from the start.
+// TestFewLinesCommunicate checks that a sample with a limited number of lines has the same
+// communication as a sample that used the final rate from the start.
 func TestFewLinesCommunicate(t *testing.T) {
 	for seed := range uint64(4) {
 		got := run(t, everythingOf(t, "lines=300", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
@@ -447,11 +448,11 @@ func TestFewLinesCommunicate(t *testing.T) {
 		spec.Sample = o
 		want := run(t, spec, &threadReader{all: threadRows(seed, 20000), step: 333})
 		if o.Threshold == ^uint64(0) || len(got.Communication.Pairs) == 0 {
-			t.Fatal("the rate did not fall")
+			t.Fatal("the rate was not halved")
 		}
 		g, w := got.Communication, want.Communication
 		if !reflect.DeepEqual(g.Granules, w.Granules) || !reflect.DeepEqual(g.Pairs, w.Pairs) || !reflect.DeepEqual(g.Windows, w.Windows) || !reflect.DeepEqual(g.Off, w.Off) {
-			t.Errorf("seed %d: another communication than at the last rate", seed)
+			t.Errorf("seed %d: the communication differs from that at the final rate", seed)
 		}
 		if len(g.Owners) != len(w.Owners) {
 			t.Errorf("seed %d: owners of %d objects, want %d", seed, len(g.Owners), len(w.Owners))
@@ -459,8 +460,8 @@ func TestFewLinesCommunicate(t *testing.T) {
 	}
 }
 
-// TestEveryAccessOfThreads: with a mean gap of one, misses of cores and sites are exact, and so is
-// the number of lost lines.
+// TestEveryAccessOfThreads checks that with a mean gap of one, the misses of cores and sites are
+// exact, and so is the number of invalidated lines.
 func TestEveryAccessOfThreads(t *testing.T) {
 	for seed := range uint64(4) {
 		all := threadRows(seed, 9000)
@@ -493,8 +494,8 @@ func TestEveryAccessOfThreads(t *testing.T) {
 	}
 }
 
-// TestTopIsExact: caches of up to 16 lines are exact by core and by site, whatever the share of the
-// lines.
+// TestTopIsExact checks that the misses of caches of up to 16 lines are exact by core and by site,
+// at any sampling rate.
 func TestTopIsExact(t *testing.T) {
 	all := threadRows(5, 20000)
 	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})
@@ -506,13 +507,13 @@ func TestTopIsExact(t *testing.T) {
 				a, b := &got.Sharing[0].Cores[i], &want.Sharing[0].Cores[i]
 				m, n := &got.Sharing[0].Domains[0].Members[i], &want.Sharing[0].Domains[0].Members[i]
 				if hits(&a.Private.Distances) != hits(&b.Private.Distances) || hits(&a.Coherent.Distances) != hits(&b.Coherent.Distances) || hits(&m.Distances) != hits(&n.Distances) {
-					t.Fatalf("%s: core %d, %d lines: other hits than there are", mode, i, lines)
+					t.Fatalf("%s: core %d, %d lines: the number of hits is wrong", mode, i, lines)
 				}
 			}
 		}
 		for i := range want.Sites.Code {
 			if a, b := missesAt(&got.Sites.Code[i].Reuse, 16), missesAt(&want.Sites.Code[i].Reuse, 16); a != b {
-				t.Errorf("%s: site %d misses %d times in 16 lines, want %d", mode, i, a, b)
+				t.Errorf("%s: site %d misses %d times in a cache of 16 lines, want %d", mode, i, a, b)
 			}
 		}
 	}

@@ -14,21 +14,21 @@ import (
 // Options are the options of a sample: see [Parse].
 type Options struct {
 	Mode       profile.SampleMode
-	Threshold  uint64 // of profile.SpaceSample: lines whose hash is at most this, of 2^64
-	Lines      uint64 // of profile.LinesSample
-	Gap        uint64 // of profile.TimeSample
-	On, Period uint64 // of profile.OnOffSample
+	Threshold  uint64 // for profile.SpaceSample: lines whose 64-bit hash is at most this are sampled
+	Lines      uint64 // for profile.LinesSample
+	Gap        uint64 // for profile.TimeSample
+	On, Period uint64 // for profile.OnOffSample
 	Seed       uint64
 }
 
 const (
-	// MinLines is the least number of lines of LinesSample.
+	// MinLines is the minimum number of lines of a LinesSample.
 	MinLines     = 64
 	maxLinesKept = 1 << 28
 	wantSample   = "time=GAP (accesses from one sample to the next, as in 1e6), space=RATE (above 0, up to 1), lines=COUNT (64 to 2^28), or onoff=ON/PERIOD (references, ON up to PERIOD)"
 )
 
-// Parse reads MODE=VALUE; the error is a [*trace.OptionError].
+// Parse parses MODE=VALUE. The error is a [*trace.OptionError].
 func Parse(text string) (Options, error) {
 	mode, value, _ := strings.Cut(text, "=")
 	var o Options
@@ -60,7 +60,7 @@ func Parse(text string) (Options, error) {
 	return o, nil
 }
 
-// Valid reports whether the options are what [Parse] may return.
+// Valid reports whether [Parse] could have returned the options.
 func (o Options) Valid() bool {
 	switch o.Mode {
 	case profile.SpaceSample:
@@ -86,7 +86,7 @@ func whole(text string) (uint64, bool) {
 	return uint64(x), ok && x >= 0 && x < 1<<63 && x == math.Trunc(x)
 }
 
-// threshold returns the greatest hash of the sampled lines at a rate.
+// threshold returns the largest hash that a sampled line can have at a rate.
 func threshold(rate float64) uint64 {
 	if !(rate < 1) {
 		return math.MaxUint64
@@ -102,15 +102,16 @@ func optionsOf(s *profile.Sampled) Options {
 	return Options{Mode: s.Mode, Threshold: s.Threshold, Lines: s.MostLines, Gap: s.Gap, On: s.On, Period: s.Period, Seed: s.Seed}
 }
 
-// OnOff reads contiguous parts of a trace: the first on references of every period, and the events
-// among them. The stacks of analyses stay as at the end of the previous part.
+// OnOff reads contiguous parts of a trace: the first "on" references of every period, and the
+// events among them. At the start of a part, the stacks of analyses are as they were at the end of
+// the previous part.
 type OnOff struct {
 	trace.Reader
 	on, period uint64
 	kinds      trace.Kinds
-	threads    []uint32 // nil: all
+	threads    []uint32 // nil: all threads
 
-	Read uint64 // references of these kinds and threads, so far
+	Read uint64 // number of references of these kinds and threads that were read so far
 	keep []int32
 }
 
@@ -122,12 +123,13 @@ func (o Options) Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) 
 	return NewOnOff(r, o, kinds, threads)
 }
 
-// NewOnOff reads r; only references of these kinds and threads count.
+// NewOnOff returns a reader of the sampled parts of r. Only references of these kinds and threads
+// are counted.
 func NewOnOff(r trace.Reader, o Options, kinds trace.Kinds, threads []uint32) *OnOff {
 	return &OnOff{Reader: r, on: o.On, period: o.Period, kinds: kinds, threads: threads}
 }
 
-// Next implements trace.Reader. Batches may be empty.
+// Next implements trace.Reader. It may return empty batches.
 func (r *OnOff) Next(b *trace.Batch) error {
 	if err := r.Reader.Next(b); err != nil {
 		return err

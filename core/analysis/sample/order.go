@@ -8,26 +8,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// order keeps some lines in the order in which they were put, and counts the lines put after a
-// line: the sampled part of an LRU stack. It is a Fenwick tree over live stamps (Bennett and
-// Kruskal, 1975), renumbered when stamps run out.
+// order is the sampled part of an LRU stack. It stores lines in the order in which they were put,
+// and counts the lines that were put after a given line. It is a Fenwick tree over live stamps
+// (Bennett and Kruskal, 1975), which are renumbered when they run out.
 type order struct {
-	place map[trace.Line]uint32 // of its stamp in lines; or away
-	lines []placed              // by stamp, from 0
-	sums  sums                  // over the live ones
+	place map[trace.Line]uint32 // index in lines (the stamp), or away
+	lines []placed              // lines by stamp, from 0
+	sums  sums                  // counts the live stamps
 	live  int
 }
 
-// placed is a line with the time at which it was put. It is live if place refers to it.
+// placed is a line and the time at which it was put. It is live if place refers to it.
 type placed struct {
 	line trace.Line
 	at   uint64
 }
 
 const (
-	away       = ^uint32(0) // the line was put and taken again
+	away       = ^uint32(0) // the line was put, and then taken
 	firstRoom  = 1 << 10
-	orderSlack = 3 // room for stamps, in live lines, after renumbering
+	orderSlack = 3 // room for stamps after renumbering, per live line
 )
 
 func newOrder() *order {
@@ -36,10 +36,10 @@ func newOrder() *order {
 	return o
 }
 
-// known returns the number of lines that are down or noted.
+// known returns the number of lines that are in the order or noted.
 func (o *order) known() int { return len(o.place) }
 
-// note remembers a line that is not down yet. It reports whether it was known.
+// note registers a line that has not been put yet. It reports whether the line was already known.
 func (o *order) note(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -47,7 +47,7 @@ func (o *order) note(line trace.Line) (known bool) {
 	return known
 }
 
-// put puts a noted line on top of all others.
+// put places a noted line on top of all others.
 func (o *order) put(line trace.Line, at uint64) {
 	if len(o.lines) == cap(o.lines) {
 		o.renumber()
@@ -59,8 +59,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns the number of lines put after it, and the time at which it was
-// put; down is false if it was not there.
+// take removes a line. It returns the number of lines that were put after it, and the time at which
+// it was put. down is false if the line was not in the order.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -72,7 +72,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	return above, at, true
 }
 
-// since returns the number of present lines that were put after at.
+// since returns the number of live lines that were put after time at.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
 	return o.live - o.sums.upto(uint32(first))
@@ -83,7 +83,7 @@ func (o *order) remove(stamp uint32) {
 	o.sums.remove(stamp)
 }
 
-// renumber assigns the first stamps to the live lines, and makes room for more.
+// renumber assigns new stamps, from 0 on, to the live lines, and makes room for more.
 func (o *order) renumber() {
 	old := o.lines
 	o.lines = make([]placed, 0, max(firstRoom, o.live*orderSlack))
@@ -96,7 +96,7 @@ func (o *order) renumber() {
 	o.sums = newSums(cap(o.lines), len(o.lines))
 }
 
-// drop forgets the lines that keep rejects.
+// drop removes the lines for which keep returns false.
 func (o *order) drop(keep func(trace.Line) bool) {
 	for line, stamp := range o.place {
 		if keep(line) {
@@ -110,7 +110,7 @@ func (o *order) drop(keep func(trace.Line) bool) {
 	o.renumber()
 }
 
-// code codes the present lines, in order, and the lines that were taken.
+// code reads or writes the live lines, in order, and the lines that were taken.
 func (o *order) code(c *codec.Coder) {
 	var lines []placed
 	var gone []trace.Line
@@ -144,7 +144,8 @@ func (o *order) code(c *codec.Coder) {
 // sums is a Fenwick tree (1994) that counts live stamps. sums[0] is unused.
 type sums []uint32
 
-// newSums makes room for stamps, the first of which are live.
+// newSums returns a tree with room for this number of stamps, of which the first live ones are
+// live.
 func newSums(room, live int) sums {
 	s := make(sums, room+1)
 	for i := range live {
@@ -170,7 +171,7 @@ func (s sums) remove(stamp uint32) {
 	}
 }
 
-// upto returns the number of live stamps among the first ones.
+// upto returns the number of live stamps among the first stamps.
 func (s sums) upto(stamps uint32) (n int) {
 	for i := stamps; i > 0; i -= i & -i {
 		n += int(s[i])

@@ -28,7 +28,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// result scales the sample to all accesses.
+// result scales the counts of the sample to all accesses.
 func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 	size := profile.SampledSize{LineBytes: 1 << s.Shift, Samples: s.samples}
 	factor, open := s.sampler.describe(&size)
@@ -62,7 +62,7 @@ func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 	return l, size
 }
 
-// estimate contains the estimated accesses beyond the front.
+// estimate contains the estimated counts of accesses beyond the front.
 type estimate struct {
 	deep profile.Histogram
 	cold uint64
@@ -73,8 +73,8 @@ func (e *estimate) add(other *estimate) {
 	e.cold += other.cold
 }
 
-// estimate scales the sample of a kind to the known number of accesses: by a factor, or, if that is
-// 0, such that the sum is right.
+// estimate scales the sample of a kind to the known number of accesses: by a factor or, if the
+// factor is 0, so that the sum is right.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -96,10 +96,10 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 	return e
 }
 
-const someSamples = 8 // of the whole run in each window
+const someSamples = 8 // number of samples of the whole run that are added to each window
 
-// windowRows distributes each window's accesses beyond the front like its samples, or, if these are
-// few, like the samples of the whole run.
+// windowRows distributes the accesses of each window beyond the front in proportion to the samples
+// of the window or, if these are few, to the samples of the whole run.
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 	if len(s.windows.rows) > 0 {
 		s.closeRow()
@@ -134,16 +134,16 @@ func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 }
 
 const (
-	fewLines    = 32   // sampled lines, or single samples, too few for an interval
-	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; a little wide for single samples
-	studentTalk = 2.36 // the same with talkGroups-1
-	deviations  = 2    // by which all distances may be off
+	fewLines    = 32   // with at most this number of sampled lines, or of single samples, there is no interval
+	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; slightly too wide for single samples
+	studentTalk = 2.36 // the same with talkGroups-1 degrees of freedom
+	deviations  = 2    // number of standard deviations by which all distances may be wrong
 )
 
-// bounds returns the intervals of misses at the edges of profile.SiteBin. Two numbers are
-// uncertain: how many accesses have at least the distance of a capacity, which the spread of
-// independent groups shows; and the distances, whose errors may all have the same sign, so that the
-// interval includes the misses of smaller and larger capacities.
+// bounds returns the confidence intervals of misses at the edges of profile.SiteBin. Two quantities
+// are uncertain. The number of accesses whose distance is at least a capacity has an error that the
+// spread of independent groups shows. The distances themselves may all have errors of the same
+// sign, so the interval includes the misses of smaller and larger capacities.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
@@ -158,9 +158,10 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns intervals of misses with errors off. The first front lines are exact.
+// boundsOf returns the intervals of misses that have the errors off. For capacities up to front,
+// misses are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
-	most := misses[profile.SiteBin(front)] // that may miss
+	most := misses[profile.SiteBin(front)] // accesses that may miss
 	for bin := 0; bin <= outOf; bin++ {
 		capacity := profile.SiteBinFrom(bin)
 		if capacity <= uint64(front) {
@@ -177,13 +178,14 @@ func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front ui
 		low := misses[above] - min(off[above].Low, misses[above])
 		list = append(list, profile.Bound{Low: min(low, high), High: high})
 		if bin == outOf || misses[below] == misses[outOf] {
-			break // and so it stays
+			break // and all larger capacities have the same misses
 		}
 	}
 	return list
 }
 
-// siteBinMisses returns the misses in fully associative LRU caches of SiteBinFrom lines.
+// siteBinMisses returns, for each bin, the misses of a fully associative LRU cache of SiteBinFrom
+// lines.
 func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]uint64) {
 	for d, n := range counts.All() {
 		misses[profile.SiteBin(uint32(d))] += n
@@ -195,8 +197,8 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 	return misses
 }
 
-// offByGroups returns the errors of misses, from the spread of the groups. The closer the rate is
-// to 1, the smaller the error.
+// offByGroups returns the errors of misses, computed from the spread of the groups. The closer the
+// rate is to 1, the smaller are the errors.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
 	rest := 1 - profile.RateOf(size.Threshold)
@@ -215,7 +217,8 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is offByGroups for independent samples, by Wilson's score interval (1927).
+// offBySamples does the same as offByGroups for independent samples, with Wilson's score interval
+// (1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)
 	const z2 = student * student

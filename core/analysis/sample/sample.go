@@ -13,14 +13,17 @@ import (
 
 // sampler chooses accesses and finds their distances.
 type sampler interface {
-	// sample reads the next line accesses, at most maxLines. It counts hits in the front and
-	// others, and appends the sampled ones to c.taken. It returns the number of others.
+	// sample processes the next line accesses, at most maxLines. It counts hits in the front and
+	// other accesses, and appends the sampled accesses to c.taken. It returns the number of
+	// accesses beyond the front.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
-	// weight returns how many accesses a sampled one represents, up to a constant factor.
+	// weight returns the number of accesses that a sampled access represents, up to a constant
+	// factor.
 	weight() uint64
 	group(line trace.Line) int
 	// describe sets the fields that only the sampler knows. It returns the factor that converts
-	// weights to accesses, 0 if they must add up to all; and the open samples by kind.
+	// weights to accesses, or 0 if the weights must be scaled to the number of all accesses, and
+	// the number of open samples by kind.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
 	// deviation returns the relative standard deviation that all distances of about this length
 	// share.
@@ -28,11 +31,11 @@ type sampler interface {
 	code(c *codec.Coder)
 }
 
-// Analysis is locality's analysis from a sample, for one or several line sizes.
+// Analysis estimates the result of package locality from a sample, for one or several line sizes.
 type Analysis struct {
 	options Options
 	sizes   []*lineSize
-	done    uint64 // references analysed
+	done    uint64 // number of references analysed
 }
 
 // Locality returns the analysis: see [analysis.Sampling].
@@ -60,7 +63,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {}
 
-// Lines estimates the number of distinct lines so far, of the smallest line size.
+// Lines returns the estimated number of distinct lines so far, for the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var s profile.SampledSize
 	factor, _ := a.sizes[0].sampler.describe(&s)
@@ -97,26 +100,27 @@ const (
 	outOf     = profile.SiteBins
 )
 
-// nearCounts count accesses of kind k at distance d in the front, at k<<4 | d. Even and odd
-// accesses use different counters, because adding to a counter that was just written waits.
+// nearCounts counts the accesses of kind k that hit in the front at distance d, at index k<<4 | d.
+// Even and odd accesses use different counters, because adding to a counter that was just written
+// waits.
 type nearCounts [2][kindSlots * frontLines]uint64
 
-// counts are the counts of one line size.
+// counts contains the counts for one line size.
 type counts struct {
 	near   nearCounts
-	beyond [kindSlots]uint64 // accesses beyond the front, in the sample or not
+	beyond [kindSlots]uint64 // number of accesses beyond the front, in the sample or not
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
-	taken   []taken // of the current accesses
+	taken   []taken // the sampled ones among the current accesses
 	samples uint64
-	spread  [groups][outOf + 1]uint64 // by profile.SiteBin, cold ones last
+	spread  [groups][outOf + 1]uint64 // by profile.SiteBin; the last element counts cold accesses
 }
 
-// taken is a sampled access with its distance or stack.Cold.
+// taken is a sampled access with its distance, or stack.Cold.
 type taken struct {
 	line     trace.Line
-	weight   uint64 // number of accesses that it represents, divided by sampler's factor
+	weight   uint64 // number of accesses that it represents, divided by the sampler's factor
 	distance uint32
 	kind     trace.Kind
 }
@@ -124,7 +128,7 @@ type taken struct {
 type lineSize struct {
 	locality.Splitter
 	sampler sampler
-	front   uint32 // distances below it are known for every access: frontLines, or 0
+	front   uint32 // distances below front are known for every access: frontLines, or 0
 	counts
 	windows windows
 }
@@ -153,20 +157,20 @@ func (s *lineSize) count(x *taken, row *row) {
 	s.spread[s.sampler.group(x.line)][siteBin] += weight
 }
 
-// nearAt returns the number of accesses of a kind at a distance in the front.
+// nearAt returns the number of accesses of a kind that hit in the front at distance d.
 func (c *counts) nearAt(kind, d int) uint64 {
 	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
 }
 
-// windows are the windows of the run, as in profile.Windows.
+// windows contains the windows of the run, as in profile.Windows.
 type windows struct {
 	References uint64
 	rows       []row
-	counted    [frontLines]uint64 // of counts.near, in rows
+	counted    [frontLines]uint64 // hits of counts.near that rows already contain
 }
 
-// row is one window: accesses beyond the front, and by distance hits in the front and sampled
-// accesses.
+// row contains the counts of one window: accesses beyond the front, and by distance, hits in the
+// front and sampled accesses.
 type row struct {
 	beyond       uint64
 	near, sample profile.WindowRow
@@ -174,7 +178,7 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach makes the last row the window of reference number at, for windows of size references.
+// reach appends rows up to the window of reference number at, for windows of size references.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {
@@ -189,7 +193,7 @@ func (s *lineSize) reach(at, size uint64) {
 	}
 }
 
-// coarsen joins windows in pairs.
+// coarsen joins neighbouring windows in pairs.
 func (w *windows) coarsen() {
 	for i := range w.rows {
 		from := w.rows[i]

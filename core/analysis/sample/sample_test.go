@@ -25,7 +25,7 @@ func options(t testing.TB, text string) sample.Options {
 	return o
 }
 
-// rows are random references: several kinds, of sizes that cross lines.
+// rows returns random references of several kinds, some of which span several lines.
 func rows(seed uint64, n int) *trace.Batch {
 	b := tracetest.Generate(n, tracetest.Mixed(seed, tracetest.Strided(24, 1<<14), tracetest.Zipf(1<<9, 1, seed)))
 	kinds := []trace.Kind{trace.Load, trace.Store, trace.Modify, trace.RangeRead}
@@ -36,7 +36,7 @@ func rows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// reader returns a batch in small parts.
+// reader is a reader that returns a batch in small parts.
 type reader struct {
 	all  *trace.Batch
 	at   int
@@ -65,8 +65,8 @@ func run(t testing.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return runner.Finish(profile.State{})
 }
 
-// TestCountsAreWhole: for any sample, the number of accesses of each kind is exact, the profile is
-// consistent, and its encoded form restores it.
+// TestCountsAreWhole checks that for any sample, the number of accesses of each kind is exact, the
+// profile is consistent, and encoding and decoding preserves it.
 func TestCountsAreWhole(t *testing.T) {
 	for _, mode := range modes {
 		for seed := range uint64(4) {
@@ -90,13 +90,13 @@ func TestCountsAreWhole(t *testing.T) {
 				t.Fatalf("%s: %v", mode, err)
 			}
 			if back.Digest() != p.Digest() || back.Sampled == nil || back.Sampled.Read != 30_000 {
-				t.Errorf("%s: the form does not give the profile back", mode)
+				t.Errorf("%s: the decoded profile differs", mode)
 			}
 		}
 	}
 }
 
-// TestRestore: a run that is saved and restored anywhere gives the same bytes.
+// TestRestore checks that a run that is saved and restored anywhere gives the same bytes.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom(modes).Draw(t, "mode")
@@ -135,10 +135,10 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(finish(again), want) {
-			t.Fatalf("%s: not the same bytes after it continued from a saved run", mode)
+			t.Fatalf("%s: the bytes differ after the run was resumed", mode)
 		}
 		if !bytes.Equal(finish(half), want) {
-			t.Fatalf("%s: not the same bytes after the run was saved", mode)
+			t.Fatalf("%s: the bytes differ after the run was saved", mode)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestRestoreRefusesOthers(t *testing.T) {
 	}
 }
 
-// TestOnOff: the references in the stretches are analysed in full, and nothing else.
+// TestOnOff checks that exactly the references in the sampled parts of the run are analysed.
 func TestOnOff(t *testing.T) {
 	all := rows(2, 5000)
 	o := options(t, "onoff=30/70")
@@ -194,7 +194,7 @@ func TestOnOff(t *testing.T) {
 	}
 	for i := range got.Addr {
 		if got.Addr[i] != want.Addr[i] || got.Kind[i] != want.Kind[i] {
-			t.Fatalf("row %d is another one", i)
+			t.Fatalf("row %d differs", i)
 		}
 	}
 }
@@ -205,18 +205,18 @@ func TestParse(t *testing.T) {
 		_, err := sample.Parse(text)
 		var option *trace.OptionError
 		if !errors.As(err, &option) || option.Got != text {
-			t.Errorf("%q: %v, want an error that tells what is wanted", text, err)
+			t.Errorf("%q: %v, want an error that says what is allowed", text, err)
 		}
 	}
 	if o := options(t, "space=1"); o.Threshold != ^uint64(0) {
-		t.Errorf("a rate of 1 leaves lines out: %#x", o.Threshold)
+		t.Errorf("a rate of 1 excludes lines: %#x", o.Threshold)
 	}
 	if o := options(t, "onoff=1e3/2e3"); o.On != 1000 || o.Period != 2000 {
 		t.Errorf("onoff: %+v", o)
 	}
 }
 
-// TestSteadyStateAllocates nothing, once the lines are known.
+// TestSteadyStateAllocates checks that nothing is allocated once all lines are known.
 func TestSteadyStateAllocates(t *testing.T) {
 	b := tracetest.Generate(4096, tracetest.Uniform(1<<10, 3))
 	for _, mode := range []string{"space=0.1", "lines=64"} {
@@ -230,12 +230,12 @@ func TestSteadyStateAllocates(t *testing.T) {
 			consume()
 		}
 		if n := testing.AllocsPerRun(20, consume); n > 1 {
-			t.Errorf("%s: %v allocations a batch", mode, n)
+			t.Errorf("%s: %v allocations per batch, want none", mode, n)
 		}
 	}
 }
 
-// FuzzRestore: no state of a sampler, however damaged, makes it panic.
+// FuzzRestore checks that no damaged state of a sampler causes a panic.
 func FuzzRestore(f *testing.F) {
 	for _, mode := range modes {
 		p := &profile.Profile{Segment: new(profile.Segment)}
@@ -270,15 +270,15 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestStretchesRestore: a run of stretches that is saved and restored anywhere gives the same
-// bytes, and says how much it read.
+// TestStretchesRestore checks that a run of sampled parts that is saved and restored anywhere gives
+// the same bytes, and reports how much it read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)
 		spec := analysis.Spec{Sample: options(t, "onoff=300/700"), Kinds: trace.AllKinds &^ trace.EventKinds}
 		want := run(t, spec, &reader{all: all, step: 333})
 		if s := want.Sampled; s == nil || s.Read != 5000 || want.Totals.AllReferences() != 2200 {
-			rt.Fatalf("it was read as %+v", s)
+			rt.Fatalf("the profile describes the sample as %+v", s)
 		}
 		half, err := analysis.NewRunner(spec, &reader{all: all, step: 333})
 		for range rapid.IntRange(0, 15).Draw(rt, "steps") {
@@ -300,7 +300,7 @@ func TestStretchesRestore(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if !bytes.Equal(again.Finish(profile.State{}).Encode(), want.Encode()) {
-			rt.Error("another result after the break")
+			rt.Error("the result differs after an interruption")
 		}
 	})
 }

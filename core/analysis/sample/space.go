@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	chunk    = 512            // accesses scanned before the queued ones are processed, a power of two
-	passed   = stack.Cold - 1 // stands for the distance of an access that is not in the sample
-	farthest = passed - 1     // distance
-	groups   = 16             // parts of the sample whose spread determines intervals, a power of two
+	chunk    = 512            // number of accesses that are scanned before the queued ones are processed, a power of two
+	passed   = stack.Cold - 1 // returned instead of a distance for an access that is not in the sample
+	farthest = passed - 1     // largest distance
+	groups   = 16             // number of groups of the sample, whose spread determines the intervals; a power of two
 )
 
-// mix hashes a line (the finalizer of SplitMix64; Steele, Lea and Flood, 2014). Its order
-// chooses lines, its low bits the group.
+// mix hashes a line (the finalizer of SplitMix64; Steele, Lea and Flood, 2014). The order of hashes
+// selects the sampled lines, and the low bits select the group.
 func mix(line trace.Line, seed uint64) uint64 {
 	h := line + seed*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -29,16 +29,16 @@ func mix(line trace.Line, seed uint64) uint64 {
 // space samples lines: see the package comment.
 type space struct {
 	seed      uint64
-	threshold uint64 // lines whose mix is at most this are in the sample
+	threshold uint64 // lines whose hash is at most this are in the sample
 	rate      float64
-	most      int // sampled lines; beyond this number the rate is halved. 0: no limit
+	most      int // maximum number of sampled lines, beyond which the rate is halved; 0: no limit
 	halvings  uint
 
 	front   front
 	below   *order
 	times   reuse
-	fetches uint64 // the clock: the number of lines that have left
-	looked  uint64 // accesses to lines of the sample, not counting hits in the front
+	fetches uint64 // the clock: number of lines that have left the front
+	looked  uint64 // number of accesses to sampled lines, not counting hits in the front
 	queue   [chunk]fetch
 }
 
@@ -71,8 +71,8 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange puts a line, whose mix is h, in the front for a line that leaves, and returns its
-// distance, or passed.
+// exchange moves a line with hash h into the front in place of the line left, and returns the
+// distance of the access, or passed.
 func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
@@ -86,7 +86,8 @@ func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	return d
 }
 
-// access returns the distance of one access, which is exact below frontLines, or passed.
+// access performs one access and returns its distance, or passed. Distances below frontLines are
+// exact.
 func (s *space) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {
@@ -162,27 +163,27 @@ func (s *space) code(c *codec.Coder) {
 	s.below.code(c)
 }
 
-// reuse turns reuse times into expected stack distances (Eklov and Hagersten, StatStack, ISPASS
-// 2010). Time is counted in lines that leave the front. Each stays away for a time. Of the lines
-// that left j lines ago, a share P(time > j) is still away; the lines that left within a time t and
-// are still away are distinct:
+// reuse converts reuse times into expected stack distances (Eklov and Hagersten, StatStack, ISPASS
+// 2010). Time is measured in lines that leave the front. Each line stays away for some time. A
+// share P(time > j) of the lines that left j steps ago is still away. The lines that left within a
+// time t and are still away are distinct, so their expected number is
 //
 //	D(t) = Σ_{j<t} P(time > j)
 //
-// It only needs the times of sampled lines, in bins.
+// Only the binned times of sampled lines are needed.
 type reuse struct {
-	left  uint64            // lines that left
-	times [reuseBins]uint64 // of lines that came back
+	left  uint64            // number of lines that left the front
+	times [reuseBins]uint64 // histogram of the times after which lines came back
 	upto  [reuseBins]float64
-	built uint64 // left, when upto was computed
+	built uint64 // value of left when upto was computed
 }
 
 const (
-	reuseSub  = 8 // bins to a power of two
+	reuseSub  = 8 // number of bins per power of two
 	reuseBins = reuseSub * 50
 )
 
-// reuseBin returns the bin of a time; reuseFrom the least time of a bin.
+// reuseBin returns the bin of a time, and reuseFrom the smallest time of a bin.
 func reuseBin(t uint64) int {
 	e := bits.Len64(t|reuseSub) - 4
 	return min(e*reuseSub+int(t>>e), reuseBins-1)
@@ -210,7 +211,7 @@ func (r *reuse) distance(t uint64) float64 {
 	return r.upto[bin] + share*(r.upto[bin+1]-r.upto[bin])
 }
 
-// build computes D at the bins' edges.
+// build computes D at the edges of the bins.
 func (r *reuse) build() {
 	r.built = r.left
 	away, sum := float64(r.left), 0.
@@ -222,12 +223,13 @@ func (r *reuse) build() {
 	}
 }
 
-// trust is how well D(t) fits a single access: its relative standard deviation is 1/√trust.
+// trust describes how well D(t) predicts a single access: the relative standard deviation is
+// 1/√trust.
 const trust = 24
 
-// weigh combines the expected distance with the number of sampled lines that were counted in
-// between, at a rate: each is weighted by the inverse of its variance. The variance of the count is
-// binomial; at a rate of 1 it is 0.
+// weigh returns the mean of the expected distance and of the distance that follows from the number
+// of sampled lines counted in between, each weighted by the inverse of its variance. The variance
+// of the count is binomial; at a rate of 1 it is 0.
 func weigh(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// drawLines is a random run with lines that come again soon, late and never.
+// drawLines returns a random sequence of lines that are accessed again soon, late or never.
 func drawLines(t *rapid.T) []trace.Line {
 	n := rapid.IntRange(1, 3000).Draw(t, "accesses")
 	few := rapid.Uint64Range(1, 40).Draw(t, "few lines")
@@ -30,12 +30,12 @@ func drawLines(t *rapid.T) []trace.Line {
 	return lines
 }
 
-// naive is a sample of lines by its definition: the whole stack as a list. The
-// expectation from times is the sampler's own.
+// naive implements a sample of lines by its definition, with the whole stack as a list. It uses the
+// sampler's own expectation from reuse times.
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
-	left            map[trace.Line]int // fetches when the line last left the front
+	left            map[trace.Line]int // value of fetches when the line last left the front
 	fetches         int
 	times           reuse
 }
@@ -89,13 +89,13 @@ func TestSpaceMatchesDefinition(t *testing.T) {
 		out := distances(fast, lines)
 		for i, line := range lines {
 			if want := slow.access(line); out[i] != want {
-				t.Fatalf("access %d: %d, want %d", i, out[i], want)
+				t.Fatalf("access %d: distance %d, want %d", i, out[i], want)
 			}
 		}
 	})
 }
 
-// TestAllLinesAreExact: a sample of all lines is no estimate.
+// TestAllLinesAreExact checks that a sample of all lines gives exact results.
 func TestAllLinesAreExact(t *testing.T) {
 	for _, o := range []Options{
 		{Mode: profile.SpaceSample, Threshold: math.MaxUint64},
@@ -111,15 +111,15 @@ func TestAllLinesAreExact(t *testing.T) {
 				}
 				b, ok := (&profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}).MissBounds(64, c)
 				if want := curve(want).Misses(c); ok && (b.Low != want || b.High != want) && profile.SiteBinFrom(profile.SiteBin(uint32(c))) == c {
-					t.Fatalf("%v, %d lines: misses from %d to %d, want %d", o, c, b.Low, b.High, want)
+					t.Fatalf("%v, %d lines: the interval of misses is %d to %d, want exactly %d", o, c, b.Low, b.High, want)
 				}
 			}
 		})
 	}
 }
 
-// TestFewLinesStayFew: the sample never has more lines than allowed, which are the lines of the least
-// hashes; its counts represent about all accesses.
+// TestFewLinesStayFew checks that the sample never has more lines than allowed, that they are the
+// lines with the smallest hashes, and that its counts represent approximately all accesses.
 func TestFewLinesStayFew(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
 	var loads [256]trace.Kind
@@ -140,17 +140,17 @@ func TestFewLinesStayFew(t *testing.T) {
 		}
 		for line := range s.below.place {
 			if mix(line, seed) > s.threshold {
-				t.Fatalf("seed %d: line %d is in the sample, and beyond its threshold", seed, line)
+				t.Fatalf("seed %d: line %d is in the sample, but its hash exceeds the threshold", seed, line)
 			}
 		}
 		if off := weights/fetches - 1; math.Abs(off) > 0.2 {
-			t.Errorf("seed %d: samples stand for %.3f of the accesses", seed, weights/fetches)
+			t.Errorf("seed %d: the samples represent a share of %.3f of the accesses", seed, weights/fetches)
 		}
 	}
 }
 
-// TestReuseTimes: among n lines that are chosen at random, n(1-(1-1/n)^t) different ones left in a
-// stretch of t.
+// TestReuseTimes compares with the expectation for n lines that are accessed at random: in a time
+// t, n(1-(1-1/n)^t) distinct lines leave the front.
 func TestReuseTimes(t *testing.T) {
 	const lines = 1000
 	var r reuse
@@ -171,7 +171,7 @@ func TestReuseTimes(t *testing.T) {
 	}
 }
 
-// naiveOrder is order as a list.
+// naiveOrder implements order as a list.
 type naiveOrder []placed
 
 func TestOrder(t *testing.T) {
@@ -184,7 +184,7 @@ func TestOrder(t *testing.T) {
 			at := slices.IndexFunc(list, func(p placed) bool { return p.line == line })
 			above, when, down := o.take(line)
 			if down != (at >= 0) || down && (above != len(list)-1-at || when != list[at].at) {
-				t.Fatalf("step %d: took %d, %d, %v, and it was at %d of %d", i, above, when, down, at, len(list))
+				t.Fatalf("step %d: take returned %d, %d, %v, but the line was at index %d of %d", i, above, when, down, at, len(list))
 			}
 			if at >= 0 {
 				list = slices.Delete(list, at, at+1)
@@ -201,7 +201,7 @@ func TestOrder(t *testing.T) {
 				}
 			}
 			if got := o.since(since); got != newer {
-				t.Fatalf("step %d: %d put down since %d, want %d", i, got, since, newer)
+				t.Fatalf("step %d: %d lines put since %d, want %d", i, got, since, newer)
 			}
 			if r>>8%1000 == 0 {
 				keep := func(line trace.Line) bool { return line%3 != 0 }

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The state of a run, in varints: references; each line size: line bytes, sampler, counts, windows.
+// The state of a run consists of varints: the number of references and, for each line size, the
+// line size in bytes, the sampler, the counts and the windows.
 
 func (s *lineSize) code(c *codec.Coder) {
 	shift := uint64(s.Shift)
@@ -21,16 +22,16 @@ func (s *lineSize) code(c *codec.Coder) {
 	s.windows.code(c)
 }
 
-const otherSizes = "the saved run had other line sizes; start again"
+const otherSizes = "the saved run used different line sizes; start again"
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
-		return errors.New("the saved run was not sampled, or in another way; start again")
+		return errors.New("the saved run was not sampled, or was sampled differently; start again")
 	}
 	c := codec.Reader(p.Segment.Sample)
 	if c.U64(&a.done); a.done != p.Totals.AllReferences() {
-		return errors.New("the saved run is damaged: its references differ from its sample; start again")
+		return errors.New("the saved run is damaged: its number of references does not match its sample; start again")
 	}
 	if c.In.Uint() != uint64(len(a.sizes)) {
 		return errors.New(otherSizes)
@@ -43,7 +44,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return c.In.Err()
 }
 
-// Append implements analysis.Analysis: a sample does not keep the data for joining.
+// Append implements analysis.Analysis. It always fails, because a sample does not contain the data
+// for joining.
 func (a *Analysis) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }
@@ -63,16 +65,16 @@ func (c *counts) code(w *codec.Coder) {
 	}
 }
 
-const beyond = 1 << 61 // every line number
+const beyond = 1 << 61 // largest possible line number
 
-// codeLines codes lines. It drops impossible ones while reading.
+// codeLines reads or writes lines. When reading, it drops impossible ones.
 func codeLines(c *codec.Coder, lines *[]trace.Line) {
 	if c.Stack(lines); c.Reads() {
 		*lines = slices.DeleteFunc(*lines, func(line trace.Line) bool { return line >= beyond })
 	}
 }
 
-// codeLine codes a line that may have one of some marked values below zero.
+// codeLine reads or writes a line, which may also be one of several special values below zero.
 func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	above := *line + marks
 	if codec.Below(c, &above, beyond+marks); c.Reads() {
@@ -80,7 +82,8 @@ func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	}
 }
 
-// codeByLine codes a map by ascending lines. A line and its value take at least least bytes.
+// codeByLine reads or writes a map, sorted by line. A line and its value take at least `least`
+// bytes.
 func codeByLine[T any](c *codec.Coder, of map[trace.Line]T, least int, value func(*T)) {
 	lines := slices.Sorted(maps.Keys(of))
 	codec.Slice(c, &lines, least, func(line *trace.Line) {
@@ -102,7 +105,7 @@ func (w *windows) code(c *codec.Coder) {
 	c.Array(w.counted[:])
 }
 
-// cover reports whether the windows fit a number of references.
+// cover reports whether the windows match a number of references.
 func (w *windows) cover(references uint64) bool {
 	of := profile.Windows{References: w.References}
 	if w.References != profile.WindowSize(references) {

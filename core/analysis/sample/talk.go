@@ -12,36 +12,36 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// talk shows package communication the references to sampled lines only. A reference to several
+// talk passes only the references to sampled lines to package communication. A reference to several
 // lines becomes several rows.
 type talk struct {
 	size    *keptSize
-	octaves [65]*talker // by leading zeros of hashes; only the first one if the rate is fixed
+	octaves [65]*talker // by the number of leading zeros of hashes; only the first one is used if the rate is fixed
 
-	decides func() *trace.Program // argument of the decision whether to run; nil after it
-	met     bool                  // a reference
-	first   uint32                // its thread
-	off     bool                  // decided against
+	decides func() *trace.Program // argument of the decision whether to run; nil after the decision
+	met     bool                  // there was a reference
+	first   uint32                // the thread of the first reference
+	off     bool                  // the decision was not to run
 }
 
-const talkGroups = 8 // groups of sampled lines
+const talkGroups = 8 // number of groups of sampled lines
 
 type talker struct {
 	whole  listener
 	parts  [talkGroups]listener
-	at     []int // of the rows, the accesses
+	at     []int // index of the access of each row
 	asked  []sharing.Question
 	depths []uint32
 }
 
-// listener is an analysis and the rows that it will read.
+// listener is an analysis and the rows that it will receive.
 type listener struct {
 	*communication.Analysis
 	batch *trace.Batch
-	rows  []uint32 // of the whole batch, by row of this one
+	rows  []uint32 // row of the whole batch, by row of this batch
 }
 
-// octave returns the analyses of one power of two of hashes.
+// octave returns the analyses for one power of two of hashes.
 func (t *talk) octave(n int) *talker {
 	if t.octaves[n] == nil {
 		t.octaves[n] = new(talker)
@@ -67,14 +67,14 @@ func (t *talk) Core(thread uint32) (core uint8, known bool) {
 	return t.size.threads.grouping.Known(thread)
 }
 
-// Feed implements communication.Stacks: [talk.ask] asks.
+// Feed implements communication.Stacks. It does nothing, because [talk.ask] asks the questions.
 func (t *talk) Feed(uint32, sharing.Asker) {}
 
 func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
 
 func (t *talk) rate() float64 { return profile.RateOf(t.threshold()) }
 
-// live returns the analyses of lines that are still sampled.
+// live returns the analyses for lines that are still sampled.
 func (t *talk) live() (list []*talker) {
 	for n, o := range t.octaves {
 		if o != nil && n < int(t.size.bySite.space.halvings) {
@@ -86,7 +86,8 @@ func (t *talk) live() (list []*talker) {
 	return list
 }
 
-// decide decides for all analyses, each of which sees a part, as package communication does.
+// decide makes the same decision as package communication, but for all analyses together, because
+// each of them sees only a part of the references.
 func (t *talk) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
@@ -115,7 +116,7 @@ func (t *talk) turnOff() {
 	t.size.of.sites.Locate(false)
 }
 
-// take consumes the accesses to sampled lines.
+// take processes the accesses to sampled lines.
 func (t *talk) take(b *trace.Batch) error {
 	if t.decide(b); t.off {
 		return nil
@@ -201,7 +202,7 @@ type askedOf struct {
 	of     *talker
 }
 
-// ask gathers questions about the current accesses.
+// ask collects the questions of all analyses about the current accesses.
 func (t *talk) ask() (a asking) {
 	s := t.size
 	for _, o := range t.live() {
@@ -227,14 +228,15 @@ func (a *asking) upTo(access int, t *threads) {
 	}
 }
 
-// done passes the answers to the analyses.
+// done passes the answers on to the analyses.
 func (a *asking) done() {
 	for _, o := range a.of {
 		o.whole.Answer(o.depths)
 	}
 }
 
-// result returns the communication of all lines, or nil. It comes after that of sites.
+// result returns the estimated communication of all lines, or nil. It must be called after the
+// result of sites.
 func (t *talk) result() *profile.Communication {
 	var wholes []*profile.Communication
 	var parts [talkGroups][]*profile.Communication
@@ -269,7 +271,7 @@ func (t *talk) result() *profile.Communication {
 	return sum
 }
 
-// offs are counts by group for each key.
+// offs contains counts by group for each key.
 type offs map[offKey]*[3][talkGroups]float64
 
 // offKey identifies a flow, a class, or a pair of sites at a granularity.
@@ -337,7 +339,7 @@ func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64))
 	}
 }
 
-// of returns the intervals of a sum.
+// of returns the half-widths of the intervals of a sum.
 func (o *offs) of(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
 	half := func(k offKey, i int) uint64 {
 		parts := o.at(k)[i]

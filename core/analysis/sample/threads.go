@@ -11,75 +11,76 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// threads estimates the counts of package sharing, at one line size.
+// threads estimates the counts of package sharing for one line size.
 type threads struct {
 	options  Options
 	bytes    uint32
 	grouping *sharing.Grouping
 	cores    []*coreStacks
-	domains  []*domainStacks // the first one is all cores
+	domains  []*domainStacks // the first domain contains all cores
 
 	lines   knownLines
-	inFront lineCores             // the cores that have a line on top of their coherent stacks
-	waiting map[trace.Line]uint64 // cores with a sample that waits for a line
-	draws   int                   // samples of single accesses so far
+	inFront lineCores             // the cores that have a line in the front of their coherent stacks
+	waiting map[trace.Line]uint64 // cores with a sample that waits for the line
+	draws   int                   // number of samples of single accesses so far
 
 	sites *siteCores // receives the depth of each access on its core's coherent stack; or nil
 }
 
-// knownLines are lines, chosen by their hash, of which every access is seen: the sampled lines,
-// or, if single accesses are sampled, lines that show first accesses and losses.
+// knownLines contains lines, chosen by their hash, for which every access is seen: the sampled
+// lines or, if single accesses are sampled, lines that show first accesses and invalidations.
 type knownLines struct {
 	seed, threshold uint64
-	most            int // 0: any number
+	most            int // maximum number of lines; 0: no limit
 	halvings        uint
 	of              map[trace.Line]*knownLine
 }
 
-// knownLine is a line, and the cores that ever had it, have it, and had it last.
+// knownLine contains the cores that ever had a line, the cores that have it now, and the core that
+// accessed it last.
 type knownLine struct {
 	ever, holders uint64
 	last          []uint8 // by domain: 1 + the core
 }
 
-const firstLines = 1 << 13 // that show first accesses if single ones are sampled
+const firstLines = 1 << 13 // number of lines that show first accesses if single accesses are sampled
 
 type coreStacks struct {
 	accesses                   uint64
 	private, coherent, foreign counted
-	lostNear                   [frontLines]uint64 // coherence misses of lines that are in the front of the private stack, all
-	lost                       profile.Histogram  // and of others, in the sample
+	lostNear                   [frontLines]uint64 // all coherence misses of lines in the front of the private stack
+	lost                       profile.Histogram  // coherence misses of other lines, in the sample
 	lostSpread                 [groups]uint64
-	taken                      [groups]uint64 // lines lost to other cores' stores
+	taken                      [groups]uint64 // lines invalidated by other cores' stores
 
-	// Of a sample of lines:
+	// For a sample of lines:
 	space    *space
-	top      holedFront // of the coherent stack; out of date while it equals the private one
-	same     bool       // it does: no line was lost
-	nearLost []nearLost // lines that are in the private front
+	top      holedFront // front of the coherent stack; out of date while it equals the private one
+	same     bool       // the two fronts are equal, because no line was invalidated
+	nearLost []nearLost // invalidated lines that are in the private front
 	own      *order     // sampled lines on the private stack
-	holed    *holed     // and on the coherent one
+	holed    *holed     // sampled lines on the coherent stack
 	lostAt   map[trace.Line]uint32
 
-	// Of single accesses:
+	// For samples of single accesses:
 	time  *timed
 	waits map[trace.Line]wait
 }
 
-// nearLost is a line that a core lost, and its depth at that time.
+// nearLost is an invalidated line, and its depth at the time of the invalidation.
 type nearLost struct {
 	line trace.Line
 	at   int
 }
 
-// wait records the events of a sample's line since.
+// wait records what happened to the line of a sample since the sampled access.
 type wait struct {
-	foreign bool // another core touched it
-	lost    bool // and stored to it
+	foreign bool // another core accessed it
+	lost    bool // another core stored to it
 	at      uint32
 }
 
-// domainStacks are the stacks of cores that share a cache.
+// domainStacks contains the stacks of the cores of a domain, which share a cache.
 type domainStacks struct {
 	threads  []uint32 // nil: all
 	accesses uint64
@@ -87,7 +88,7 @@ type domainStacks struct {
 	foreign  counted
 	space    *space
 	time     *timed
-	waits    map[trace.Line]uint8 // cores that began samples
+	waits    map[trace.Line]uint8 // core that began the sample of a line
 }
 
 func newThreads(o Options, lineBytes uint32, w *sharing.Options) *threads {
@@ -119,17 +120,17 @@ func (t *threads) addDomain(threads []uint32) {
 
 func (t *threads) single() bool { return t.options.Mode == profile.TimeSample }
 
-// seedOf returns a seed for the samples of each stack.
+// seedOf returns the seed for the samples of a stack.
 func (t *threads) seedOf(number int) uint64 { return mix(uint64(number)+1, t.options.Seed) }
 
-// newSpace returns a stack of the lines that are sampled now.
+// newSpace returns a stack for the lines that are currently sampled.
 func (t *threads) newSpace() *space {
 	s := newSpace(t.lines.threshold, t.lines.seed, 0)
 	s.halvings = t.lines.halvings
 	return s
 }
 
-// coreOf returns the core of a thread, whose stacks exist.
+// coreOf returns the core of a thread, and creates its stacks if necessary.
 func (t *threads) coreOf(thread uint32) uint8 {
 	core := t.grouping.Core(thread)
 	for len(t.cores) < t.grouping.Cores() {
@@ -195,7 +196,8 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled is access for sampled lines. h is the line's hash; known is nil for other lines.
+// accessSampled performs an access if lines are sampled. h is the line's hash; known is nil if the
+// line is not in the sample.
 func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
 	d, left := c.space.front.access(line)
@@ -235,12 +237,12 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 }
 
 // accessCoherent counts an access on a core's coherent stack. private is its distance on the
-// private stack, whose front the line left.
+// private stack, and left is the line that left the private front.
 //
-// The fronts are exact: a line that is only in the private front was lost, because no line is
-// deeper on the coherent stack. While none was lost, both fronts are the same. For other sampled
-// lines, the coherent distance is the private one, reduced in the proportion in which holes reduce
-// it among the sampled lines.
+// The fronts are exact: a line that is only in the private front was invalidated, because no line
+// is deeper on the coherent stack than on the private one. As long as no line was invalidated, both
+// fronts are equal. For other sampled lines, the coherent distance is the private distance, reduced
+// in the proportion in which holes reduce it among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -261,7 +263,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line on top stays there, in the sample, too
+		return // a line on top stays there, in the sample as well
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -273,7 +275,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 	weight := t.lines.weight()
 	switch {
-	case at < frontLines || private < frontLines: // counted
+	case at < frontLines || private < frontLines: // already counted
 	case how == foundLost:
 		c.lost.AddN(uint64(lostAt), weight)
 		c.lostSpread[group] += weight
@@ -288,7 +290,8 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 }
 
-// foundNearLost removes a lost line, if it is recorded, and returns its depth at that time.
+// foundNearLost removes an invalidated line, if it is recorded, and returns its depth at the time
+// of the invalidation.
 func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
@@ -310,9 +313,9 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-const mostNearLost = 4 * frontLines // lost lines to remember; the private front has frontLines
+const mostNearLost = 4 * frontLines // maximum number of recorded lines; only frontLines of them can be in the private front
 
-// take invalidates a line in the other cores because of a core's store.
+// take invalidates a line in the other cores after a core's store.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	for others := t.inFront.of(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))
@@ -349,7 +352,7 @@ func (c *coreStacks) coherentTop() *holedFront {
 	return &c.top
 }
 
-// loseNear records the depth of a lost line that is in the private front.
+// loseNear records the depth of an invalidated line that is in the private front.
 func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.foundNearLost(line)
 	if len(c.nearLost) == mostNearLost {
@@ -358,7 +361,7 @@ func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// scaled scales a number of sampled lines above a line beyond the front to a depth.
+// scaled converts the number of sampled lines above a line, which is not in the front, to a depth.
 func (c *coreStacks) scaled(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
@@ -381,9 +384,9 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 	return stack.Cold
 }
 
-// accessTimed is access for samples of single accesses. Each stack has its own samples. A
-// core's sample ends with its next access to the line, which is a coherence miss if another
-// core stored to it.
+// accessTimed performs an access if single accesses are sampled. Each stack has its own samples. A
+// core's sample ends with the core's next access to the line, which is a coherence miss if another
+// core has stored to the line.
 func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
 	bit := uint64(1) << core
 	if len(t.waiting) > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// result scales the sample to all accesses. ok is false if there is only one core.
+// result scales the counts of the sample to all accesses. ok is false if there is only one core.
 func (t *threads) result() (r profile.Sharing, ok bool) {
 	if len(t.cores) < 2 {
 		return r, false
@@ -30,17 +30,17 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 
 // weighing converts the counts of a stack to accesses.
 type weighing struct {
-	front      uint32  // distances below it are exact: frontLines, or 0
-	deep, cold float64 // accesses for each sampled one
-	deepRest   float64 // share of the draws outside of the sample
+	front      uint32  // distances below front are exact: frontLines, or 0
+	deep, cold float64 // number of accesses that a sampled access represents
+	deepRest   float64 // share of the accesses that are not in the sample
 	coldRest   float64
 	deviation  func(distance float64) float64
 	least      uint64 // lower bound of the number of lines
 }
 
-// newWeighing returns the weighing of a stack with this many accesses and, if single accesses are
-// sampled, samples. Lines up to a threshold, which was halved halvings times, show first accesses;
-// lines or single is the sample.
+// newWeighing returns the weighing for a stack with these numbers of accesses and, if single
+// accesses are sampled, of samples. Lines with hashes up to a threshold, which was halved halvings
+// times, show first accesses. Either lines or single is the sample; the other one is nil.
 func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
@@ -58,7 +58,7 @@ func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, a
 	return w
 }
 
-// weighing returns the weighing of one of the stacks.
+// weighing returns the weighing for one of the stacks.
 func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighing {
 	if single != nil {
 		w := newWeighing(t.lines.threshold, t.lines.halvings, nil, single, accesses, single.samples)
@@ -68,7 +68,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 	w := newWeighing(t.lines.threshold, t.lines.halvings, lines, nil, 0, 0)
 	w.least = uint64(lines.front.lines())
 	if lines.fetches > w.least {
-		w.least++ // others came before
+		w.least++ // there were other samples before
 	}
 	return w
 }
@@ -76,7 +76,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 func (c *coreStacks) result(t *threads) (out profile.Core) {
 	w := t.weighing(c.space, c.time, c.accesses)
 	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()+sum(c.lostNear[:])
-	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // near ones are fewer
+	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // without the accesses that hit in the front
 	cold := min(max(b.take(c.private.cold), w.least), c.accesses-nearCoherent)
 	longest := max(cold, 1) - 1
 	shortest := min(uint64(w.front), longest)
@@ -104,7 +104,7 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	return out
 }
 
-// within estimates a subset of the accesses that all counts.
+// within estimates the counts of a subset of the accesses that all contains.
 func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {
@@ -128,7 +128,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // if there have to be more lines
+	for k := range r.Members { // if there must be more lines
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n
@@ -169,7 +169,8 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 	}
 }
 
-// bounds returns the intervals of misses, from a spread and the spread of coherence misses.
+// bounds returns the confidence intervals of misses, computed from the spreads of accesses and of
+// coherence misses.
 func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -189,8 +190,8 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// off returns the errors of misses, from a spread. First accesses and distances that are sampled in
-// two ways are independent.
+// off returns the errors of misses, computed from a spread. If first accesses and distances are
+// sampled in two different ways, their errors are independent.
 func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {

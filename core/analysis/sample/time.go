@@ -12,37 +12,38 @@ import (
 )
 
 const (
-	// A sample is young, and followed exactly, for youngShare of the mean gap, but at least
-	// leastYoung accesses. So about this part of the run is analysed closely.
+	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses.
+	// During this time, its distance is counted exactly. So about this share of the run is analysed
+	// in full.
 	youngShare = 16
 	leastYoung = 1 << 14
-	// Later, one line in 1 << oldBits is counted.
+	// After that, only one line in 1 << oldBits is counted.
 	oldBits = 6
 )
 
 // timed samples accesses: see the package comment.
 type timed struct {
 	seed, gap uint64
-	draws     uint64 // gaps drawn
-	next      uint64 // accesses until the next sample
-	now       uint64 // accesses so far
+	draws     uint64 // number of gaps drawn so far
+	next      uint64 // number of accesses until the next sample
+	now       uint64 // number of accesses so far
 
 	watched map[trace.Line]watch
-	filter  [1 << 8]uint64 // bits of the watched lines' mixes, and of some former ones
-	young   []watching     // lines that recent follows, and some former ones, in order
-	recent  *stack.Exact   // lines since the first young one was sampled; nil: there is none
-	old     *order         // lines at oldRate since the first watched one was sampled
+	filter  [1 << 8]uint64 // bit set of the hashes of watched lines, and of some that are no longer watched
+	young   []watching     // samples that recent follows, and some former ones, in order
+	recent  *stack.Exact   // stack of the lines since the first young sample; nil: no sample is young
+	old     *order         // one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
-	ends, oldEnds     [profile.WindowBins]uint64 // samples that ended, and those counted by old, by profile.DistanceBin
+	ends, oldEnds     [profile.WindowBins]uint64 // number of samples that ended, and of those counted by old, by profile.DistanceBin
 	distances         [chunk]uint32
-	one               counts // of a single access
+	one               counts // counts of a single access
 }
 
 // watch is a sample that waits for its line.
 type watch struct {
-	kind trace.Kind // of the sampled access
-	at   uint64     // when it was
+	kind trace.Kind // kind of the sampled access
+	at   uint64     // time of the sampled access
 	old  bool
 }
 
@@ -57,8 +58,8 @@ func newTime(gap, seed uint64) *timed {
 	return t
 }
 
-// draw returns how many accesses to skip before the next sample: geometric, so that each access is
-// sampled with the same probability, 1/gap.
+// draw returns the number of accesses to skip before the next sample. It is geometrically
+// distributed, so that each access is sampled with the same probability, 1/gap.
 func (t *timed) draw() uint64 {
 	if t.gap <= 1 {
 		return 0
@@ -68,7 +69,7 @@ func (t *timed) draw() uint64 {
 	return uint64(math.Log(u) / math.Log1p(-1/float64(t.gap)))
 }
 
-// sample implements sampler. While no line is watched, it skips accesses.
+// sample implements sampler. It skips accesses as long as no line is watched.
 func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for _, kind := range kinds {
 		c.beyond[kind&(kindSlots-1)]++
@@ -92,8 +93,8 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// access reads one access. It returns the distance of a sample that it ends, or passed, and whether
-// it is a sample itself.
+// access processes one access. It returns the distance if the access ends a sample, or passed, and
+// whether the access is itself a sample.
 func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
@@ -109,7 +110,7 @@ func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	return distance, t.samples != before
 }
 
-// soFar returns the distance that a sample's line would have if it were accessed now.
+// soFar returns the distance that the line of a sample would have if it were accessed now.
 func (t *timed) soFar(line trace.Line) uint32 {
 	w, found := t.watched[line]
 	if !found || !w.old && t.recent == nil {
@@ -118,10 +119,10 @@ func (t *timed) soFar(line trace.Line) uint32 {
 	if w.old {
 		return uint32(min(t.old.since(w.at)<<oldBits, farthest))
 	}
-	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // at most once per sample, so it may take long
+	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // this may take long, because it happens at most once per sample
 }
 
-// begin makes an access a sample. It may end another sample.
+// begin starts a sample at an access, which may also end another sample.
 func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
@@ -147,7 +148,7 @@ func (t *timed) watch(line trace.Line, w watch) {
 	t.filter[h&255] |= 1 << (h >> 8 & 63)
 }
 
-// follow reads accesses while lines are watched.
+// follow processes accesses as long as lines are watched.
 func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	exact, counted := t.recent != nil, 0
 	if exact {
@@ -177,7 +178,7 @@ func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	t.age()
 }
 
-// end returns the distance of the access that a sample waited for.
+// end ends a sample, and returns the distance of the access for which it waited.
 func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 	delete(t.watched, line)
 	if !w.old {
@@ -190,7 +191,7 @@ func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 	return uint32(d)
 }
 
-// age removes data that no sample needs any more.
+// age removes data that samples no longer need.
 func (t *timed) age() {
 	if len(t.watched) == 0 {
 		t.young, t.recent, t.old, t.filter = t.young[:0], nil, nil, [1 << 8]uint64{}
@@ -227,8 +228,9 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler. Old samples count a sample of lines, chosen once; young ones are
-// exact. The deviation depends on their share among samples of about that distance.
+// deviation implements sampler. Young samples are exact, and old ones count only a fixed sample of
+// lines. So the deviation depends on the share of old samples among the samples with about this
+// distance.
 func (t *timed) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]

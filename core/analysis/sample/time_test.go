@@ -10,11 +10,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTimeIsUnbiased: over 200 seeds, the mean share of each power of two that has a hundredth of
-// the accesses is the truth, within three standard errors: one bin in three hundred exceeds that by
-// chance, and one in three exceeds one standard error. Together they deviate no more than one such
-// test in a thousand does by chance: the sum of the squares, in standard errors, follows about χ²
-// with a degree of freedom for each.
+// TestTimeIsUnbiased checks each power-of-two bin with at least 1 % of the accesses: over 200
+// seeds, its mean share must equal the true share within three standard errors. By chance, one bin
+// in 300 exceeds this limit, and one bin in three exceeds one standard error. The bins together
+// must not deviate more than they would by chance in one of 1,000 such tests: the sum of the
+// squared deviations, in standard errors, approximately follows a χ² distribution with one degree
+// of freedom per bin.
 func TestTimeIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{
@@ -38,29 +39,29 @@ func TestTimeIsUnbiased(t *testing.T) {
 				}
 				mean := sum[bin] / seeds
 				deviation := math.Sqrt(max(0, squares[bin]/seeds-mean*mean) / seeds)
-				t.Logf("bin %d: %.4f ± %.4f, exactly %.4f", bin, mean, deviation, want)
+				t.Logf("bin %d: %.4f ± %.4f, exact value %.4f", bin, mean, deviation, want)
 				if math.Abs(mean-want) > 3*deviation {
-					t.Errorf("bin %d: %.4f of the accesses, want %.4f ± %.4f", bin, mean, want, deviation)
+					t.Errorf("bin %d has a share of %.4f of the accesses, want %.4f ± %.4f", bin, mean, want, deviation)
 				}
 				chi2, degrees = chi2+(mean-want)*(mean-want)/(deviation*deviation), degrees+1
 			}
 			if most := quantileOfChi2(degrees); chi2 > most {
-				t.Errorf("χ² is %.1f of %.0f bins, want %.1f at most", chi2, degrees, most)
+				t.Errorf("χ² is %.1f for %.0f bins, want at most %.1f", chi2, degrees, most)
 			} else {
-				t.Logf("χ² is %.1f of %.0f bins, of at most %.1f", chi2, degrees, most)
+				t.Logf("χ² is %.1f for %.0f bins; the limit is %.1f", chi2, degrees, most)
 			}
 		})
 	}
 }
 
-// quantileOfChi2 is that for 0.999 (Wilson and Hilferty, 1931).
+// quantileOfChi2 returns the quantile 0.999 of the χ² distribution (Wilson and Hilferty, 1931).
 func quantileOfChi2(degrees float64) float64 {
-	const normal = 3.09 // quantile
+	const normal = 3.09 // quantile 0.999 of the normal distribution
 	x := 1 - 2/(9*degrees) + normal*math.Sqrt(2/(9*degrees))
 	return degrees * x * x * x
 }
 
-// bins are shares of all accesses by distance.
+// bins returns the shares of all accesses by distance.
 func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	for d, n := range counts.All() {
@@ -70,8 +71,8 @@ func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
 	return shares
 }
 
-// TestEveryAccessASample: with a mean gap of one, every access is a sample, so that
-// the result is exact.
+// TestEveryAccessASample checks that the result is exact with a mean gap of one, where every access
+// is a sample.
 func TestEveryAccessASample(t *testing.T) {
 	lines := generated(10_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<14), tracetest.Uniform(1<<8, 5)))
 	s := newTime(1, 3)
