@@ -11,25 +11,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How a segment is appended (MODELS §9). Its results are added first. They are right except for
-// first accesses to a line in the segment. The notes of the segment are processed in order, to find
-// the earlier accesses to these lines:
+// A segment is appended as follows (MODELS §9). First, its results are added. They are correct
+// except for the first accesses to a line in the segment. Then the notes of the segment are
+// processed in order, to find the earlier accesses to these lines:
 //
 //  1. The directories show which accesses are foreign, and where lines overlap. A store invalidates
-//     its line in the cores that had it, and have not touched it in the segment.
+//     its line in the cores that had the line, and have not touched it in the segment.
 //  2. The stacks of each core determine the distances: the private stack as in package locality,
 //     and the earlier coherent stack below the segment's (stack.Below).
-//  3. The stacks of domains do so, too. The stack of all cores is the pass's, which comes later, so
-//     its distances are counted when it resolves its first touches.
+//  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,
+//     which appends the segment later, so its distances are counted when the pass resolves its
+//     first touches.
 //
-// Then the lines of the segment are pushed on top. A note remains if no earlier access has resolved
-// it.
+// Finally, the lines of the segment are pushed on top of the stacks. A note is kept if no earlier
+// access has resolved it.
 
-// ErrManyCores reports that not all threads have a core of their own in all segments.
-var ErrManyCores = errors.New("the segments have more than 64 threads or groups of them together, and which of these share a core depends on the whole trace; " +
-	"group threads as cores, or analyze the whole trace at once")
+// ErrManyCores reports that in some segment, several threads must share a core.
+var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, and which of these share a core depends on the whole trace; " +
+	"group the threads by core, or analyse the whole trace at once")
 
-// Append implements analysis.Analysis. It comes before that of the pass.
+// Append implements analysis.Analysis. It must be called before the Append method of the pass.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	switch {
@@ -51,7 +52,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		return err
 	}
 	o := a.options
-	o.Mergeable = true // which the segment is in any run
+	o.Mergeable = true // segments are always mergeable
 	r := &loader{codec.Reader(next.Segment.Sharing), &Analysis{options: o}}
 	r.a.cores.reset(a.options.Cores)
 	if r.threads(); r.Failed() {
@@ -75,7 +76,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins reports whether a segment can be appended: whether each thread has a core.
+// Joins reports whether a segment can be appended, which requires that each thread has its own
+// core.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	n := len(a.cores.of)
 	for _, t := range threads {
@@ -86,8 +88,8 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	return n <= profile.MaxCores, n <= profile.MaxCores
 }
 
-// Alone reports whether everything analysed, and references of these threads, are of one core. Then
-// a segment that nothing is appended to needs no sharing.
+// Alone reports whether all references so far, and references of these threads, belong to one core.
+// In that case, a segment need not be analysed by sharing, unless the result must be mergeable.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false
@@ -104,7 +106,7 @@ func (a *Analysis) Alone(threads []uint32) bool {
 func (a *Analysis) Several() bool { return a.running }
 
 // join adds the cores of the next segment, and returns their numbers here. A segment without
-// threads is of the only core or, if there are several, of thread 0's core.
+// threads belongs to the only core or, if there are several cores, to the core of thread 0.
 func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 	for i := range next.list {
 		for _, t := range next.list[i].threads {
@@ -148,7 +150,7 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 	return nil
 }
 
-// alone makes the part of a segment with one core.
+// alone returns the sizePart of a segment with one core.
 func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
 	h, cold := l.Histogram(trace.AllKinds)
 	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Segments of any lengths, joined in any order, give the same bytes as the whole, except for the
-// parts that segments do not have.
+// Segments of any lengths, joined in any grouping, give the same bytes as the whole trace, except
+// for the parts that segments do not have.
 func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -41,7 +41,7 @@ func TestAppend(t *testing.T) {
 		plain := spec
 		plain.Mergeable = false
 		if spec.Analyses == analysis.Sharing && analyse(t, plain, tracetest.NewReader(b, 0)).Digest() != want.Digest() {
-			t.Fatal("results that can be appended to differ from others")
+			t.Fatal("mergeable results differ from other results")
 		}
 		var parts []*profile.Profile
 		for lo := 0; lo < b.Len() || len(parts) == 0; {
@@ -58,7 +58,7 @@ func TestAppend(t *testing.T) {
 	})
 }
 
-// join appends b to a.
+// join appends segment b to segment a.
 func join(t rapid.TB, spec analysis.Spec, a, b *profile.Profile) *profile.Profile {
 	t.Helper()
 	joined, err := analysis.JoinSegments(spec, a, b)
@@ -80,12 +80,12 @@ func asSegment(p *profile.Profile) *profile.Profile {
 func same(t rapid.TB, got, want *profile.Profile) {
 	t.Helper()
 	if got.Digest() != want.Digest() {
-		t.Fatal("the joined result differs from that of the whole")
+		t.Fatal("the joined result differs from the result of the whole trace")
 	}
 	if !bytes.Equal(got.Segment.Sharing, want.Segment.Sharing) {
-		t.Fatal("the joined state of the stacks differs from that of the whole")
+		t.Fatal("the joined state of the stacks differs from the state of the whole trace")
 	}
 	if !bytes.Equal(got.Encode(), want.Encode()) {
-		t.Fatal("the joined state differs from that of the whole")
+		t.Fatal("the joined state differs from the state of the whole trace")
 	}
 }

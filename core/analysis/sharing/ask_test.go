@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// asker asks before each access for the positions of its line, or of the next line, on the
-// stacks of some cores, and compares them with lists with holes.
+// asker asks, before each access, for the depth of its line or of the next line on the stacks of
+// some cores, and compares the answers with plain lists with holes.
 type asker struct {
 	t         rapid.TB
 	analysis  *sharing.Analysis
@@ -77,19 +77,19 @@ func TestAsk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.Threads()) == 1 { // no thread was asked
+			if len(a.Threads()) == 1 { // nothing was asked
 				for _, x := range accessesOf(b, 64, coreOf) {
 					asks.access(0, x.line, trace.Load)
 				}
 			}
 		}
 		if len(threads) == 1 && asks.questions > 0 {
-			t.Fatal("there are questions about one core")
+			t.Fatal("questions were asked although there is only one core")
 		}
 	})
 }
 
-// Once all lines are known, a batch takes no memory.
+// Once all lines are known, analysing a batch allocates no memory.
 func TestNoAllocations(t *testing.T) {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range 20_000 {
@@ -107,7 +107,7 @@ func TestNoAllocations(t *testing.T) {
 	for range 40 {
 		again()
 	}
-	if n := testing.AllocsPerRun(5, again); n > 2 { // a block of a histogram, rarely
-		t.Errorf("%v allocations for each %d references", n, b.Len())
+	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms rarely allocate a block
+		t.Errorf("%v allocations per %d references", n, b.Len())
 	}
 }

@@ -16,9 +16,10 @@ import (
 )
 
 // BenchmarkViews measures the cost of the four views in addition to the single stack with set
-// tables, on interleavings of four threads: parts of real traces, of which each thread has a
-// quarter, or several threads the whole, so that lines are shared and lost. cpu-ns/ref is the
-// processor's time, which neighbours disturb least; compare the analyses of one run, not two runs.
+// tables, for interleavings of four threads over parts of real traces. Each thread has a quarter of
+// the part, or several threads have the whole part, so that lines are shared and invalidated.
+// cpu-ns/ref is the CPU time, which other programs on the machine disturb least. Compare only the
+// results of the same run.
 func BenchmarkViews(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, split := range []struct {
@@ -49,7 +50,7 @@ func benchmark(b *testing.B, whole *trace.Batch, a analysis.Analyses) {
 	b.ReportMetric(float64(processor(b)-before)/float64(b.N)/float64(whole.Len()), "cpu-ns/ref")
 }
 
-// processor is the time in ns that this process has had a processor.
+// processor returns the CPU time of this process in ns.
 func processor(b *testing.B) int64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -58,7 +59,7 @@ func processor(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// Segments of real traces that threads read together give the result of the whole.
+// Segments of real traces whose lines threads share give the result of the whole trace.
 func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		whole := interleaved(t, name, 4, false)
@@ -80,7 +81,7 @@ func TestAppendRealTraces(t *testing.T) {
 	}
 }
 
-// reader hands out a trace without copying it.
+// reader is a reader that returns a trace without copying it.
 type reader struct {
 	whole *trace.Batch
 	next  int
@@ -98,11 +99,11 @@ func (r *reader) Next(b *trace.Batch) error {
 
 const (
 	benchRefs = 4_000_000
-	run       = 50 // references of a thread before it is the next one's turn
+	run       = 50 // number of references of a thread before the next thread takes its turn
 )
 
-// interleaved distributes a part of a real trace to threads that take turns: each has a part of its
-// own, or all read the same part together.
+// interleaved distributes a part of a real trace among threads that take turns. Each thread has its
+// own share of the part, or all threads read the same part.
 func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
 	all := part(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}
@@ -121,7 +122,7 @@ func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batc
 	return whole
 }
 
-// part reads the beginning of a real trace.
+// part returns the beginning of a real trace.
 func part(b testing.TB, name string) *trace.Batch {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {

@@ -16,28 +16,28 @@ type core struct {
 	foreignSets    table
 	privateCounts  counts
 	coherentCounts counts
-	foreignCounts  counts // of the private stack, lines that another core touched last
+	foreignCounts  counts // accesses on the private stack to lines that another core touched last
 	lost           counts
 	invalidations  uint64
 
-	// The core's pending work: its accesses, and other operations before some of them.
+	// The pending work of the core: its accesses, and the other operations before some of them.
 	lines   []trace.Line
-	foreign []bool // of each access
-	several bool   // some are foreign
+	foreign []bool // whether each access is foreign
+	several bool   // some accesses are foreign
 	turns   []turn
 	others  []other
 
-	alone          bool // its private stack is counted
-	noting         bool // holes that are filled
-	coherence      bool // the last run had coherence misses
+	alone          bool // the private stack is counted
+	noting         bool // record which holes accesses fill
+	coherence      bool // the latest run had coherence misses
 	depths, lostAt []uint32
 	asked          []uint32 // depths that a follower needs
 }
 
-// turn is a run of accesses, by its position among the accesses from the pass.
+// turn is a run of accesses, with its position among the accesses from the pass.
 type turn struct{ first, accesses int }
 
-// other is a loss or a question before one of the accesses.
+// other is an invalidation or a question before one of the accesses.
 type other struct {
 	access int
 	op     stack.Op
@@ -55,7 +55,8 @@ func (c *core) omit(omitted uint32) {
 	c.privateSets.omitted, c.coherentSets.omitted, c.foreignSets.omitted = omitted, omitted, omitted
 }
 
-// start begins with the counts so far, and with lines on the stacks, most recently used first.
+// start initialises a core with the counts so far, and with the lines on the stacks, most recently
+// used first.
 func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 	c.privateCounts.load(&before.Distances, before.Cold)
 	c.coherentCounts.load(&before.Distances, before.Cold)
@@ -65,14 +66,14 @@ func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 	locality.PushAll(lines, c.pushCoherent)
 }
 
-// pushCoherent accesses lines for the first time, which counts no depth.
+// pushCoherent accesses lines for the first time. No depth is counted.
 func (c *core) pushCoherent(lines []trace.Line) {
 	c.room(len(lines))
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
 // take adds a run of accesses. first is its position among the accesses from the pass; foreign
-// marks foreign accesses, if several says that there are some.
+// marks foreign accesses, and is used only if several says that there are some.
 func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, turn{first, len(lines)})
@@ -84,7 +85,7 @@ func (c *core) other(op stack.Op, line trace.Line) {
 }
 
 // run performs the accesses and other operations. It writes the distances on the private stack and,
-// for a follower, the depths on the coherent one to the positions of their turns.
+// for a follower, the depths on the coherent stack, to the positions of the turns.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
@@ -92,7 +93,7 @@ func (c *core) run(s *lineSize) {
 		c.measure(&s.private)
 	}
 	if c.noting {
-		c.coherent.NoteHoles() // and not for the lines that were there when it began
+		c.coherent.NoteHoles() // not before, because the lines that were on the stack at the start do not count
 	}
 	c.coherence = c.cohere()
 	if s.follower != nil {
@@ -104,7 +105,7 @@ func (c *core) run(s *lineSize) {
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
-// scatter copies a number of each access to the position of its turn.
+// scatter copies the number of each access to its position in the turns.
 func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	for _, t := range c.turns {
 		copy(to[t.first:], numbers[:t.accesses])
@@ -148,8 +149,8 @@ func (c *core) cohere() (lost bool) {
 	return lost
 }
 
-// access performs some accesses on the coherent stack, and counts coherence misses. It reports
-// whether there were any.
+// access performs the accesses [lo, hi) on the coherent stack, and counts coherence misses. It
+// reports whether there were any.
 func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {
 		return false
@@ -179,7 +180,7 @@ func (c *core) close() {
 	c.private, c.coherent = nil, nil
 }
 
-const topDepths = 16 // distances counted in an array
+const topDepths = 16 // distances below this are counted in an array
 
 type counts struct {
 	top  [topDepths]uint64
@@ -198,9 +199,9 @@ func (c *counts) add(distance uint32) {
 	}
 }
 
-// addAll adds distances, except those of lost lines.
+// addAll adds distances, except those of coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	var top [2][topDepths]uint64 // an addition to the counter that was just written waits for that store
+	var top [2][topDepths]uint64 // two tables in turn, because adding to a counter that was just written waits for the store
 	for i, d := range distances {
 		if d < topDepths {
 			top[i&1][d]++
@@ -224,7 +225,7 @@ func (c *counts) load(h *profile.Histogram, cold uint64) {
 	}
 }
 
-// histogram returns the finite distances; it shares nothing with c.
+// histogram returns the finite distances. It shares no memory with c.
 func (c *counts) histogram() (h profile.Histogram) {
 	for d, n := range c.top {
 		h.AddN(uint64(d), n)
@@ -239,17 +240,17 @@ func (c *counts) with(t *table) profile.StackCounts {
 
 type tabled interface{ Depths() *stack.SetDepths }
 
-// marked counts the marked accesses of a model.
+// marked provides the counts of the marked accesses of a model.
 type marked struct{ *stack.Sets }
 
 // Depths implements tabled.
 func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
-// table adds a model's counts to earlier counts. A closed model is nil.
+// table is the sum of earlier counts and a model's counts. A closed model is nil.
 type table struct {
 	before  profile.SetTable
 	model   tabled
-	omitted uint32 // numbers of sets that are not needed
+	omitted uint32 // numbers of sets that are omitted
 }
 
 func (t *table) sum() profile.SetTable {

@@ -7,23 +7,23 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Grouping maps threads to cores, which are numbered as they appear. There are at most
-// [profile.MaxCores]. Groups that the user chose always have a core; when the other cores are used
-// up, threads share them in turn.
+// Grouping maps threads to cores, which are numbered in the order in which they appear. There are
+// at most [profile.MaxCores] cores. Every group that the user chose has its own core. When all
+// other cores are in use, further threads share them in turn.
 type Grouping struct {
-	groups   [][]uint32 // that the user chose
-	number   []int      // of each group's core; -1 until it appears
+	groups   [][]uint32 // groups that the user chose
+	number   []int      // number of each group's core; -1 until it appears
 	list     []group
 	of       map[uint32]uint8
 	appeared []uint32
-	turn     int // of threads without a core of their own
+	turn     int // counts the threads that were assigned to existing cores in turn
 	recent   [256]recentThread
 }
 
-// group contains a core's threads and those that may join it, ascending.
+// group contains the threads of a core, and the threads that may appear on it, ascending.
 type group struct {
 	threads  []uint32
-	possible []uint32 // except those without a core of their own
+	possible []uint32 // without the threads that share the core because there are too many
 }
 
 type recentThread struct {
@@ -39,13 +39,13 @@ func (c *Grouping) reset(groups [][]uint32) {
 	}
 }
 
-// several adds the threads of references, and reports whether there are several cores.
+// several adds the threads of references, and reports whether there is more than one core.
 func (c *Grouping) several(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
 	}
 	first, others := threads[0], uint32(0)
-	for _, t := range threads { // as in most traces, so it has no branches
+	for _, t := range threads { // usually all are equal, so the loop has no branches
 		others |= t ^ first
 	}
 	c.core(first)
@@ -62,7 +62,7 @@ func (c *Grouping) several(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// find writes the core of each reference. References without threads are of thread 0.
+// find writes the core of each reference. References without a thread belong to thread 0.
 func (c *Grouping) find(threads []uint32, into []uint8) {
 	if threads == nil {
 		core := c.core(0)
@@ -99,7 +99,7 @@ func (c *Grouping) core(thread uint32) uint8 {
 	return uint8(n)
 }
 
-// place chooses a core for a new thread, and makes it if necessary.
+// place chooses a core for a new thread, and creates the core if necessary.
 func (c *Grouping) place(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
@@ -130,14 +130,15 @@ func (c *Grouping) add(possible []uint32) int {
 
 func lowest(set uint64) int { return bits.TrailingZeros64(set) }
 
-// NewGrouping puts each of the groups on a core, and all other threads on cores of their own.
+// NewGrouping assigns each of the groups to a core, and every other thread to its own core.
 func NewGrouping(groups [][]uint32) *Grouping {
 	c := new(Grouping)
 	c.reset(groups)
 	return c
 }
 
-// Core returns a thread's core, by order of appearance, made if necessary.
+// Core returns the number of a thread's core, and creates the core if necessary. Cores are numbered
+// in the order in which they appear.
 func (c *Grouping) Core(thread uint32) uint8 {
 	r := &c.recent[thread%256]
 	if r.thread != thread || !r.known {
@@ -146,7 +147,7 @@ func (c *Grouping) Core(thread uint32) uint8 {
 	return r.core
 }
 
-// Known returns a thread's core if it has appeared.
+// Known returns a thread's core if the thread has appeared.
 func (c *Grouping) Known(thread uint32) (core uint8, known bool) {
 	core, known = c.of[thread]
 	return core, known
@@ -155,10 +156,10 @@ func (c *Grouping) Known(thread uint32) (core uint8, known bool) {
 // Cores returns the number of cores.
 func (c *Grouping) Cores() int { return len(c.list) }
 
-// Appeared returns the threads so far, in the order of appearance.
+// Appeared returns the threads so far, in the order in which they appeared.
 func (c *Grouping) Appeared() []uint32 { return c.appeared }
 
-// IsIn reports whether a core is in the domain of some threads.
+// IsIn reports whether a core belongs to the domain of these threads.
 func (c *Grouping) IsIn(core uint8, threads []uint32) bool {
 	return slices.ContainsFunc(c.list[core].possible, func(t uint32) bool { return slices.Contains(threads, t) })
 }

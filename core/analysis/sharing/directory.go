@@ -5,16 +5,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// directory records for every line the cores that have it and the core that touched it last: open
-// addressing with linear probing, in 256 parts that grow one at a time, so that no growth stops the
-// run for long, or needs much memory. Recent lines are found without a search, because threads
-// mostly continue with lines that they, or others, have just used.
+// directory records, for every line, the cores that have it and the core that touched it last. It
+// is a hash table with open addressing and linear probing. It has 256 parts that grow one at a
+// time, so that growing never stops the run for long or needs much memory. Recently used lines are
+// found without a search, because threads mostly access lines that they, or others, have just used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
 	lines  int
 
-	touched uint64 // depends on entries that were read ahead
+	touched uint64 // depends on entries that were prefetched, so that the reads are not optimised away
 }
 
 type found struct {
@@ -25,12 +25,12 @@ type found struct {
 type part struct {
 	slots []entry
 	used  int
-	limit int // grow when used reaches it: seven tenths of the slots
+	limit int // the part grows when used reaches 70 % of the slots
 }
 
 type entry struct {
 	key     uint64 // line + 1; 0: empty slot
-	holders uint64 // the cores that have it: no store has invalidated it there
+	holders uint64 // the cores that have the line, where no store has invalidated it
 	last    uint64 // time of the last touch << 8 | core; 0: none yet
 }
 
@@ -53,7 +53,8 @@ func hash(line trace.Line) uint64 {
 
 func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
 
-// entry returns a line's entry, made if necessary. It is valid until the next call.
+// entry returns the entry of a line, and creates it if necessary. The entry is valid until the next
+// call.
 func (d *directory) entry(line trace.Line) *entry {
 	// Rows of a matrix are often a power of two apart, so that the low bits alone would collide.
 	r := &d.recent[line*0x9e3779b97f4a7c15>>(64-recentBits)]
@@ -63,8 +64,8 @@ func (d *directory) entry(line trace.Line) *entry {
 	return r.entry
 }
 
-// expect reads the entries of lines, so that the machine's cache has them when they are needed. The reads do
-// not depend on each other, so that several of them wait for memory at a time.
+// expect prefetches the entries of lines into the machine's cache by reading them. The reads do not
+// depend on each other, so several of them can wait for memory at the same time.
 func (d *directory) expect(lines []trace.Line) {
 	touched := uint64(0)
 	for _, line := range lines {
@@ -84,7 +85,7 @@ func (d *directory) find(line trace.Line) *entry {
 	p := &d.parts[h>>(64-partBits)]
 	if p.used >= p.limit {
 		p.grow()
-		d.recent = [recentLines]found{} // entries have moved
+		d.recent = [recentLines]found{} // because entries have moved
 	}
 	slots := p.slots
 	for i := home(h, len(slots)); ; i++ {
@@ -104,7 +105,7 @@ func (d *directory) find(line trace.Line) *entry {
 	}
 }
 
-// known returns a line's entry, or nil.
+// known returns the entry of a line, or nil if there is none.
 func (d *directory) known(line trace.Line) *entry {
 	h := hash(line)
 	slots := d.parts[h>>(64-partBits)].slots
@@ -146,21 +147,21 @@ func (p *part) grow() {
 	}
 }
 
-// overlaps reports whether, since an access's core touched the line, there was a line that both
-// the core and another one touched.
+// overlaps determines whether, since a core last touched the line of an access, there was a line
+// that both this core and another core touched.
 //
-// This is the case if, over all lines y, the maximum of min(last touch of y by the core, last touch
-// of y by another) is later than the core's last touch of the line. It changes only when the last
-// toucher of a line changes: then the earlier of both touches is the previous one, for both cores.
-// And a line that was last touched by its own core was not touched later by another, so one time
-// for each line is enough.
+// This is the case if the maximum over all lines y of min(last touch of y by the core, last touch
+// of y by another core) is later than the core's last touch of the line. The maximum changes only
+// when a line is touched by a different core than before; then, for both cores, the earlier of the
+// two touches is the previous touch of the line. If the core itself touched the line last, no other
+// core has touched it since. So one time per line is enough.
 type overlaps struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // the maximum, for each core
 }
 
 // touch records that a core touches a line. It returns whether the access is foreign, and whether
-// lines overlap.
+// there was an overlap.
 func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A directory equals a map, also for lines that are touched again just after their part has grown.
+// A directory agrees with a map, even for lines that are touched again just after their part has
+// grown.
 func TestDirectoryIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d directory
@@ -23,7 +24,7 @@ func TestDirectoryIsAMap(t *testing.T) {
 			}
 			e := d.entry(line)
 			if e.holders != want[line] {
-				t.Fatalf("touch %d, of line %d: holders %d, want %d", i, line, e.holders, want[line])
+				t.Fatalf("touch %d (line %d): holders %d, want %d", i, line, e.holders, want[line])
 			}
 			e.holders = i + 1
 			want[line] = i + 1

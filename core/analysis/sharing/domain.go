@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// domain is a set of cores that share a cache. The domain of all cores has no stack of its own: it
-// uses the pass's.
+// domain is a set of cores that share a cache. The domain of all cores does not have its own stack;
+// it uses the stack of the pass.
 type domain struct {
-	threads   []uint32 // of these cores; nil: all
+	threads   []uint32 // threads of its cores; nil: all
 	sets      *stack.Sets
 	table     table
 	members   []*member // by core; nil: not in the domain
@@ -20,18 +20,19 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// For the latest accesses: whether another core touched the line last; or else, whether another
-	// core in between used a line that this core used, too.
+	// For the latest accesses: whether another core touched the line last, and if not, whether in
+	// between another core used a line that this core also used.
 	isForeign, isOverlap [maxAccesses]bool
-	several              bool // some are foreign
+	several              bool // some accesses are foreign
 
-	lines     []trace.Line // the members' accesses, each with its core and its private distance
+	lines     []trace.Line // the accesses of members, each with its core and its private distance
 	core      []uint8
 	private   []uint32
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. Other changes of distances are none.
+// member counts a core's accesses in a domain. Accesses that none of the four counters contains
+// have equal distances on both stacks.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64
@@ -65,8 +66,8 @@ func (d *domain) set() (members uint64) {
 	return members
 }
 
-// start begins with the counts so far, of one core, and with lines on the stack, most recently used
-// first.
+// start initialises a domain with the counts so far, of one core, and with the lines on the stack,
+// most recently used first.
 func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Line) {
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {
@@ -80,7 +81,7 @@ func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Li
 	}
 }
 
-// touch makes a core touch a line by access i. It reports whether that is foreign.
+// touch records that access i of a core touches a line. It reports whether the access is foreign.
 func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	foreign, d.isOverlap[i] = d.overlaps.touch(e, core)
 	d.isForeign[i] = foreign
@@ -88,7 +89,7 @@ func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	return foreign
 }
 
-// marked returns which accesses are foreign; nil: none.
+// marked returns which accesses are foreign, or nil if there are none.
 func (d *domain) marked(n int) []bool {
 	if !d.several {
 		return nil
@@ -97,7 +98,7 @@ func (d *domain) marked(n int) []bool {
 	return d.isForeign[:n]
 }
 
-// follow consumes the accesses of members.
+// follow counts the accesses of the members.
 func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
 	d.lines, d.core, d.private = d.lines[:0], d.core[:0], d.private[:0]
 	for i, core := range cores {
@@ -130,7 +131,7 @@ func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 	}
 }
 
-// countOf counts a run of accesses of one core, from number first on.
+// countOf counts a run of accesses of one core; its first access is number first.
 func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// grouped draws which threads are on which cores, and domains of whole cores.
+// grouped draws a random assignment of threads to cores, and random domains of whole cores.
 func grouped(t *rapid.T, threads []uint32) (cores, domains [][]uint32) {
 	for _, n := range threads {
 		switch {
@@ -53,7 +53,7 @@ func coresOf(s *profile.Sharing) map[uint32]int {
 	return coreOf
 }
 
-// Cores of several threads, and domains of some cores.
+// The test uses cores with several threads, and domains with some of the cores.
 func TestGroupsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(80).Draw(t, "trace")
@@ -63,7 +63,7 @@ func TestGroupsEqualLists(t *testing.T) {
 		p := analyse(t, spec, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if p.Sharing == nil {
 			if len(threads) > 1 && (len(spec.Cores) == 0 || len(spec.Cores[0]) < len(threads)) {
-				t.Fatal("nothing is reported about several cores")
+				t.Fatal("the profile contains nothing about several cores")
 			}
 			return
 		}
@@ -72,7 +72,7 @@ func TestGroupsEqualLists(t *testing.T) {
 		for _, group := range spec.Cores {
 			for _, n := range group {
 				if !slices.Equal(s.Cores[coreOf[n]].Threads, group) {
-					t.Fatalf("thread %d is on a core of %v, want %v", n, s.Cores[coreOf[n]].Threads, group)
+					t.Fatalf("thread %d is on a core with threads %v, want %v", n, s.Cores[coreOf[n]].Threads, group)
 				}
 			}
 		}
@@ -86,11 +86,11 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares the domains after the first with the requested ones.
+// sameDomains compares all domains after the first one with the requested ones.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {
-		t.Fatalf("%d domains, want that of all and %v", len(s.Domains), domains)
+		t.Fatalf("%d domains, want the domain of all cores and %v", len(s.Domains), domains)
 	}
 	for i, domain := range domains {
 		var members []int
@@ -108,7 +108,7 @@ func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []acces
 	}
 }
 
-// Threads that exceed the cores share the cores, and all accesses count.
+// If there are more threads than cores, threads share cores, and all accesses are counted.
 func TestManyThreads(t *testing.T) {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range uint32(3000) {
@@ -119,7 +119,7 @@ func TestManyThreads(t *testing.T) {
 		p := analyse(t, analysis.Spec{Analyses: analysis.Sharing, Cores: cores}, tracetest.NewReader(b, 100))
 		s := &p.Sharing[0]
 		if len(s.Cores) != profile.MaxCores || len(p.Totals.Threads) != 200 {
-			t.Fatalf("%d cores for %d threads, want %d for 200", len(s.Cores), len(p.Totals.Threads), profile.MaxCores)
+			t.Fatalf("%d cores for %d threads, want %d cores for 200 threads", len(s.Cores), len(p.Totals.Threads), profile.MaxCores)
 		}
 		coreOf := coresOf(s)
 		for i := range s.Cores {
@@ -127,7 +127,7 @@ func TestManyThreads(t *testing.T) {
 			sameCounts(t, "private", &s.Cores[i].Private, &private)
 		}
 		if cores != nil && coreOf[together[0]] != coreOf[together[1]] {
-			t.Errorf("threads %v are not on one core", together)
+			t.Errorf("threads %v are not on the same core", together)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestRefusesGroups(t *testing.T) {
 		"too many domains": {Domains: many[:profile.MaxDomains]},
 	} {
 		if err := spec.WithDefaults().Check(); err == nil {
-			t.Errorf("%s: taken, want an error", name)
+			t.Errorf("%s: accepted, want an error", name)
 		}
 	}
 }

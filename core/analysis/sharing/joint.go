@@ -7,48 +7,48 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// joint is a segment that is being appended at a line size.
+// joint is a segment that is being appended, for one line size.
 type joint struct {
 	*sizePart
 	touchedBy directory // holders: the cores that have touched a line in the segment so far
-	kept      []bool    // by note: it remains
-	near      []uint32  // by note that is a first touch: its private distance
-	depths    []uint32  // and its depth on the coherent stack
-	lostAt    []uint32  // and, if the line was lost, the depth at which it was
-	touched   []int     // notes that are first touches of cores
-	work      []work    // of each core
-	first     []firsts  // of each domain
+	kept      []bool    // by note: whether the note is kept
+	near      []uint32  // by note, for first touches: the private distance
+	depths    []uint32  // the same: the depth on the coherent stack
+	lostAt    []uint32  // the same: the depth at which the line was invalidated, if it was
+	touched   []int     // notes that are first touches by a core
+	work      []work    // work of each core
+	first     []firsts  // first touches of each domain
 
 	// While there is one core:
 	stores  []store
 	touches int
 
-	resolved int // first touches of the pass so far
+	resolved int // number of first touches of the pass so far
 }
 
 type work struct {
-	steps []int // notes that extend below the segment on its coherent stack
+	steps []int // notes that depend on the coherent stack below the segment
 
-	// First touches, by note: whether another core touched the line last, and whether the
-	// segment counts them so.
+	// For first touches, by note: whether another core touched the line last, and whether the
+	// segment counts the access in this way.
 	touches          []int
 	lines            []trace.Line
 	foreign, counted []bool
 }
 
 type firsts struct {
-	overlapped uint64 // cores with overlap in the segment so far
+	overlapped uint64 // cores with an overlap in the segment so far
 	list       []firstTouch
 	others     []int // notes of first touches by a core, but not by the domain
 }
 
-// firstTouch is a first touch, by its note, and the state of its line.
+// firstTouch is a first touch, given by its note, and the state of its line.
 type firstTouch struct {
 	note             int
 	foreign, overlap bool
 }
 
-// join appends a part; to has the number of each of its cores.
+// join appends a part. to maps the cores of the part to their numbers here.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
@@ -68,7 +68,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 		}
 	}
 	if s.follower != nil {
-		depths, lostAt := []uint32{}, []uint32{} // of first touches of cores, in order
+		depths, lostAt := []uint32{}, []uint32{} // of the cores' first touches, in order
 		for _, i := range j.touched {
 			depths, lostAt = append(depths, j.depths[i]), append(lostAt, j.lostAt[i])
 		}
@@ -132,7 +132,7 @@ func (s *lineSize) add(p *sizePart) {
 	}
 }
 
-// meet finds the earlier state for a note.
+// meet determines the state of a note's line before the segment.
 func (s *lineSize) meet(j *joint, i int) {
 	n := j.notes[i]
 	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
@@ -165,11 +165,12 @@ func (s *lineSize) meet(j *joint, i int) {
 	e.holders |= bit
 }
 
-// meet finds the core that touched the line of a core's first touch last in a domain, after the
-// cores others. It reports whether it was another core.
+// meet determines which core of a domain last touched the line of a core's first touch. others are
+// the cores that touched it earlier in the segment. meet reports whether the last one was a
+// different core.
 func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
-	if others &= d.set(); others != 0 { // the first of these has overlapped, others did already
+	if others &= d.set(); others != 0 { // the first core now has an overlap; the others already had one
 		f.overlapped |= others | 1<<core
 		f.others = append(f.others, i)
 		return true
@@ -208,7 +209,8 @@ func (c *core) measureFirst(w *work, near []uint32) {
 	}
 }
 
-// joinCoherent puts the coherent stack of a segment on top of a core's, and resolves its notes.
+// joinCoherent places the coherent stack of a segment on top of a core's coherent stack, and
+// resolves the notes of the core.
 func (c *core) joinCoherent(j *joint, number int) error {
 	steps := j.work[number].steps
 	if len(steps) == 0 {
@@ -245,8 +247,8 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// touch counts a first touch in a segment. It returns its depth, the depth at which the line was
-// lost, if it was, and whether the note still depends on earlier segments.
+// touch counts a first touch in a segment. It returns the depth, the depth at which the line was
+// invalidated (if it was), and whether the note still depends on earlier segments.
 func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -330,7 +332,8 @@ func (s *lineSize) putOnTop(j *joint) {
 	}
 }
 
-// putOnTop puts the lines of a segment on top. stored are the lines that were stored to.
+// putOnTop places the lines of a segment on top of the stack. stored contains the lines that were
+// stored to.
 func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	o := &d.overlaps
 	before := o.now
@@ -352,7 +355,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	}
 }
 
-// keepNotes adds the notes that nothing before the segment has answered.
+// keepNotes keeps the notes that nothing before the segment has resolved.
 func (s *lineSize) keepNotes(j *joint) {
 	g := s.segment
 	if g == nil {
@@ -404,7 +407,7 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolve appends the accesses of a core that was, and is, alone.
+// resolve appends the accesses if there was, and still is, only one core.
 func (g *segment) resolve(j *joint, distances []uint32) {
 	for _, d := range distances {
 		j.settle(g)

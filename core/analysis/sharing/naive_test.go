@@ -16,7 +16,7 @@ type access struct {
 	write bool
 }
 
-// accessesOf returns the line accesses of a trace, whose threads are on cores.
+// accessesOf returns the line accesses of a trace, with the core of each.
 func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list []access) {
 	for i, addr := range b.Addr {
 		write := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
@@ -28,8 +28,8 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn returns the distances of the accesses of some cores on a list that
-// they share, and of others none.
+// distancesOn returns the distances of the accesses of some cores on a list that these cores share.
+// Accesses of other cores have no distance.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))
@@ -41,7 +41,7 @@ func distancesOn(all []access, has func(core int) bool) []uint32 {
 	return distances
 }
 
-// before returns the last access before i that is as wanted, or -1.
+// before returns the last access before i for which wanted returns true, or -1.
 func before(all []access, i int, wanted func(a access) bool) int {
 	for i--; i >= 0 && !wanted(all[i]); i-- {
 	}
@@ -118,7 +118,8 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	return d
 }
 
-// changeOf returns the counter of accesses that change as access i does.
+// changeOf returns the counter for accesses whose distance changes in the same way as that of
+// access i.
 func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
 	x := all[i]
 	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
@@ -148,7 +149,8 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 	return &c.Dilated
 }
 
-// counted are the misses of a core, and how many of them would hit without another core's store.
+// counted contains the number of misses of a core, and the number of those that would hit without
+// another core's store.
 type counted struct{ misses, taken uint64 }
 
 // misses simulates private caches of one shape, kept coherent by invalidation.
@@ -157,7 +159,7 @@ func misses(all []access, cores, sets, ways int) []counted {
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	taken := map[[2]uint64]bool{} // by core and line: it was present when another core's store invalidated it
+	taken := map[[2]uint64]bool{} // by core and line: the line was present when another core's store invalidated it
 	counts := make([]counted, cores)
 	for _, a := range all {
 		for other := range cores {

@@ -9,25 +9,26 @@ import (
 )
 
 // segment records everything that depends on accesses before the segment (MODELS §9), in order: for
-// each core the first touch of each line and accesses after a loss, and the first store to each
-// line, which invalidates it in the cores that had it before. While there is one core, first
-// touches are the pass's, nothing is lost, and only stores are recorded.
+// each core, the first touch of each line and the accesses after an invalidation; and the first
+// store to each line, which invalidates the line in the cores that had it before. As long as there
+// is one core, the pass records the first touches, and nothing is invalidated, so only stores are
+// recorded.
 type segment struct {
 	notes []note
-	lines directory // for each, holders: the cores that touched it; last: 1 if it was stored to
+	lines directory // for each line, holders contains the cores that touched it, and last is 1 if it was stored to
 
-	open [profile.MaxCores][]int // by core: notes of these accesses whose depths are not known yet
-	from int                     // the first note of these accesses
+	open [profile.MaxCores][]int // by core: notes of the current accesses, whose depths are not known yet
+	from int                     // the first note of the current accesses
 
-	touches uint64 // first touches while one core is alone
+	touches uint64 // number of first touches, while there is one core
 	stores  []store
-	recent  [recentStores]uint64 // lines + 1 that were stored to lately
+	recent  [recentStores]uint64 // line + 1 of recent stores
 }
 
-const recentStores = 1024 // lines that need no lookup in the table
+const recentStores = 1024 // number of recent lines that need no look-up in the table
 
-// note is a line with an operation, the core × 4, and the numbers of sets for which an access fills
-// a hole of the segment × 256.
+// note is a line and, in what, the sum of the operation, the core × 4, and the bit set of the
+// numbers of sets for which the access fills a hole of the segment × 256.
 type note struct {
 	line trace.Line
 	what uint32
@@ -35,7 +36,7 @@ type note struct {
 
 const (
 	touched = iota // the core's first touch
-	again          // an access after a loss
+	again          // an access after an invalidation
 	stored         // the first store, before the touch of the same access
 )
 
@@ -49,13 +50,13 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 	return note{line, op | uint32(core)<<2 | filled<<8}
 }
 
-// store is the first store to a line while one core is alone.
+// store is the first store to a line, while there is one core.
 type store struct {
 	line    trace.Line
-	touches uint64 // first touches before it, but for its own
+	touches uint64 // number of first touches before it, not counting its own
 }
 
-// isFirst reports whether a store to a line is the first one.
+// isFirst reports whether a store to a line is the first store in the segment.
 func (g *segment) isFirst(line trace.Line) bool {
 	recent := &g.recent[line%recentStores]
 	if *recent == line+1 {
@@ -70,7 +71,7 @@ func (g *segment) isFirst(line trace.Line) bool {
 	return true
 }
 
-// follow consumes accesses of the only core.
+// follow records the accesses of the only core.
 func (g *segment) follow(a *locality.Accesses) {
 	for i, line := range a.Lines {
 		if trace.WriteKinds.Has(a.Batch.Kind[a.Row(i)]) && g.isFirst(line) {
@@ -82,7 +83,7 @@ func (g *segment) follow(a *locality.Accesses) {
 	}
 }
 
-// begin records the accesses of the first core before there were others.
+// begin records the accesses that the first core made before there were others.
 func (g *segment) begin(touches []profile.FirstTouch) {
 	g.notes = alone(touches, g.stores)
 	for _, t := range touches {
@@ -91,7 +92,7 @@ func (g *segment) begin(touches []profile.FirstTouch) {
 	g.stores, g.touches, g.from = nil, 0, len(g.notes)
 }
 
-// alone returns the notes of a core that was alone.
+// alone returns the notes for the accesses of a single core.
 func alone(touches []profile.FirstTouch, stores []store) (notes []note) {
 	for i, t := range touches {
 		for len(stores) > 0 && stores[0].touches == uint64(i) {
@@ -130,7 +131,7 @@ func (g *segment) fill(core int, filled []uint32) {
 	g.open[core] = g.open[core][:0]
 }
 
-// settle drops accesses that filled a hole of the segment for every number of sets.
+// settle drops the notes of accesses that filled a hole of the segment for every number of sets.
 func (g *segment) settle() {
 	kept := g.notes[:g.from]
 	for _, n := range g.notes[g.from:] {
@@ -152,7 +153,7 @@ func codeNotes(c *codec.Coder, notes *[]note) {
 	})
 }
 
-// notes reads notes, and collects the states of their lines.
+// notes reads notes, and derives the states of their lines.
 func (r *loader) notes(cores int) (notes []note, lines directory) {
 	lines.reset()
 	codeNotes(r.Coder, &notes)

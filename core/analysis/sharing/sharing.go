@@ -1,27 +1,28 @@
-// Package sharing computes how the threads of a trace use caches of their own and caches
-// that they share: LRU stacks by core, in the four views of MODELS §6, each with all its
-// distances and the depths in sets.
+// Package sharing computes how the threads of a trace use private and shared caches. It keeps LRU
+// stacks by core, in the four views of MODELS §6, and counts all distances and the depths in sets
+// for each.
 //
-//  1. Threads are put on cores: each on its own, or as the user groups them (cores.go). Cores that
-//     share a cache are a domain; the domain of all cores always exists.
-//  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of
-//     all cores: view 2 costs nothing.
+//  1. Threads are assigned to cores: one core per thread, or as the user groups them (cores.go).
+//     Cores that share a cache form a domain; the domain of all cores always exists.
+//  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of all
+//     cores, so view 2 costs nothing.
 //  3. A directory (directory.go) records for every line which cores have it, which one touched it
 //     last, and when. It finds the stores that invalidate other cores' copies, and the accesses to
 //     lines that another core touched last, which Anger's model separates (MODELS §6.3).
-//  4. Each core has a stack for view 1, and one for view 4 in which lost lines leave holes
-//     (stack.Coherent). Further domains have a stack and a directory each.
-//  5. Each access compares its distances: Wu and Yeung's dilation, overlap and interception
-//     (MODELS §6.6; SASMM §2.3; directory.go).
+//  4. Each core has a stack for view 1, and a stack for view 4 in which invalidated lines leave
+//     holes (stack.Coherent). Each further domain has a stack and a directory.
+//  5. The private and the concurrent distance of each access are compared, which gives Wu and
+//     Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3; directory.go).
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
-//     core. Package sites counts that by source location.
+//     core. Package sites counts these depths by source location.
 //
-// A trace with one core costs nothing here: until a second core appears, the stack of the trace is
-// the core's stack in all views. The analysis begins with its counts.
+// For a trace with one core, the analysis costs nothing: until a second core appears, the stack of
+// the trace is the core's stack in all views. The analysis then starts with the counts of that
+// stack.
 //
-// Segments of a trace are joined exactly (append.go), also of one core each. For this, a segment
-// records everything that depends on earlier rows (segment.go): first touches by core, accesses
-// after a loss, and stores.
+// Segments of a trace are joined exactly (append.go), even if each of them has only one core. For
+// this purpose, a segment records everything that depends on earlier rows (segment.go): first
+// touches by core, accesses after an invalidation, and stores.
 package sharing
 
 import (
@@ -34,28 +35,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options are the user's choices.
+// Options contains the user's choices.
 type Options struct {
 	LineBytes []uint32
-	// Cores are threads with a common private cache. Domains are threads whose cores share one.
+	// Cores lists groups of threads that run on the same core. Domains lists groups of threads
+	// whose cores share a cache.
 	Cores, Domains [][]uint32
-	Mergeable      bool // keep the data for Append
+	Mergeable      bool // record the data for Append
 	Stacks         Stacks
 }
 
-// Stacks are the views of MODELS §6 that are counted; 0: all views. Counts of the other views have no meaning.
+// Stacks selects the views of MODELS §6 that are counted; 0: all views. The counts of the other
+// views are meaningless.
 type Stacks uint8
 
 // The stacks. The pass stops counting its own stack if the concurrent stack is not needed.
 const (
-	Coherent   Stacks = 1 << iota // of each core, with invalidation; always counted
-	Private                       // of each core, without invalidation; and how distances differ on the concurrent stack
+	Coherent   Stacks = 1 << iota // stacks of each core, with invalidation; always counted
+	Private                       // stacks of each core, without invalidation, and the comparison with the concurrent stack
 	Concurrent                    // of all cores
 )
 
 func (s Stacks) has(which Stacks) bool { return s == 0 || s&which != 0 }
 
-// Analysis is the sharing analysis.
+// Analysis implements the sharing analysis.
 type Analysis struct {
 	options    Options
 	pass       *locality.Analysis
@@ -64,7 +67,7 @@ type Analysis struct {
 	rows       []uint8 // cores of the batch's references
 	running    bool    // several cores have appeared
 	seen       bool    // there were references
-	absent     bool    // a part of the trace was analysed without
+	absent     bool    // a part of the trace was analysed without sharing
 	concurrent bool    // see RunConcurrently
 }
 
@@ -85,8 +88,8 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 	return a
 }
 
-// RunConcurrently runs the stacks of each core in goroutines, concurrently with the stack of the
-// pass: they are independent.
+// RunConcurrently makes the stacks of each core run in goroutines, concurrently with the stack of
+// the pass. This is possible because they are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -99,8 +102,8 @@ var (
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume implements analysis.Analysis. It finds the cores of the references; accesses come
-// from the pass.
+// Consume implements analysis.Analysis. It determines the cores of the references; the pass
+// provides the line accesses.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.seen = a.seen || b.Len() > 0
 	if a.absent {
@@ -126,10 +129,10 @@ func (a *Analysis) begin() {
 	}
 }
 
-// Accesses are line accesses about to be made.
+// Accesses contains the next line accesses.
 type Accesses struct {
 	locality.Accesses         // without distances
-	Cores             []uint8 // by order of their appearance
+	Cores             []uint8 // cores are numbered in the order in which they appear
 }
 
 // Question asks for the depth of a line on the coherent stack of a core before an access.
@@ -139,18 +142,18 @@ type Question struct {
 	Line   trace.Line
 }
 
-// Asker asks about the stacks during the pass: a communicated value comes from a cache if the line
-// is still in it.
+// Asker asks about the stacks during the pass. Package communication needs this, because a
+// communicated value comes from a cache if the line is still in it.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
 	// it returns.
 	Ask(a *Accesses, questions []Question) []Question
-	// Answer reads the depths, in the order of the questions: stack.Cold if the core lacks the
-	// line.
+	// Answer receives the depths, in the order of the questions. A depth is stack.Cold if the core
+	// does not have the line.
 	Answer(depths []uint32)
 }
 
-// Feed sets the asker at one of the line sizes, once several cores have appeared.
+// Feed sets the asker for one of the line sizes. It is called once several cores have appeared.
 func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
 	if s := a.size(lineBytes); s != nil {
 		s.asker = asker
@@ -166,32 +169,33 @@ func (a *Analysis) size(lineBytes uint32) *lineSize {
 	return nil
 }
 
-// Follower reads the depth of every access on the coherent stack of its core, at one line size.
+// Follower receives the depth of every access on the coherent stack of its core, for one line size.
 type Follower interface {
-	// BeginCores is called when several cores have appeared. All accesses before were of one core,
-	// whose coherent stack was the pass's.
+	// BeginCores is called when several cores have appeared. All earlier accesses belong to one
+	// core, whose coherent stack was the stack of the pass.
 	BeginCores()
-	// FollowCores reads the latest accesses from the pass, with their cores. depths
-	// are stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss,
-	// for which lostAt is the depth at which the line was lost. lost: there are some.
-	// The lists are valid until it returns.
+	// FollowCores receives the cores and depths of the latest accesses from the pass. A depth is
+	// stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss; lostAt
+	// then contains the depth at which the line was invalidated. lost reports whether there are
+	// coherence misses. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores appends a segment to the counts since BeginCores, with the depths of its first
-	// touches, in order, as in FollowCores. nil: they remain first touches.
+	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
+	// segment's first touches, in order, as in FollowCores; nil means that they remain first
+	// touches.
 	JoinCores(depths, lostAt []uint32)
 }
 
-// FeedSites sets the follower at one of the line sizes.
+// FeedSites sets the follower for one of the line sizes.
 func (a *Analysis) FeedSites(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.follower = f
 	}
 }
 
-// Threads returns the threads of each core so far: the numbers that [Accesses] has.
+// Threads returns the threads of each core so far. Cores are numbered as in [Accesses].
 func (a *Analysis) Threads() [][]uint32 { return a.cores.Threads() }
 
-// Core returns the core of a thread: the number that [Accesses] has.
+// Core returns the core of a thread. Cores are numbered as in [Accesses].
 func (a *Analysis) Core(thread uint32) (core uint8, known bool) {
 	return a.cores.Known(thread)
 }
@@ -203,7 +207,7 @@ func (a *Analysis) Close() {
 	}
 }
 
-const maxAccesses = 4096 // that the pass passes on at once
+const maxAccesses = 4096 // maximum number of accesses that the pass provides at a time
 
 type lineSize struct {
 	analysis *Analysis
@@ -211,23 +215,23 @@ type lineSize struct {
 	asker    Asker    // or nil
 	follower Follower // or nil
 	segment  *segment // or nil
-	joint    *joint   // while a segment is appended, or nil
+	joint    *joint   // the segment that is being appended, or nil
 
 	all     domain    // of all cores
-	domains []*domain // further ones
+	domains []*domain // the further domains
 	cores   []*core
 
 	accesses  Accesses
 	questions []Question
 	answers   []uint32
 
-	runs sync.WaitGroup // of the cores, if they run concurrently with the pass
+	runs sync.WaitGroup // goroutines of the cores, if they run concurrently with the pass
 
-	// Of the accesses that the pass handed over:
+	// For the accesses from the pass:
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
-	private [maxAccesses]uint32 // distances on the stack of their core
-	// Of their depths on its coherent stack, for a follower:
+	private [maxAccesses]uint32 // distances on the private stack of their core
+	// Depths on the coherent stack of their core, for a follower:
 	coherent, lostAt [maxAccesses]uint32
 }
 
@@ -337,7 +341,7 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 	}
 }
 
-// take records the core of each access, and whether it writes.
+// take records the core of each access, and whether the access writes.
 func (s *lineSize) take(a *locality.Accesses) {
 	kinds, rows := a.Batch.Kind[a.First:], s.analysis.rows[a.First:]
 	if a.Rows == nil {
@@ -352,7 +356,8 @@ func (s *lineSize) take(a *locality.Accesses) {
 	}
 }
 
-// deal distributes accesses, losses and questions to their cores, in runs of accesses of one core.
+// deal distributes accesses, invalidations and questions to their cores, in runs of accesses of one
+// core.
 func (s *lineSize) deal(lines []trace.Line) {
 	s.all.directory.expect(lines)
 	questions := s.questions
@@ -375,7 +380,7 @@ func (s *lineSize) deal(lines []trace.Line) {
 	}
 }
 
-// turn consumes a run of accesses of one core.
+// turn processes a run of accesses of one core.
 func (s *lineSize) turn(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
 	holder, foreign, apart := uint64(1)<<number, false, s.analysis.options.Stacks.has(Private)
@@ -425,7 +430,7 @@ func (s *lineSize) close() {
 	s.all.directory, s.segment = directory{}, nil
 }
 
-// Distances of first accesses and of coherence misses.
+// These values stand for the distances of first accesses and of coherence misses.
 const (
 	cold = stack.Cold
 	lost = stack.Lost

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// analyse runs a trace and checks its profile.
+// analyse analyses a trace and checks the profile.
 func analyse(t rapid.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -33,7 +33,7 @@ func analyse(t rapid.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 		t.Fatal(err)
 	}
 	if growing.Digest() != p.Digest() {
-		t.Fatal("the result differs from the one while running")
+		t.Fatal("the final result differs from the result while running")
 	}
 	return p
 }
@@ -55,7 +55,7 @@ func multithreaded(most int) *rapid.Generator[*trace.Batch] {
 	})
 }
 
-// ascending returns the threads of a trace and, of each, its core.
+// ascending returns the threads of a trace, ascending, and the core of each.
 func ascending(b *trace.Batch) (threads []uint32, coreOf map[uint32]int) {
 	threads = slices.Compact(slices.Sorted(slices.Values(b.Thread)))
 	coreOf = map[uint32]int{}
@@ -69,18 +69,19 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 	t.Helper()
 	gotD, wantD := maps.Collect(got.Distances.All()), maps.Collect(want.Distances.All())
 	if got.Cold != want.Cold || !maps.Equal(gotD, wantD) {
-		t.Fatalf("%s: cold %d and distances %v, want %d and %v", what, got.Cold, gotD, want.Cold, wantD)
+		t.Fatalf("%s: %d cold accesses and distances %v, want %d and %v", what, got.Cold, gotD, want.Cold, wantD)
 	}
 	if got.Sets != want.Sets {
-		t.Fatalf("%s: other depths in sets: in 2 sets %v, want %v", what, got.Sets.Depths[1], want.Sets.Depths[1])
+		t.Fatalf("%s: the depths in sets differ: in 2 sets %v, want %v", what, got.Sets.Depths[1], want.Sets.Depths[1])
 	}
 }
 
-// sameDomain compares a domain with its reference implementation, whose numbers of cores it has.
+// sameDomain compares a domain with the result of the reference implementation, which numbers cores
+// in the same way.
 func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	t.Helper()
 	if got.Sets != want.Sets {
-		t.Fatalf("%s: other depths in sets", what)
+		t.Fatalf("%s: the depths in sets differ", what)
 	}
 	for i := range want.Members {
 		g, w := &got.Members[i], &want.Members[i]
@@ -92,8 +93,8 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)
 }
 
-// sameMisses compares a core's coherent stack with simulated caches of every capacity up to all its
-// lines, and of the given numbers of sets and ways.
+// sameMisses compares the coherent stack of a core with simulated caches: of every capacity up to
+// the number of its lines, and of the given numbers of sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64
@@ -126,7 +127,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 	}
 }
 
-// All four views are what literal lists and caches give.
+// All four views agree with plain lists and simulated caches.
 func TestViewsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(120).Draw(t, "trace")
@@ -134,7 +135,7 @@ func TestViewsEqualLists(t *testing.T) {
 		p := analyse(t, analysis.Spec{LineBytes: []uint32{32, 64}, Analyses: analysis.Sharing}, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if len(threads) == 1 {
 			if p.Sharing != nil {
-				t.Fatal("a trace of one thread tells how threads share")
+				t.Fatal("the profile of a trace with one thread contains sharing")
 			}
 			return
 		}
@@ -165,7 +166,7 @@ func sameViews(t rapid.TB, s *profile.Sharing, all []access, threads []uint32) {
 	sameDomain(t, "all cores", &s.Domains[0], &want)
 }
 
-// batchOf makes a trace of the letters of lines, by these threads.
+// batchOf returns a trace of accesses by these threads, with one letter per line.
 func batchOf(lines string, threads ...uint32) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i, x := range lines {
@@ -178,16 +179,17 @@ func batchOf(lines string, threads ...uint32) *trace.Batch {
 	return b
 }
 
-// SASMM Table 2, whose times count from one.
+// The test compares with Table 2 of SASMM, whose times are numbered from one.
 func TestTable2OfSASMM(t *testing.T) {
 	threads := []uint32{1, 2, 1, 1, 1, 2, 2, 1, 1, 1}
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
 	s := &p.Sharing[0]
-	// Thread 1: a ∞, b ∞, a 2 (private 1: c in between), e ∞, d 1 (private ∞), a 3
-	// (private 2: b in between, and d by both), b 2 (private 3: thread 2 touched it).
+	// Concurrent distances of thread 1: a ∞, b ∞, a 2 (private distance 1, because c is in
+	// between), e ∞, d 1 (private ∞), a 3 (private 2: b is in between, and d by both threads), b 2
+	// (private 3, because thread 2 touched b).
 	one := s.Domains[0].Members[0]
 	if got := maps.Collect(one.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 2, 3: 1}) || one.Cold != 3 {
-		t.Errorf("concurrent distances of thread 1: %v and %d cold", got, one.Cold)
+		t.Errorf("concurrent distances of thread 1: %v, and %d cold accesses", got, one.Cold)
 	}
 	if want := (profile.Change{Dilated: 1, Overlapped: 1, Intercepted: 1, Brought: 1}); one.Change != want {
 		t.Errorf("changes of thread 1: %+v, want %+v", one.Change, want)
@@ -197,11 +199,11 @@ func TestTable2OfSASMM(t *testing.T) {
 	}
 }
 
-// The example of MODELS §6.4: c fills the hole that a left.
+// The test uses the example of MODELS §6.4, in which c fills the hole that a left.
 func TestHoleIsFilled(t *testing.T) {
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
 	c := &p.Sharing[0].Cores[0].Coherent
 	if c.Cold != 3 || c.Distances.Count(1) != 1 || c.Distances.Total() != 1 || c.Lost.Count(1) != 1 || c.Lost.Total() != 1 || c.Invalidations != 1 {
-		t.Errorf("thread 1: %+v; want three cold accesses, one at distance 1, and a coherence miss of depth 1", c)
+		t.Errorf("thread 1: %+v; want three cold accesses, one at distance 1, and a coherence miss at depth 1", c)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run that counts some stacks and numbers of sets has the same counts there as a run that counts all.
+// A run that counts only some stacks and numbers of sets has the same counts for them as a run that
+// counts all.
 func TestSomeStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -29,7 +30,7 @@ func TestSomeStacks(t *testing.T) {
 		spec.Stacks = sharing.Coherent | sharing.Stacks(rapid.IntRange(0, 3).Draw(t, "stacks"))<<1
 		got := some(t, spec, tracetest.NewReader(b, rows))
 		if len(got.Sharing) != len(want.Sharing) {
-			t.Fatal("the cores are not told of")
+			t.Fatal("the profile does not contain the cores")
 		}
 		for i := range want.Sharing {
 			sameStacks(t, spec, &got.Sharing[i], &want.Sharing[i])
@@ -44,7 +45,8 @@ func TestSomeStacks(t *testing.T) {
 	})
 }
 
-// some analyses a trace, and does not check the profile: its counts of other stacks have no meaning.
+// some analyses a trace. It does not check the profile, whose counts of other stacks are
+// meaningless.
 func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -62,7 +64,7 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 	for k := range want.Cores {
 		g, w := &got.Cores[k], &want.Cores[k]
 		if !slices.Equal(g.Threads, w.Threads) || g.Coherent.Invalidations != w.Coherent.Invalidations {
-			t.Fatalf("core %d: other threads or invalidations", k)
+			t.Fatalf("core %d: the threads or the invalidations differ", k)
 		}
 		sameSome(t, spec, "coherent", &g.Coherent.StackCounts, &w.Coherent.StackCounts)
 		sameCounts(t, "lost", &profile.StackCounts{Distances: g.Coherent.Lost}, &profile.StackCounts{Distances: w.Coherent.Lost})
@@ -81,13 +83,13 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 			x, y := &g.Members[m], &w.Members[m]
 			sameCounts(t, "member", &profile.StackCounts{Cold: x.Cold, Distances: x.Distances}, &profile.StackCounts{Cold: y.Cold, Distances: y.Distances})
 			if spec.Stacks&sharing.Private != 0 && x.Change != y.Change {
-				t.Fatalf("member %d changes otherwise", m)
+				t.Fatalf("member %d: the changes of distances differ", m)
 			}
 		}
 	}
 }
 
-// sameSome compares counts, in the numbers of sets that are counted.
+// sameSome compares counts, for the numbers of sets that both runs count.
 func sameSome(t rapid.TB, spec analysis.Spec, what string, got, want *profile.StackCounts) {
 	t.Helper()
 	all := *want

@@ -12,8 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The state of a run in addition to its results, in section segh. uv is an unsigned LEB128 varint,
-// a list is uv its length and its members, and stacks are as in section segm.
+// Section segh contains the state of a run in addition to its results. uv is an unsigned LEB128
+// varint, a list is encoded as its length (uv) and its members, and stacks are encoded as in
+// section segm.
 //
 //	list of the user's cores, and list of the user's domains, each: list of uv thread
 //	uv threads without a core of their own
@@ -27,13 +28,14 @@ import (
 //	  overlaps of the domain of all cores
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
-// Overlaps are, for each core, the uv lines that were last touched before the time of its overlap.
-// Only the order of times matters: it is the stack's.
+// Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
+// the time of its overlap. Only the order of times matters, and this is the order of the stack.
 //
-// Mergeable states of at most one core have, for each line size, only the list of lines that were
-// stored to, each: zigzag varint line − the previous one · uv first touches since. States of
-// several cores have a list of notes (segment.go) after each line size's stacks, each: zigzag
-// varint line − the previous one · uv operation + core × 4 + the numbers of sets with holes × 256.
+// Mergeable states of at most one core contain, for each line size, only the list of lines that
+// were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.
+// States of several cores contain a list of notes (segment.go) after the stacks of each line size,
+// each encoded as zigzag varint line − the previous one · uv operation + core × 4 + the numbers of
+// sets with holes × 256.
 
 func (a *Analysis) state() []byte {
 	w := codec.Writer([]byte{})
@@ -63,7 +65,7 @@ func codeGroups(c *codec.Coder, groups *[][]uint32) {
 }
 
 type madeCore struct {
-	group   int // + 1, or 0
+	group   int // index of the group + 1, or 0
 	own     uint32
 	threads []uint32
 }
@@ -106,7 +108,7 @@ func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) 
 	}
 }
 
-var errState = errors.New("the state of the stacks of threads cannot be read; analyse the trace again from its start")
+var errState = errors.New("the state of the per-thread stacks cannot be read; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
@@ -157,7 +159,8 @@ type loader struct {
 	a *Analysis
 }
 
-// hold fails if a number is impossible. It reports whether there was no error so far.
+// hold makes reading fail if a number is impossible. It reports whether there has been no error so
+// far.
 func (r *loader) hold(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -170,7 +173,7 @@ func (r *loader) stack() (lines []trace.Line) {
 	return lines
 }
 
-// threads reads which threads are on which cores.
+// threads reads the assignment of threads to cores.
 func (r *loader) threads() {
 	c := &r.a.cores
 	for _, chosen := range [][][]uint32{r.a.options.Cores, r.a.options.Domains} {
@@ -197,12 +200,12 @@ func (r *loader) threads() {
 	}
 }
 
-// sizePart is the state of a line size in addition to results.
+// sizePart is the state for a line size, in addition to the results.
 type sizePart struct {
 	cores   []corePart
-	domains []domainPart // of all cores, and the chosen ones
+	domains []domainPart // the domain of all cores, and the user's domains
 	notes   []note
-	lines   directory // of notes
+	lines   directory // states of the lines of notes
 }
 
 type corePart struct {
@@ -211,22 +214,23 @@ type corePart struct {
 	coherent []byte
 }
 
-// domainPart is the state of a domain with members, or empty.
+// domainPart is the state of a domain. It is empty if the domain has no members.
 type domainPart struct {
 	*profile.Domain
 	members  []*profile.Member // by core
 	stack    []trace.Line      // most recently used first
-	touchers []toucher         // of these lines
+	touchers []toucher         // for each of these lines
 	overlaps []uint64          // by core: number of lines that were last touched before the overlap
 }
 
-// toucher is the core that touched a line last, and the cores that have it.
+// toucher contains the core that touched a line last, and the cores that have the line.
 type toucher struct {
 	last    uint8
 	holders uint64
 }
 
-// part reads a line size whose results and stack of all are known. It returns nil if it is damaged.
+// part reads the state for a line size whose results and stack of all cores are known. It returns
+// nil if the state is damaged.
 func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	p, list := new(sizePart), r.a.cores.list
 	order := r.a.cores.Order()
@@ -237,7 +241,7 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 		}
 		p.cores = append(p.cores, c)
 	}
-	at := 0 // in known.Domains
+	at := 0 // index in known.Domains
 	for i := range len(r.a.options.Domains) + 1 {
 		d, members := domainPart{}, r.a.cores.in(i, r.a.options.Domains)
 		if members == 0 {
@@ -260,7 +264,7 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	return p
 }
 
-// in returns the cores of a domain. Domain 0 has all.
+// in returns the cores of a domain. Domain 0 contains all cores.
 func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
@@ -273,7 +277,7 @@ func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	return members
 }
 
-// load continues from a part. It reports whether it can.
+// load makes a line size continue from a saved part. It reports whether the part is consistent.
 func (s *lineSize) load(p *sizePart) bool {
 	s.reset()
 	s.addCores(len(p.cores))
@@ -317,7 +321,8 @@ func (c *core) load(known *profile.Core) {
 	c.foreignSets.before.Add(&known.Foreign.Sets)
 }
 
-// domain reads the stack and directory of a domain. The stack of the domain of all is known.
+// domain reads the stack and the directory of a domain. The stack of the domain of all cores is
+// already known.
 func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	if own {
 		d.stack = r.stack()
@@ -343,7 +348,7 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	}
 }
 
-// code codes a toucher. The holders follow from a domain's own stack.
+// code reads or writes a toucher. If the domain has its own stack, the holders follow from it.
 func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
 		codec.Below(c, &t.last, uint64(cores))
@@ -361,7 +366,7 @@ func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	}
 }
 
-// load adds the result of a domain.
+// load loads the result of a domain.
 func (d *domain) load(known *domainPart) {
 	for n, result := range known.members {
 		if result != nil {
@@ -380,7 +385,8 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// place places the lines of an empty domain. It reports whether no line occurs twice.
+// place puts the lines of a part on the stack of an empty domain. It reports whether all lines are
+// distinct.
 func (d *domain) place(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)
@@ -395,12 +401,13 @@ func (d *domain) place(known *domainPart) bool {
 	}
 	d.overlaps.now = uint64(len(known.stack))
 	for n, older := range known.overlaps {
-		d.overlaps.both[n] = older + 1 // touches of the lines up to that one were before
+		d.overlaps.both[n] = older + 1 // the lines up to this one were touched before the overlap
 	}
 	return true
 }
 
-// Order returns the cores as profiles list them, by their first threads.
+// Order returns the cores in the order in which profiles list them, that is, sorted by their first
+// threads.
 func (c *Grouping) Order() []int {
 	order := make([]int, len(c.list))
 	for i := range order {

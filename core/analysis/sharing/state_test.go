@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run that is saved and restored gives the result of one without a break.
+// A run that is saved and restored gives the same result as an uninterrupted one.
 func TestSaveRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(200).Draw(t, "trace")
@@ -41,7 +41,7 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// resumed continues from a saved state, or begins.
+// resumed returns a runner that continues from a saved state, or that begins if there is none.
 func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -54,7 +54,7 @@ func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *anal
 	return runner
 }
 
-// steps continues for some steps, at most to the end.
+// steps runs n steps, but not beyond the end.
 func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	t.Helper()
 	for range n {
@@ -66,7 +66,7 @@ func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	}
 }
 
-// saved is the profile of a run of three threads while it continues.
+// saved returns the profile of an unfinished run with three threads.
 func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	spec := analysis.Spec{Analyses: analysis.Sharing, Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{1, 2}, {3}, {4}}}
 	b := batchOf("abAcbaBdDaxyzXab", 1, 1, 2, 1, 3, 3, 3, 2, 1, 3, 1, 3, 2, 1, 3, 1)
@@ -79,7 +79,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in a runner's saved state: after five numbers.
+// behindOptions returns the profile in a runner's saved state, which follows five numbers.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {
@@ -91,7 +91,7 @@ func behindOptions(t rapid.TB, saved []byte) []byte {
 	return d.Rest()
 }
 
-// A state that another program saved is refused, or can be continued.
+// FuzzRestore checks that a damaged state is either rejected or can be continued.
 func FuzzRestore(f *testing.F) {
 	p, options := saved(f)
 	f.Add(p.Segment.Sharing)
@@ -121,7 +121,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// A state of other groups of threads is refused.
+// A state with different groups of threads is rejected.
 func TestRestoreOtherGroups(t *testing.T) {
 	p, options := saved(t)
 	restore := func(o sharing.Options) error {
@@ -133,15 +133,15 @@ func TestRestoreOtherGroups(t *testing.T) {
 	others := options
 	others.Cores = nil
 	if restore(others) == nil {
-		t.Error("a state with other cores is taken")
+		t.Error("a state with different cores was accepted")
 	}
 	others = options
 	others.Domains = slices.Clone(options.Domains[:1])
 	if restore(others) == nil {
-		t.Error("a state with other domains is taken")
+		t.Error("a state with different domains was accepted")
 	}
 	p.Segment.Sharing = nil
 	if restore(options) == nil {
-		t.Error("results without a state are taken")
+		t.Error("results without a state were accepted")
 	}
 }
