@@ -21,8 +21,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// allocating makes a program of references, allocations and releases, with all kinds of variables:
-// a block for each site.
+// allocating returns a program of references, allocations and releases, with all kinds of
+// variables. Each site has its own block.
 func allocating() *trace.Program {
 	p := &trace.Program{
 		Modules:   []trace.Module{{Name: "src/a.c", Base: 0x400000, End: 0x500000}},
@@ -51,8 +51,8 @@ func allocating() *trace.Program {
 	return p
 }
 
-// allocatingSteps makes steps of the program: walks of a few sites in a small part of memory, and
-// allocations in it.
+// allocatingSteps returns steps of the program: a few sites walk through a small part of memory, in
+// which blocks are allocated.
 func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	const from, bytes = 1 << 12, 1<<12 + 2000
 	var live []trace.Addr
@@ -83,7 +83,7 @@ func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracet
 	return list
 }
 
-// naiveSites is the definition of the analysis, reference by reference.
+// naiveSites implements the definition of the analysis, reference by reference.
 type naiveSites struct {
 	p    *trace.Program
 	spec analysis.Spec
@@ -97,22 +97,22 @@ type naiveSites struct {
 	lines map[trace.Line]*naiveLine
 	sets  map[[2]uint64][]trace.Line // by cache and set, most recently used first
 	cores map[uint32]*naiveCore
-	// Counted here, made lists at the end.
+	// These maps are converted to lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
-	cold   map[any]uint64 // of cores' stacks, as the following
+	cold   map[any]uint64 // on the coherent stacks of cores, like the following fields
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
 	used   map[any][]profile.Utilisation
 }
 
-// naiveCore is the private cache of a thread, which loses lines to other threads' stores.
+// naiveCore is the private cache of a thread, in which other threads' stores invalidate lines.
 type naiveCore struct {
 	stacktest.Holes
 	touched map[trace.Line]bool
-	lost    map[trace.Line]int // the depths at which lines were lost
+	lost    map[trace.Line]int // the depths at which lines were invalidated
 
-	caches []stacktest.Private // the caches whose utilisation is measured
+	caches []stacktest.Private // the caches for which utilisation is measured
 	stays  map[trace.Line][]naiveStay
 }
 
@@ -288,7 +288,7 @@ func (n *naiveSites) reference(b *trace.Batch, i int) {
 	}
 }
 
-// newCore is a core with caches as those that utilisation is measured for.
+// newCore returns a core with private caches of the shapes for which utilisation is measured.
 func (n *naiveSites) newCore() *naiveCore {
 	c := &naiveCore{touched: map[trace.Line]bool{}, lost: map[trace.Line]int{}, stays: map[trace.Line][]naiveStay{}}
 	for i, bytes := range n.spec.Utilisation {
@@ -301,7 +301,8 @@ func (n *naiveSites) newCore() *naiveCore {
 	return c
 }
 
-// useOn has a core's own caches fetch a line that they do not have, and use some of its bytes.
+// useOn makes the private caches of a core fetch a line if they do not have it, and marks bytes of
+// the line as used.
 func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
 	if c.stays[line] == nil {
 		c.stays[line] = make([]naiveStay, len(c.caches))
@@ -318,7 +319,7 @@ func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id
 	}
 }
 
-// endOn counts a stay in a core's own cache.
+// endOn counts a stay in a private cache as ended.
 func (n *naiveSites) endOn(stay *naiveStay, cache int) {
 	if stay.bytes == nil {
 		return
@@ -336,7 +337,7 @@ func (n *naiveSites) usedOf(who any) []profile.Utilisation {
 	return n.used[who]
 }
 
-// accessOn has a thread access a line on a core of its own.
+// accessOn performs an access of a thread, which runs on its own core.
 func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
 	if n.cores[thread] == nil {
 		n.cores[thread] = n.newCore()
@@ -424,7 +425,7 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 	}
 }
 
-// conflict uses a line in a set-associative cache and reports whether it misses.
+// conflict accesses a line in a set-associative cache and reports whether the access misses.
 func (n *naiveSites) conflict(c int, line trace.Line, sets, ways uint64) bool {
 	key := [2]uint64{uint64(c), line % sets}
 	at := slices.Index(n.sets[key], line)
@@ -541,7 +542,7 @@ func (n *naiveSites) lists(r *profile.Reuse, of any, ids []siteID) {
 	}
 }
 
-// sitesSpec draws options at one line size.
+// sitesSpec returns random options for one line size.
 func sitesSpec(rng *rand.Rand) analysis.Spec {
 	line := uint32(1) << (4 + rng.UintN(7))
 	spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: []uint32{line}, Previous: rng.IntN(2) == 0}
@@ -557,12 +558,12 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-// asPCs is a reader of rows that tell the instruction's address only.
+// asPCs returns the rows, and a reader of them, with instruction addresses instead of sites.
 func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
 	only := chosen(b, trace.AllKinds)
 	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())
 	for i, n := range only.Site {
-		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // two sites at an instruction, some of a kind
+		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // every instruction has two sites, some of the same kind
 	}
 	only.Site = nil
 	return only, tracetest.NewReader(only, rows)
@@ -607,7 +608,7 @@ func equalSites(t *testing.T, name string, got, want *profile.Sites) {
 	t.Fatalf("%s: got\n%+v\nwant\n%+v", name, got, want)
 }
 
-// What is measured for a capacity are exactly its misses.
+// The number of fetched lines for a capacity equals its misses exactly.
 func TestUtilisationCountsMisses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 21))
@@ -625,12 +626,12 @@ func TestUtilisationCountsMisses(t *testing.T) {
 		}
 		curve := profile.NewCurve(got.Locality[0].Histogram(trace.AllKinds))
 		if fetched != curve.Misses(lines) || used > 64*fetched || used < fetched {
-			rt.Fatalf("%d lines were fetched and %d bytes used, want %d misses", fetched, used, curve.Misses(lines))
+			rt.Fatalf("%d lines fetched and %d bytes used, want %d misses", fetched, used, curve.Misses(lines))
 		}
 	})
 }
 
-// A run that is saved and continued any number of times gives the same result.
+// A run that is saved and resumed any number of times gives the same result.
 func TestSitesSaveRestore(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))
@@ -647,7 +648,7 @@ func TestSitesSaveRestore(t *testing.T) {
 		}
 		want := passed(t, spec, open())
 		var saved []byte
-		for ended, most := false, 8; !ended; most *= 2 { // rows that were read are read again
+		for ended, most := false, 8; !ended; most *= 2 { // a resumed run reads earlier rows again
 			r, err := analysis.NewRunner(spec, open())
 			if err != nil {
 				t.Fatal(err)
@@ -675,7 +676,7 @@ func TestSitesSaveRestore(t *testing.T) {
 	}
 }
 
-// Segments, however they are split and joined, give the result of the whole.
+// However segments are divided and joined, they give the result of the whole trace.
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -693,7 +694,7 @@ func TestSitesAppend(t *testing.T) {
 		want := analysis.AsSegment(passed(t, spec, reader(whole)))
 		var parts []*profile.Profile
 		for lo := 0; lo < whole.Len(); {
-			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // maybe without a row
+			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // possibly without any row
 			part := spec
 			part.Start = references(whole, lo)
 			parts = append(parts, passed(t, part, reader(tracetest.Part(whole, lo, hi))))
@@ -714,8 +715,8 @@ func TestSitesAppend(t *testing.T) {
 	}
 }
 
-// Files of one name in two folders are distinguished, wherever the folders lie and
-// however the trace is split.
+// Files with the same name in two folders are distinguished, wherever the folders are and however
+// the trace is divided.
 func TestSitesOfFilesOfOneName(t *testing.T) {
 	var first *profile.Profile
 	for _, folder := range []string{"/one/place/", "/another/", ""} {
@@ -740,7 +741,7 @@ func TestSitesOfFilesOfOneName(t *testing.T) {
 			}
 		}
 		if objects != 2 {
-			t.Errorf("%+v: want a table in a/table.h, and an odd one in b/table.h", got.Sites.Data)
+			t.Errorf("%+v: want objects in a/table.h and in b/table.h", got.Sites.Data)
 		}
 		if first == nil {
 			first = got
@@ -755,13 +756,14 @@ func TestSitesOfFilesOfOneName(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(joined.Encode(), got.Encode()) {
-				t.Errorf("cut at %d, the joined profile differs from the whole one's", cut)
+				t.Errorf("cut at %d: the joined profile differs from the profile of the whole trace", cut)
 			}
 		}
 	}
 }
 
-// With several line sizes, sites are those at 64 bytes, or at the first size.
+// With several line sizes, sites are analysed for 64 bytes or, if that is not among them, for the
+// first size.
 func TestSitesLineSize(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 1)), p, 300)...)
@@ -775,17 +777,17 @@ func TestSitesLineSize(t *testing.T) {
 	}
 }
 
-// A trace without code has no sites, and all other results.
+// A trace without code has no sites, but all other results.
 func TestNoSites(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
 	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
 	without := passed(t, analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 0))
 	if with.Sites != nil || with.Digest() != without.Digest() {
-		t.Errorf("sites %+v of a trace that tells none, or another profile", with.Sites)
+		t.Errorf("a trace without code has sites %+v, or its profile differs", with.Sites)
 	}
 }
 
-// A row with a site that the tables lack is an error that names the site.
+// A row with a site that is not in the tables causes an error that names the site.
 func TestUnknownSite(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: []uint64{64}})
@@ -813,12 +815,13 @@ func TestSitesAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := testing.AllocsPerRun(10, func() { _ = r.Step() }); n > 0 {
-			t.Errorf("%v: %v allocations a batch in steady state, want none", spec.Analyses, n)
+			t.Errorf("%v: %v allocations per batch in steady state, want none", spec.Analyses, n)
 		}
 	}
 }
 
-// FuzzSitesState: a saved run with damaged sites is refused or continues; it does not panic.
+// FuzzSitesState checks that a saved run with damaged sites is either rejected or continues,
+// without a panic.
 func FuzzSitesState(f *testing.F) {
 	p := allocating()
 	specs := []analysis.Spec{
@@ -861,20 +864,21 @@ func FuzzSitesState(f *testing.F) {
 	})
 }
 
-// savedHead is the length of the data before a saved run's profile.
+// savedHead returns the length of the data before the profile in a saved run.
 func savedHead(saved []byte) int { return bytes.Index(saved, []byte("\x89SGP")) }
 
 func TestDistanceBins(t *testing.T) {
 	for _, d := range []uint32{0, 3, 4, 5, 15, 16, 19, 20, 1 << 20, 1<<32 - 2} {
 		bin := profile.SiteBin(d)
 		if width := profile.SiteBinFrom(bin+1) - profile.SiteBinFrom(bin); d >= 4 && width != 1<<(bits.Len32(d)-3) {
-			t.Errorf("the bin of %d is %d wide", d, width)
+			t.Errorf("the bin of distance %d has a width of %d", d, width)
 		}
 	}
 }
 
-// TestMeasure: caches are measured in the hierarchy's order, each once, in whatever order they are
-// named, and others are left out; the spec stays valid.
+// TestMeasure checks that each cache is measured once, in the right order, whatever the order in
+// which they are added; that caches that cannot be measured are omitted; and that the spec remains
+// valid.
 func TestMeasure(t *testing.T) {
 	type cache struct {
 		bytes uint64

@@ -7,15 +7,15 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// bins counts distances in the bins of profile.SiteBin, and cold accesses in one more, for many
-// lists. A list has groups of eight bins, allocated on demand, so that a million lists fit into
-// memory: most sites have few distances.
+// bins contains many lists of counts. A list counts distances in the bins of profile.SiteBin, and
+// cold accesses in one more bin. Its bins are divided into groups of eight, which are allocated on
+// demand, so that a million lists fit into memory: most sites have few different distances.
 type bins struct {
 	groups []binGroups // by list
 	counts []uint64    // groups of eight; group 0 is unused
 }
 
-// binGroups are the numbers of a list's groups in counts; 0: not allocated.
+// binGroups contains the indices of a list's groups in counts; 0: not allocated.
 type binGroups [binsOf8]uint32
 
 const (
@@ -40,8 +40,8 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
-// addCoherent counts depths on coherent stacks for each of the lists; coherence misses count in
-// lost.
+// addCoherent counts depths on coherent stacks for each of the lists. Coherence misses are counted
+// in lost.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
 	for i, d := range depths {
@@ -53,7 +53,7 @@ func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	}
 }
 
-// binOf is profile.SiteBin, or coldBin, without a branch.
+// binOf returns profile.SiteBin, or coldBin for cold accesses, without a branch.
 func binOf(d uint32) int {
 	e := bits.Len32(d|subBins) - 3
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)
@@ -96,7 +96,7 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	}
 }
 
-// addTimes adds counts of a profile, multiplied by times.
+// addTimes adds the counts from a profile, multiplied by times.
 func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
 	*t.at(list, coldBin) += times * cold
 	for _, b := range counts {

@@ -9,15 +9,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code are the sites that made references, with slots from 1 on in order of first references.
+// code contains the sites that made references. Their slots are numbered from 1, in the order of
+// first references.
 type code struct {
 	program *trace.Program
 	list    []site            // by slot
-	names   map[string]string // of the program's files, by path
+	names   map[string]string // short names of the program's files, by path
 
-	slotOf []uint32                    // by number in the trace's tables; 0 for none yet
-	byPC   [trace.NumKinds]index.Table // slots of sites without a number
-	// slotAt finds slots by site or PC, more slowly.
+	slotOf []uint32                    // by number in the trace's tables; 0: no slot yet
+	byPC   [trace.NumKinds]index.Table // slots of sites that have no number
+	// slotAt finds slots by site or PC, but is slower.
 	slotAt map[siteKey]uint32
 }
 
@@ -25,24 +26,24 @@ const noSlot = 0 // no site
 
 // siteKey identifies a site.
 type siteKey struct {
-	number uint32 // or profile.NoSite, and then
+	number uint32 // or profile.NoSite; the following fields then identify the site
 	pc     uint64
 	kind   trace.Kind
 }
 
 type site struct {
 	siteKey
-	bytes  uint32        // of each reference of a site without a number; 0: they differ
+	bytes  uint32        // size of each reference of a site without a number; 0: their sizes differ
 	hint   hint          // the code's information on the object
-	before *profile.Site // its site in an earlier part of the run; nil: none
-	file   string        // its name in the latest part
-	base   strideCounts  // of earlier parts, less the first references of threads that continue
+	before *profile.Site // the same site in an earlier part of the run; nil: none
+	file   string        // the file's name in the latest part
+	base   strideCounts  // counts of earlier parts, without the first references of threads that continue
 }
 
 // hint is the code's information on the object that a site refers to.
 type hint struct {
-	local    bool // it is the local variable of that name
-	global   bool // it is a global variable of that name, if the address shows none
+	local    bool // the object is the local variable with this name
+	global   bool // the object is a global variable with this name, unless the address determines it
 	function string
 	name     string
 }
@@ -52,7 +53,7 @@ func (c *code) init() {
 	c.slotAt = map[siteKey]uint32{}
 }
 
-// find writes the slots of the batch's references.
+// find writes the slot of each reference of the batch.
 func (c *code) find(b *trace.Batch, slots []uint32) error {
 	if b.Site == nil {
 		c.findPCs(b, slots)
@@ -93,7 +94,7 @@ func (c *code) meet(number uint32) error {
 	return nil
 }
 
-// slot returns the slot of a site, made if necessary.
+// slot returns the slot of a site, and creates it if necessary.
 func (c *code) slot(key siteKey) uint32 {
 	if key.number != profile.NoSite {
 		key.pc, key.kind = 0, 0
@@ -107,7 +108,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs is find for references with only an instruction's address.
+// findPCs does the same as find for references that have only the instruction's address.
 func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -149,7 +150,7 @@ func (c *code) hintOf(s *trace.Site) (h hint) {
 	return h
 }
 
-// functionName returns the name of the function of a site, or "".
+// functionName returns the name of the function that contains a site, or "".
 func (c *code) functionName(s *trace.Site) string {
 	p := c.program
 	if uint64(s.Block) >= uint64(len(p.Blocks)) || uint64(p.Blocks[s.Block].Function) >= uint64(len(p.Functions)) {
@@ -158,7 +159,8 @@ func (c *code) functionName(s *trace.Site) string {
 	return p.Functions[p.Blocks[s.Block].Function].Name
 }
 
-// nameFiles names the program's files. Later libraries may add some.
+// nameFiles chooses names for the program's files. It is repeated because libraries that are loaded
+// later may add files.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return
@@ -175,7 +177,7 @@ func (c *code) nameFiles() {
 	c.names = trace.FileNames(paths)
 }
 
-// describe returns a site's source location and type.
+// describe returns the source location and the type of a site.
 func (c *code) describe(slot uint32) profile.Site {
 	s := &c.list[slot]
 	out := profile.Site{Number: s.number, PC: s.pc, Kind: s.kind, Bytes: s.bytes}
@@ -216,14 +218,14 @@ func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 
 type strideCounts = [profile.NumStrides]uint64
 
-// stride is the state of a site's walk, in one thread.
+// stride is the state of a site's walk through memory in one thread.
 type stride struct {
-	last   trace.Addr // of its last reference
-	step   uint64     // from the previous one to it; 0 after a first reference, whose next stride is then not constant but zero
+	last   trace.Addr // address of the last reference
+	step   uint64     // distance from the previous reference to the last one; 0 after the first reference, so a stride of zero that follows counts as zero, not constant
 	counts strideCounts
 }
 
-// seen reports whether there was a reference: the first one counts as irregular.
+// seen reports whether there was a reference. The first one counts as irregular.
 func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
 
 func (s *stride) add(addr trace.Addr, bytes uint32) {
@@ -236,8 +238,8 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass returns the class of a reference at distance step from the previous one, which was at
-// distance before from its own predecessor.
+// strideClass returns the class of a reference whose address differs by step from the previous one;
+// before is the step of the previous reference.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride
@@ -255,16 +257,17 @@ func strideClass(step, before uint64, bytes uint32) profile.Stride {
 
 type strides struct {
 	list   []walks // ascending by thread
-	latest int     // the previous thread
+	latest int     // index of the latest thread
 }
 
 type walks struct {
 	thread uint32
 	sites  []stride
-	starts []walkStart // where mergeable
+	starts []walkStart // only if mergeable
 }
 
-// walksOf returns a thread's walks, of at least slots slots, with their starts if asked for.
+// walksOf returns the walks of a thread, for at least this number of slots, and with their starts
+// if requested.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })

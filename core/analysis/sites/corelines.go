@@ -11,16 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// privateLines measures utilisation in private caches: each core has lines and caches of its own,
-// in which other cores' stores invalidate lines. Segments do not know the caches of earlier
-// segments, so runs that can be appended to do not measure it.
+// privateLines measures line utilisation in private caches. Each core has its own lines and caches,
+// in which other cores' stores invalidate lines. A segment does not know the contents of the caches
+// at its beginning, so mergeable runs do not measure utilisation in private caches.
 type privateLines struct {
 	options Options
 	cores   []*lines              // by core
-	used    []profile.Utilisation // of all cores, by pair and capacity
+	used    []profile.Utilisation // sum over all cores, by pair and capacity
 
 	at      index.Cached
-	holders []uint64 // by number of a line: the cores that accessed it since the last store, and perhaps others
+	holders []uint64 // by line number: at least the cores that accessed the line since the last store
 }
 
 // measuresPrivate reports whether utilisation is measured in private caches.
@@ -37,7 +37,7 @@ func (p *privateLines) addPair() {
 	}
 }
 
-// begin copies the state of the first core, which ran alone until now.
+// begin copies the state of the first core, which was the only core until now.
 func (p *privateLines) begin(l *lines) {
 	p.used = slices.Clone(*l.used)
 	first := *l
@@ -79,7 +79,7 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// follow reads accesses of cores with their pairs, and their depths on the coherent stacks.
+// follow processes accesses of cores, with their pairs and their depths on the coherent stacks.
 func (p *privateLines) follow(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
 		line, row := x.Lines[i], x.Row(i)
@@ -115,7 +115,7 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended returns the utilisation as if all stays ended now, by pair and capacity.
+// ended returns the utilisation, by pair and capacity, as if all stays ended now.
 func (p *privateLines) ended() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -124,13 +124,13 @@ func (p *privateLines) ended() []profile.Utilisation {
 	return used
 }
 
-// private codes, of each core, the list of its lines, ascending, each
+// private reads or writes, for each core, the list of its lines, ascending. Each line is encoded as
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// and for each capacity with sets the list of lines in them, by their position in the list, each
-// set from its least recently used line. A stay in a cache that continues is no longer counted as
-// ended while reading.
+// The list is followed, for each set-associative cache, by the lines in its sets, which are given
+// by their positions in the list; each set begins with its least recently used line. When reading,
+// stays that continue are no longer counted as ended.
 func (f *form) private(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)
@@ -175,7 +175,8 @@ func (f *form) privateCore(p *privateLines, core int) {
 	}
 }
 
-// oldestFirst lists the lines in the sets by their places, each set least recently used first.
+// oldestFirst lists the positions of the lines in the sets; each set begins with its least recently
+// used line.
 func (s *sets) oldestFirst(places []uint32) (list []uint32) {
 	for _, page := range s.pages {
 		for set := range slices.Chunk(page, s.ways) {

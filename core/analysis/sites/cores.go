@@ -7,16 +7,18 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// cores counts the accesses of pairs on the coherent stacks of their cores, which package sharing
-// reports. It begins with a second core: until then, the coherent stack is that of the trace.
+// cores counts the accesses of each pair by their depths on the coherent stacks of the cores, which
+// package sharing reports. It is created when a second core appears; until then, the coherent stack
+// is the stack of the trace.
 type cores struct {
 	bins bins // by depth
 	lost bins // coherence misses, by the depth at which the line was lost
 
-	private *privateLines // nil if nothing is measured of private caches
+	private *privateLines // nil if utilisation in private caches is not measured
 
-	firsts []uint32 // pairs of each core's first touches of lines so far, if mergeable
-	// absent: an older program, which did not count this, analysed a part of the run.
+	firsts []uint32 // pairs of each core's first touches so far, if mergeable
+	// absent means that an older version, which did not count these accesses, analysed a part of
+	// the run.
 	absent bool
 }
 
@@ -44,12 +46,12 @@ func (a *Analysis) BeginCores() {
 		a.cores.private = newPrivateLines(a.options)
 		a.cores.private.begin(a.lines)
 	}
-	if part := a.joining.part; part != nil { // which is in bins already, and joined later
+	if part := a.joining.part; part != nil { // the segment is already in bins, and will be joined later
 		part.addCoherent(alone(part.in), ^uint64(0))
 	}
 }
 
-// OnCores reports whether accesses are counted by their depths on the stacks of cores.
+// OnCores reports whether accesses are counted by their depths on the coherent stacks of cores.
 func (a *Analysis) OnCores() bool { return a.cores != nil && !a.cores.absent }
 
 // FollowCores implements sharing.Follower.
@@ -81,8 +83,8 @@ func appendCold(firsts, pairs, distances []uint32) []uint32 {
 	return firsts
 }
 
-// JoinCores implements sharing.Follower. It adds the counts of the segment, whose stacks began
-// empty, and resolves its first touches.
+// JoinCores implements sharing.Follower. It adds the counts of the segment, whose stacks were empty
+// at its beginning, and resolves its first touches.
 func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	c, part := a.cores, a.joining.part
 	if a.absent || c == nil || c.absent || part == nil {
@@ -143,7 +145,8 @@ func (f *form) restoreCores() {
 	}
 }
 
-// alone returns the counts on the coherent stack of a core that was alone.
+// alone returns the counts on the coherent stack of the only core, which equal the counts of all
+// accesses.
 func alone(s *profile.Sites) *profile.CoherentSites {
 	out := new(profile.CoherentSites)
 	for i := range s.Code {
@@ -155,7 +158,8 @@ func alone(s *profile.Sites) *profile.CoherentSites {
 	return out
 }
 
-// addCoherent adds counts of the profile's sites and objects; times is 1, or -1 modulo 2^64.
+// addCoherent adds the counts of the profile's sites and objects (times = 1), or subtracts them
+// (times = 2^64 - 1).
 func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 	f.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
 		f.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
@@ -163,7 +167,7 @@ func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 	})
 }
 
-// eachCoherent calls add with the counts of each of the profile's sites and objects, and its pair.
+// eachCoherent calls add for each of the profile's sites and objects, with its pair and its counts.
 func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
 		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
@@ -176,9 +180,9 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 	}
 }
 
-// Joins reports whether a segment with references of these threads can be appended. It cannot if
-// utilisation is measured in private caches of several cores: stores of a segment invalidate lines
-// in caches that it does not know.
+// Joins reports whether a segment with references of these threads can be appended. This is
+// impossible if utilisation is measured in private caches of several cores, because stores in a
+// segment invalidate lines in caches whose contents the segment does not know.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {
@@ -192,7 +196,7 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	return !measured || len(seen) < 2, !measured || !several
 }
 
-// coherent returns the counts of sites and objects on coherent stacks, or nil.
+// coherent returns the counts of sites and objects on coherent stacks, or nil if there are none.
 func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	if !s.a.OnCores() {
 		return nil
@@ -219,7 +223,7 @@ func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	return out
 }
 
-// coherentReuse sums pairs; used is by pair and capacity.
+// coherentReuse adds up the counts of pairs. used is indexed by pair and capacity.
 func (s *summary) coherentReuse(pairs []uint32, used []profile.Utilisation) profile.CoherentReuse {
 	var found, lost [coldBin + 1]uint64
 	for _, n := range pairs {

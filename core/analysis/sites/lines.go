@@ -11,15 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines records for each line which site touched it last and, for each of some LRU caches, its stay
-// there: the pair that fetched it and the bytes used since. A stay begins with an access that
-// misses, and ends with the next miss or with the trace. If the cache is fully associative,
-// accesses at a distance of its capacity or more miss; sets are simulated.
+// lines records for each line which site touched it last. For each of several LRU caches, it also
+// records the line's current stay in the cache: the pair that fetched the line, and the bytes used
+// since then. A stay begins with an access that misses, and ends with the next miss or at the end
+// of the trace. In a fully associative cache, an access misses if its distance is at least the
+// capacity; set-associative caches are simulated.
 type lines struct {
 	shift      uint
-	words      int // 64-bit words of a mask of a line's bytes
+	words      int // number of 64-bit words in a mask of a line's bytes
 	capacities []uint64
-	sets       []sets // by capacity; empty if it is fully associative
+	sets       []sets // by capacity; empty for a fully associative cache
 	previous   bool
 	mergeable  bool
 
@@ -27,10 +28,11 @@ type lines struct {
 	list []trace.Line // by number
 	last []uint32     // slot of the last site, by number
 
-	stays []stay   // by number and capacity
-	masks []uint64 // of these, words each
-	// The bytes that a line's first stay had used when it ended, to join it to the last stay of the
-	// segment before; zero while it continues. Kept if mergeable.
+	stays []stay   // by line number and capacity
+	masks []uint64 // masks of the used bytes of each stay, words each
+	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay
+	// can be joined to the last stay of the previous segment. They are zero while the stay
+	// continues, and recorded only if mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // by pair and capacity
@@ -38,11 +40,11 @@ type lines struct {
 }
 
 type stay struct {
-	pair  uint32 // that fetched the line
-	later bool   // it is not the line's first one
+	pair  uint32 // pair that fetched the line
+	later bool   // it is not the line's first stay
 }
 
-// beforeKey is a pair, and the slot of a site that touched a line before it.
+// beforeKey is a pair, and the slot of the site that touched a line before the pair did.
 type beforeKey struct{ pair, slot uint32 }
 
 func newLines(o Options) *lines {
@@ -63,22 +65,22 @@ func newLines(o Options) *lines {
 	return l
 }
 
-// sets are the lines in a set-associative LRU cache: for each set, the numbers of lines + 1, most
-// recently used first, 0 for none. Pages are allocated on demand.
+// sets contains the lines in a set-associative LRU cache. Each set lists the line numbers + 1, most
+// recently used first; 0: none. Pages are allocated on demand.
 type sets struct {
 	number uint64
-	mask   uint64 // of the number of a line, which is the number of its set; 0 if the number is no power of two
+	mask   uint64 // selects the bits of a line address that give its set; 0 if the number of sets is not a power of two
 	ways   int
 	pages  [][]uint32
 }
 
 const setsOfPage = 64
 
-// of returns the set of a line.
+// of returns the set that a line belongs to.
 func (s *sets) of(line trace.Line) []uint32 {
 	at := line & s.mask
 	if s.mask == 0 {
-		at = line % s.number // dividing takes long
+		at = line % s.number // divisions are slow
 	}
 	page := s.pages[at/setsOfPage]
 	if page == nil {
@@ -88,13 +90,13 @@ func (s *sets) of(line trace.Line) []uint32 {
 	return page[int(at%setsOfPage)*s.ways:][:s.ways]
 }
 
-// touch accesses a line and reports whether it was there.
+// touch accesses a line and reports whether it was in the cache.
 func (s *sets) touch(line trace.Line, number int) bool {
 	set, entry := s.of(line), uint32(number)+1
 	return set[0] == entry || moveToFront(set, entry)
 }
 
-// moveToFront makes an entry of a set the first one, and reports whether it was there.
+// moveToFront moves an entry to the front of a set, and reports whether it was in the set.
 func moveToFront(set []uint32, entry uint32) bool {
 	before := entry
 	for way, there := range set {
@@ -115,10 +117,10 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	if s := &l.sets[c]; s.ways > 0 {
 		return !s.touch(line, number)
 	}
-	return uint64(distance) >= min(l.capacities[c], stack.Lost) // a line that was lost is nowhere
+	return uint64(distance) >= min(l.capacities[c], stack.Lost) // an invalidated line misses in every cache
 }
 
-// push fills the sets as if lines were used, the last one first.
+// push fills the sets as if the lines were accessed in reverse order.
 func (l *lines) push(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {
@@ -133,7 +135,7 @@ func (l *lines) addPair() {
 	*l.used = append(*l.used, make([]profile.Utilisation, len(l.capacities))...)
 }
 
-// number returns the number of a line, made if necessary.
+// number returns the number of a line, and assigns one if necessary.
 func (l *lines) number(line trace.Line) int {
 	n, known := l.at.Find(line)
 	if !known {
@@ -158,8 +160,8 @@ func (l *lines) add(line trace.Line) uint32 {
 	return n
 }
 
-// follow reads accesses with their pairs. Most accesses to the line before find it in all caches, as the most
-// recently used one.
+// follow processes accesses with their pairs. An access to the same line as the previous access
+// usually finds the line in all caches, as the most recently used one.
 func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {
@@ -187,7 +189,7 @@ func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 	}
 }
 
-// use marks some bytes of line number n, which is found at a distance, as used in all caches.
+// use marks bytes of line number n as used in all caches. distance is the distance of the access.
 func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
 	from, end := l.part(line, addr, bytes)
 	at := n * len(l.capacities)
@@ -230,7 +232,7 @@ func (l *lines) fetch(at, capacity int, pair uint32, first bool) {
 	clear(l.mask(at))
 }
 
-// end counts a line's stay as ended.
+// end counts a stay of a line as ended.
 func (l *lines) end(at, capacity int) {
 	s, mask := l.stays[at], l.mask(at)
 	if l.mergeable && !s.later {
@@ -241,10 +243,10 @@ func (l *lines) end(at, capacity int) {
 	u.BytesUsed += count(mask)
 }
 
-// bitsOf returns a mask with the bits from from up to end, which are at most 64.
+// bitsOf returns a mask with the bits [from, end), of which there are at most 64.
 func bitsOf(from, end uint64) uint64 { return ^uint64(0) >> ((64 - (end - from)) & 63) << (from & 63) }
 
-// mark sets the bits from from up to end.
+// mark sets the bits [from, end).
 func mark(mask []uint64, from, end uint64) {
 	for ; from < end; from = (from | 63) + 1 {
 		here := min(end, (from|63)+1) - from
@@ -259,7 +261,7 @@ func count(mask []uint64) (n uint64) {
 	return n
 }
 
-// ended returns the utilisation as if all stays ended now, by pair and capacity.
+// ended returns the utilisation, by pair and capacity, as if all stays ended now.
 func (l *lines) ended() []profile.Utilisation {
 	used := append([]profile.Utilisation{}, *l.used...)
 	l.endIn(used)
@@ -275,7 +277,7 @@ func (l *lines) endIn(used []profile.Utilisation) {
 	}
 }
 
-// inOrder returns the numbers of the lines by ascending address.
+// inOrder returns the numbers of the lines, sorted by address.
 func (l *lines) inOrder() []uint32 {
 	sorted, order := slices.Clone(l.list), make([]uint32, len(l.list))
 	slices.Sort(sorted)

@@ -11,23 +11,24 @@ import (
 
 // memory maps addresses to data objects.
 //
-// A block is a run of addresses of one object: a variable, a block of the heap, or a gap between
-// those. Sites remember the block of their last reference and search only when they leave it, or
-// when it was removed: then it has no bytes. The number of a removed block is reused for the same
-// object only, so that a remembered block stays valid.
+// A block is a contiguous range of addresses that belong to one object: a variable, a heap
+// allocation, or a gap between these. Each site remembers the block of its last reference, and
+// searches only if a reference is outside that block, or if the block was removed and therefore has
+// no bytes. The number of a removed block is reused only for the same object, so that a remembered
+// block remains valid.
 type memory struct {
 	blocks   []block
 	objectOf []uint32 // by block
-	placed   ordered  // present blocks, without gaps
+	placed   ordered  // current blocks, without gaps
 	gaps     ordered
-	recent   [recentBlocks]uint32 // blocks found lately, by address
+	recent   [recentBlocks]uint32 // recently found blocks, by address
 	granules granules
 
 	objects []object
 	number  map[objectKey]uint32
 
-	globals, threads int      // of the program, that were added
-	stacks           []extent // of threads
+	globals, threads int      // number of the program's variables and threads that were added
+	stacks           []extent // stacks of threads
 }
 
 type block struct {
@@ -39,26 +40,26 @@ type extent struct{ from, end trace.Addr }
 
 type objectKey struct {
 	kind           profile.ObjectKind
-	number         uint32 // in the trace's tables, or profile.NoSite
+	number         uint32 // number in the trace's tables, or profile.NoSite
 	function, name string
 }
 
 type object struct {
 	objectKey
-	blocks, bytes uint64              // allocated
+	blocks, bytes uint64              // number of allocated blocks, and their bytes
 	free          []uint32            // numbers of removed blocks
-	before        *profile.DataObject // its object in an earlier part of the run; nil: none
-	file          string              // its name in the latest part
+	before        *profile.DataObject // the same object in an earlier part of the run; nil: none
+	file          string              // name of its file in the latest part
 }
 
 const (
 	recentBlocks = 4096
-	recentShift  = 6 // allocators align blocks to no more than lines
+	recentShift  = 6 // allocators align blocks at most to lines
 
-	noBlock    = 0 // no address is in it
-	everywhere = 1 // every address is in it
+	noBlock    = 0 // contains no address
+	everywhere = 1 // contains every address
 	noObject   = 0
-	rest       = 1 // the object of all that is in no other
+	rest       = 1 // the object of all addresses that belong to no other object
 )
 
 func (m *memory) init() {
@@ -69,7 +70,7 @@ func (m *memory) init() {
 	m.object(objectKey{kind: profile.OtherObject, number: profile.NoSite})
 }
 
-// object returns the number of an object, made if necessary.
+// object returns the number of an object, and creates the object if necessary.
 func (m *memory) object(key objectKey) uint32 {
 	n, known := m.number[key]
 	if !known {
@@ -85,7 +86,7 @@ func (m *memory) local(function, name string) uint32 {
 	return m.object(objectKey{profile.StackObject, profile.NoSite, function, name})
 }
 
-// learn adds the variables and stacks that the trace has declared since.
+// learn adds the variables and stacks that the trace has declared since the last call.
 func (m *memory) learn(p *trace.Program) {
 	if m.globals == len(p.Objects) && m.threads == len(p.Threads) {
 		return
@@ -98,13 +99,13 @@ func (m *memory) learn(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
-			m.closeGaps() // which counted as outside of all stacks
+			m.closeGaps() // these were cached as outside of all stacks
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 
-// find returns the block and the object of an address that a site with this hint refers to.
+// find returns the block and the object of an address to which a site with this hint refers.
 func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 	if h.local {
 		return everywhere, m.local(h.function, h.name)
@@ -119,7 +120,7 @@ func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 	return in, of
 }
 
-// blockAt returns the block of an address: noBlock for the last of all addresses.
+// blockAt returns the block of an address, or noBlock for the last possible address.
 func (m *memory) blockAt(addr trace.Addr) uint32 {
 	seen := &m.recent[index.Hash(addr>>recentShift)%recentBlocks]
 	if m.holds(*seen, addr) {
@@ -146,7 +147,7 @@ func (m *memory) holds(n uint32, addr trace.Addr) bool {
 	return addr-m.blocks[n].from < m.blocks[n].bytes
 }
 
-// gap makes a block of the free addresses around an address, between two blocks.
+// gap creates a block for the free addresses around an address, between two blocks.
 func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	free := extent{0, math.MaxUint64}
 	if below != noBlock {
@@ -172,7 +173,8 @@ func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock returns a block of an object, and reuses the number of a removed one.
+// newBlock returns a new block of an object. It reuses the number of a removed block if there is
+// one.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -186,17 +188,17 @@ func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	return uint32(len(m.blocks) - 1)
 }
 
-// drop frees the number of a block.
+// drop frees a block's number.
 func (m *memory) drop(n uint32) {
 	m.blocks[n].bytes = 0
 	o := &m.objects[m.objectOf[n]]
 	o.free = append(o.free, n)
 }
 
-// alloc places an allocation, and counts it if counted.
+// alloc adds the block of an allocation, and counts the allocation if counted is true.
 func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	if addr == 0 {
-		return // it failed
+		return // the allocation failed
 	}
 	if counted {
 		m.objects[of].blocks++
@@ -205,8 +207,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.place(of, addr, bytes)
 }
 
-// place places a block, and removes earlier blocks there whose release is not in the trace.
-// Declared variables stay.
+// place adds a block, and removes overlapping earlier blocks whose release is not in the trace.
+// Declared variables are not removed.
 func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -228,7 +230,7 @@ func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	m.placed.insert(addr, m.newBlock(of, addr, bytes))
 }
 
-// lastIn returns the last block with an address from addr up to end.
+// lastIn returns the last block with an address in [addr, end).
 func (m *memory) lastIn(addr, end trace.Addr) uint32 {
 	n, _ := m.placed.around(end - 1)
 	if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
@@ -259,10 +261,10 @@ func (m *memory) remove(n uint32) {
 	m.drop(n)
 }
 
-// ordered are blocks by address, in pieces short enough to insert into.
+// ordered contains blocks sorted by address, in pieces that are short enough for insertions.
 type ordered struct {
 	pieces [][]place
-	firsts []trace.Addr // where each piece begins, or before
+	firsts []trace.Addr // a lower bound of each piece's addresses
 }
 
 type place struct {
@@ -272,7 +274,8 @@ type place struct {
 
 const longestPiece = 256
 
-// piece returns the number of the last piece that begins at or before addr, or of the first one.
+// piece returns the index of the last piece that begins at or before addr, or of the first piece if
+// there is none.
 func (o *ordered) piece(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
@@ -285,7 +288,7 @@ func (o *ordered) piece(addr trace.Addr) int {
 	return lo
 }
 
-// upTo returns the number of places in a piece at or before addr.
+// upTo returns the number of blocks of a piece that begin at or before addr.
 func upTo(piece []place, addr trace.Addr) int {
 	lo, hi := 0, len(piece)
 	for lo < hi {
@@ -298,7 +301,7 @@ func upTo(piece []place, addr trace.Addr) int {
 	return lo
 }
 
-// around returns the last block at or before addr, and the one after that.
+// around returns the last block at or before addr, and the next block.
 func (o *ordered) around(addr trace.Addr) (below, above uint32) {
 	if len(o.pieces) == 0 {
 		return noBlock, noBlock
@@ -344,9 +347,10 @@ func (o *ordered) remove(addr trace.Addr) {
 	}
 }
 
-// granules cache the objects of words of 8 bytes in small blocks. Walks along lists and trees refer
-// to another block with every reference, and a search among all blocks would wait for memory a
-// dozen times. A word is cached if it lies completely in one block, and removed with it.
+// granules caches the objects of 8-byte words in small blocks. Traversals of lists and trees refer
+// to a different block with every reference, and a search among all blocks would wait for memory a
+// dozen times. A word is cached if it lies completely within one block, and removed together with
+// the block.
 type granules struct {
 	at    index.Table // pages by number
 	pages []granulePage
@@ -358,11 +362,11 @@ const (
 	granuleBits  = 3
 	pageBits     = 12
 	pageGranules = 1 << (pageBits - granuleBits)
-	smallBlock   = 1 << pageBits // blocks of fewer bytes are small
-	mostObjects  = 1 << 16       // higher numbers are not cached
+	smallBlock   = 1 << pageBits // blocks with fewer bytes are small
+	mostObjects  = 1 << 16       // objects with higher numbers are not cached
 )
 
-// object returns the object of an address, or noObject if none is noted.
+// object returns the object of an address, or noObject if it is not cached.
 func (g *granules) object(addr trace.Addr) uint32 {
 	page, known := g.at.Find(addr >> pageBits)
 	if !known {
@@ -371,7 +375,7 @@ func (g *granules) object(addr trace.Addr) uint32 {
 	return uint32(g.pages[page][addr>>granuleBits%pageGranules])
 }
 
-// note records the object of an address in a block.
+// note caches the object of an address within a block.
 func (g *granules) note(addr trace.Addr, in block, of uint32) {
 	first := addr &^ (1<<granuleBits - 1)
 	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {

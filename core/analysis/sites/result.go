@@ -29,16 +29,16 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// summary sums pairs by site and by object.
+// summary adds up pairs by site and by object.
 type summary struct {
 	a                *Analysis
-	bySlot, byObject [][]uint32 // pairs
+	bySlot, byObject [][]uint32 // pairs of each site and of each object
 	used             []profile.Utilisation
 	before           [][]beforeCount // by pair
 
-	order  []uint32 // slots, as the profile lists them
+	order  []uint32 // slots, in the order in which the profile lists sites
 	codeAt []uint32 // by slot: 1 + its index in the profile
-	dataAt []uint32 // by object, the same; 0 for the rest if it is the only one
+	dataAt []uint32 // the same by object; 0 for the rest if it is the only object
 }
 
 type beforeCount struct {
@@ -112,7 +112,7 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	return r
 }
 
-// usedBy sums the utilisation of pairs by capacity; used is by pair and capacity.
+// usedBy adds up the utilisation of pairs for each capacity. used is indexed by pair and capacity.
 func (s *summary) usedBy(pairs []uint32, used []profile.Utilisation) []profile.Utilisation {
 	sum := make([]profile.Utilisation, len(s.a.options.Capacities))
 	for _, n := range pairs {
@@ -128,7 +128,7 @@ func addUsed(to, used []profile.Utilisation) {
 	}
 }
 
-// data returns the objects, or nil if there is only the rest.
+// data returns the objects, or nil if the rest is the only object.
 func (s *summary) data() []profile.DataObject {
 	var list []profile.DataObject
 	var objects []uint32
@@ -187,8 +187,8 @@ func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	return out
 }
 
-// objectFile returns the file of an allocation or a global variable. Without a program, it is the
-// name in an earlier part of the run.
+// objectFile returns the file of an allocation or a global variable. Without a program, it returns
+// the name from an earlier part of the run.
 func (c *code) objectFile(o *object) string {
 	switch p := c.program; {
 	case p == nil:
@@ -200,13 +200,13 @@ func (c *code) objectFile(o *object) string {
 	return o.file
 }
 
-// places maps sites and objects to indices in profiles, for other analyses.
+// places maps sites and objects to their indices in profiles, for other analyses.
 type places struct {
-	codeAt, dataAt []uint32 // of the latest result: 1 + the index in the profile; 0: not there
-	slots, objects []uint32 // of the latest profile that was loaded: by index in it
+	codeAt, dataAt []uint32 // for the latest result: 1 + the index in the profile; 0: not in the profile
+	slots, objects []uint32 // for the latest loaded profile, by index in the profile
 }
 
-// Locate switches on or off whether the analysis finds the beginning of each reference's block: see
+// Locate sets whether the analysis determines the beginning of each reference's memory block: see
 // [Analysis.Rows].
 func (a *Analysis) Locate(begins bool) {
 	if !begins {
@@ -216,8 +216,8 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows returns the pairs of the latest batch's references, and the beginnings of their blocks of
-// memory: 0 outside of blocks. Both are nil if the trace has no sites.
+// Rows returns the pairs of the latest batch's references, and the beginnings of their memory
+// blocks, or 0 outside of blocks. Both are nil if the trace has no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil
@@ -225,13 +225,13 @@ func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	return a.rows, a.begins
 }
 
-// Pair returns the slot of a pair's site, and its object.
+// Pair returns the slot of a pair's site, and the pair's object.
 func (a *Analysis) Pair(number uint32) (slot, object uint32) {
 	p := a.pairs[number]
 	return p.slot, p.object
 }
 
-// PairOf returns the number of a pair, made if necessary.
+// PairOf returns the number of a pair, and assigns one if necessary.
 func (a *Analysis) PairOf(slot, object uint32) uint32 { return a.pairNumber(pair{slot, object}) }
 
 // Code returns a site's index in the latest result.
@@ -247,8 +247,8 @@ func indexIn(list []uint32, n uint32) uint32 {
 	return list[n] - 1
 }
 
-// Slot returns the slot of a site by its index in the profile that was loaded last, noSlot if
-// it is not there.
+// Slot returns the slot of the site that has this index in the profile that was loaded last, or
+// noSlot if there is none.
 func (a *Analysis) Slot(code uint32) uint32 {
 	if uint64(code) < uint64(len(a.places.slots)) {
 		return a.places.slots[code]
@@ -256,7 +256,8 @@ func (a *Analysis) Slot(code uint32) uint32 {
 	return noSlot
 }
 
-// Object returns the number of an object in the same way; the rest if the profile has no objects.
+// Object returns the number of an object in the same way, or the rest if the profile has no
+// objects.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]
@@ -267,8 +268,8 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// begin returns where the block of a reference begins, 0 outside of named blocks. Its site
-// remembers a block.
+// begin returns the beginning of the block of a reference, or 0 outside of named blocks. block is
+// the block that the reference's site remembers.
 func (a *Analysis) begin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
 	if block == everywhere || !m.holds(block, addr) {

@@ -5,42 +5,45 @@
 // cc" and "stackglass trace"), or else an instruction's address with a kind of reference. For
 // each site the analysis reports
 //
-//   - how often each stack distance occurs, in bins: cold, and four bins to a power of two
-//     (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in a
+//   - how often each stack distance occurs, in bins: one for cold accesses, and four per power of
+//     two (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in a
 //     fully associative LRU cache are exact for every capacity at the edge of a bin; package
-//     attribution estimates the misses between.
+//     attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
-//     same thread. Zero; unit, the next bytes up or down; the same as the previous stride; or
-//     irregular, as the first one is.
-//   - on request, the utilisation of lines in chosen LRU caches: of a line that misses, the
-//     bytes used until it misses again (or the trace ends), for the site that fetched it. So
-//     the misses there are known by site, exactly, with sets too.
-//   - on request, which sites touched the line before, for distances from 16 on: Kulkarni's
+//     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
+//     previous stride), or irregular; the first one of a site counts as irregular.
+//   - on request, the utilisation of lines in chosen LRU caches: the bytes of a fetched line that
+//     are used until it misses again (or the trace ends), attributed to the site that fetched it.
+//     So the misses of each site in these caches are known exactly, even for set-associative
+//     caches.
+//   - on request, which sites touched the line previously, for distances of 16 or more: Kulkarni's
 //     "what was executed between use and reuse" (section 4.1.1).
 //
 // If the trace has several cores, accesses are also counted by their depth on the coherent stack of
 // their core (cores.go; package sharing): first accesses of a core to a line, depths, and coherence
 // misses, by the depth of the line when another core's store invalidated it. So the misses of
-// private caches are known by site. corelines.go measures utilisation in private caches.
+// private caches are known for each site. corelines.go measures utilisation in private caches.
 //
-// The same, except strides, is reported for data objects:
+// The same results, except strides, are reported for data objects:
 //
-//   - blocks of the heap, by allocation site, from allocation to release;
+//   - heap blocks, by allocation site, from their allocation to their release;
 //   - global variables with an address;
-//   - local variables: by name where the code names them; arrays and structures by address too,
-//     from the function's entry until something else is allocated there; otherwise the stacks of
-//     threads as a whole;
+//   - local variables, by name if the code names them. Arrays and structures are also found by
+//     address, from the function's entry until something else is allocated there. All other stack
+//     accesses belong to the stacks of threads as a whole;
 //   - everything else as one object.
 //
-// In a part of a trace, blocks that were allocated before it belong to the rest. Profiles that can
-// be appended to do not distinguish blocks: a segment does not know the blocks of earlier ones.
+// If only part of a trace is analysed, blocks that were allocated earlier belong to the last of
+// these objects. Mergeable profiles do not distinguish blocks, because a segment does not know the
+// blocks that were allocated earlier.
 //
 // # Method
 //
-// Consume reads references and allocations in order. It finds the site and the object of each,
-// which form a numbered pair: usually the site's previous pair, because the address lies in the
-// same object. Package locality then turns the same references into line accesses with distances,
-// which Follow counts by pair. The results sum the pairs.
+// Consume reads references and allocations in order. It finds the site and the object of each
+// reference, which form a numbered pair. This is usually the same pair as for the site's previous
+// reference, because the address lies in the same object. Package locality then divides the same
+// references into line accesses with distances, which Follow counts by pair. The results are sums
+// over pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
 // MODELS §9 (state.go).
@@ -53,23 +56,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options select the measurements.
+// Options selects the measurements.
 type Options struct {
 	LineBytes  uint32
-	Capacities []uint64 // of utilisation, in lines, ascending; at most profile.MaxCapacities
-	Ways       []uint32 // of each; 0: fully associative
-	Previous   bool     // record which sites touched a line before
-	Mergeable  bool     // keep the data for Append
-	Cores      bool     // package sharing reports depths of accesses on the stacks of cores
-	// Follows: Lay will place blocks, so that segments, too, distinguish objects.
+	Capacities []uint64 // capacities for which utilisation is measured, in lines, ascending; at most profile.MaxCapacities
+	Ways       []uint32 // ways of each of these caches; 0: fully associative
+	Previous   bool     // record which site touched a line previously
+	Mergeable  bool     // record the data for Append
+	Cores      bool     // package sharing reports the depths of accesses on the stacks of cores
+	// Follows means that Lay will be called, so that segments can also distinguish objects.
 	Follows bool
 }
 
-// Analysis is the analysis of sites. It follows locality's pass.
+// Analysis implements the analysis of sites. It follows the pass of package locality.
 type Analysis struct {
 	options Options
 	program func() *trace.Program
-	known   *trace.Program // the part of it that was added
+	known   *trace.Program // the part of the program that was added
 
 	code   code
 	memory memory
@@ -77,19 +80,19 @@ type Analysis struct {
 	pairs  []pair
 	pairOf map[pair]uint32
 
-	slots    []uint32           // of the batch's rows
+	slots    []uint32           // slots of the batch's rows
 	rows     []uint32           // pairs of the batch's references
-	begins   []trace.Addr       // of the blocks that they lie in; nil: not wanted
-	split    []uint32           // pairs of accesses, if a reference makes several
-	latest   []uint32           // pairs of the accesses that Follow took last
-	accesses *locality.Accesses // these accesses, until FollowCores has read them, too
-	last     int                // the reference that the last access belongs to
+	begins   []trace.Addr       // beginnings of the blocks of these references; nil: not requested
+	split    []uint32           // pairs of line accesses, if a reference makes several
+	latest   []uint32           // pairs of the accesses that Follow received last
+	accesses *locality.Accesses // these accesses, until FollowCores has processed them, too
+	last     int                // the reference to which the last access belongs
 
 	bins    bins
-	cores   *cores   // the same accesses on the coherent stacks of cores; nil: there is one core
-	extra   []uint64 // by pair: accesses that are not the first of their reference
+	cores   *cores   // counts of the same accesses on the coherent stacks of cores; nil: there is one core
+	extra   []uint64 // by pair: number of accesses that are not the first of their reference
 	threads strides
-	lines   *lines // nil if nothing is noted of lines
+	lines   *lines // nil if nothing is recorded by line
 
 	absent bool // rows have neither sites nor PCs
 
@@ -97,15 +100,15 @@ type Analysis struct {
 	places  places
 }
 
-// pair is a site, by its slot, with an object. Slot 0 is no site and object 0 no object:
-// earlier parts of the run are counted by site and by object separately.
+// pair is a site, given by its slot, with an object. Slot 0 means no site, and object 0 no object.
+// They are needed because earlier parts of the run are counted separately by site and by object.
 type pair struct{ slot, object uint32 }
 
-// near is the target of a site's last reference.
+// near describes the target of a site's last reference.
 type near struct {
-	block  uint32 // of memory
+	block  uint32 // block of memory
 	object uint32 // the object from the site's point of view
-	pair   uint32 // of the site and the object
+	pair   uint32 // pair of the site and the object
 }
 
 // New returns an analysis. program returns the part of the code that the trace has described so
@@ -135,7 +138,7 @@ var (
 	_ contract.LayoutFollower = (*Analysis)(nil)
 )
 
-// Move places blocks as rows say that another segment counts.
+// Move updates the layout of memory blocks from rows that another segment counts.
 func (a *Analysis) Move(b *trace.Batch) {
 	a.learn()
 	for i, k := range b.Kind {
@@ -155,10 +158,11 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	}
 }
 
-// Close implements analysis.Analysis: results need all data.
+// Close implements analysis.Analysis. It does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements analysis.Analysis. It comes before locality's.
+// Consume implements analysis.Analysis. It must be called before the Consume method of package
+// locality's analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.last, a.joining.part = -1, nil
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {
@@ -201,8 +205,8 @@ func (a *Analysis) learn() {
 	a.memory.learn(p)
 }
 
-// take counts the strides and finds the pairs of a thread's rows; references is the number of
-// the batch's references before them.
+// take counts the strides and finds the pairs of a thread's rows. references is the number of
+// references of the batch before these rows.
 func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) int {
 	strides := w.sites
 	addrs := b.Addr[lo:hi]
@@ -236,7 +240,7 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 	return references
 }
 
-// locate finds the object that a site refers to now.
+// locate finds the object to which a site refers now.
 func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	at, h := &a.near[slot], &a.code.list[slot].hint
 	object := a.memory.granules.object(addr)
@@ -244,14 +248,14 @@ func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	case object == noObject || h.local || h.global && a.memory.objects[object].kind == profile.StackObject:
 		at.block, object = a.memory.find(addr, h)
 	case object != at.object:
-		at.block = noBlock // which was of the other object
+		at.block = noBlock // because the remembered block belongs to the other object
 	}
 	if at.object != object {
 		at.object, at.pair = object, a.pairNumber(pair{slot, object})
 	}
 }
 
-// pairNumber returns the number of a pair, made if necessary.
+// pairNumber returns the number of a pair, and assigns one if necessary.
 func (a *Analysis) pairNumber(p pair) uint32 {
 	n, known := a.pairOf[p]
 	if !known {
@@ -268,7 +272,7 @@ func (a *Analysis) pairNumber(p pair) uint32 {
 	return n
 }
 
-// event handles an allocation, which may be counted, or a release.
+// event processes an allocation or a release. counted says whether an allocation is counted.
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:
@@ -329,8 +333,8 @@ func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 // Block is a block of memory in a layout.
 type Block = contract.Block
 
-// Layout returns the places of blocks, by address, except for blocks that the program's tables
-// declare.
+// Layout returns the current memory blocks, sorted by address, except for blocks that the program's
+// tables declare.
 func (a *Analysis) Layout() []Block {
 	list := make([]Block, 0, 64)
 	for _, piece := range a.memory.placed.pieces {
@@ -350,8 +354,8 @@ func (a *Analysis) Layout() []Block {
 	return list
 }
 
-// Lay places blocks as in a layout of the same trace, in addition to blocks that the tables
-// declare.
+// Lay sets the memory blocks to a layout of the same trace, in addition to the blocks that the
+// tables declare.
 func (a *Analysis) Lay(layout []Block) {
 	a.learn()
 	for i := range layout {

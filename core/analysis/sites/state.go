@@ -10,10 +10,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The state of a segment in addition to its results, in section segs. Sites and objects are their
-// indices in the profile's lists, objects 1 on and 0 for the rest if it is the only one; uv is an
-// unsigned LEB128 varint, masks are little-endian words of 64 bytes' bits. Fields in brackets exist
-// if the segment is mergeable.
+// Section segs contains the state of a segment in addition to its results. Sites and objects are
+// encoded as their indices in the profile's lists; objects are numbered from 1, and 0 is the rest
+// if it is the only object. uv is an unsigned LEB128 varint, and a mask consists of little-endian
+// words with one bit for each of 64 bytes. Fields in brackets exist only if the segment is
+// mergeable.
 //
 //	uv flags: 1 mergeable
 //	list of threads, each: uv thread; list of walks, each
@@ -28,12 +29,13 @@ import (
 //	with coherent stacks, list of the first touches of each core, as above; and if utilisation is
 //	measured in private caches, the caches (corelines.go)
 //
-// With this a segment is appended (MODELS §9). Its first touches become accesses at a distance,
-// of the same pair; its first stay of a line is joined to the last one of the segment before if
-// the first touch hits; the first two references of each walk get their strides in the whole.
+// This state suffices to append the segment (MODELS §9). Its first touches become accesses of the
+// same pair at a distance. If a first touch hits, the line's first stay in the segment is joined to
+// its last stay in the previous segment. The first two references of each walk get the strides that
+// they have in the whole trace.
 
 type walkStart struct {
-	references int // noted, at most 2
+	references int // number of recorded references, at most 2
 	addr       [2]trace.Addr
 	bytes      [2]uint32
 }
@@ -46,45 +48,45 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 }
 
 type joining struct {
-	firsts []uint32 // pairs of the first touches so far, where mergeable
+	firsts []uint32 // pairs of the first touches so far, if mergeable
 
-	// Of the segment that is being appended:
-	part  *form    // until more is analysed
-	next  []uint32 // pairs of its first touches that were not resolved yet
+	// For the segment that is being appended:
+	part  *form    // the segment; valid until more is analysed
+	next  []uint32 // pairs of its first touches that have not been resolved yet
 	lines map[trace.Line]*lineState
-	stack []trace.Line // at its end
+	stack []trace.Line // the stack at its end
 }
 
-// lineState is a segment's state of a line at its end.
+// lineState is the state of a line at the end of a segment.
 type lineState struct {
 	line trace.Line
-	last uint32 // slot
+	last uint32 // slot of the last site
 	// For each capacity:
 	stays  []stay
 	masks  []uint64
 	firsts []uint64
 }
 
-// form codes the state of a segment.
+// form reads or writes the state of a segment.
 type form struct {
 	*codec.Coder
 	a         *Analysis
-	mergeable bool // the segment can be appended, to any run
+	mergeable bool // the segment can be appended to any run
 
-	s *summary // while writing
+	s *summary // only for writing
 
-	// While reading:
+	// Only for reading:
 	in      *profile.Sites
 	restore bool
-	several bool     // it has several cores
-	slots   []uint32 // of the profile's sites
-	objects []uint32 // of its objects, from 1 on
+	several bool     // the profile has several cores
+	slots   []uint32 // slots of the profile's sites
+	objects []uint32 // numbers of the profile's objects, from index 1 on
 
-	firstTouches, coreFirsts []uint32 // pairs of first touches of the segment, and of each core in it
+	firstTouches, coreFirsts []uint32 // pairs of the first touches of the segment, and of each core in it
 }
 
-// hold fails while reading if a number is impossible.
-func (f *form) hold(possible bool) { f.Check(possible, "a number that cannot be") }
+// hold makes reading fail if a number is impossible.
+func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (s *summary) state(in *profile.Sites) []byte {
 	a := s.a
@@ -100,8 +102,8 @@ func (s *summary) state(in *profile.Sites) []byte {
 	return f.Out
 }
 
-// all codes the state without the flag before and private caches. It returns the lines that it
-// reads.
+// all reads or writes the state, except for the flags at its beginning and the private caches. It
+// returns the lines that it reads.
 func (f *form) all() (states []lineState) {
 	var threads []walks
 	var placed []placedBlock
@@ -141,7 +143,7 @@ func (f *form) object(v *uint32) {
 	}
 }
 
-// pair codes a site and an object.
+// pair reads or writes a site and an object.
 func (f *form) pair(v *uint32) {
 	var p pair
 	if !f.Reads() {
@@ -154,7 +156,7 @@ func (f *form) pair(v *uint32) {
 	}
 }
 
-// walk is the position of a site in a thread.
+// walk is the state of a site's walk in a thread.
 type walk struct {
 	slot  uint32
 	at    stride
@@ -197,7 +199,8 @@ func (f *form) start(w *walkStart) {
 	f.hold(w.references > 0)
 }
 
-// lines codes the states of lines. Stays that continue no longer count as ended while reading.
+// lines reads or writes the states of lines. When reading, stays that continue are no longer
+// counted as ended.
 func (f *form) lines() (states []lineState) {
 	l, order, next := f.a.lines, []uint32{}, uint64(0)
 	if l != nil && !f.Reads() {
@@ -234,7 +237,7 @@ func (f *form) lines() (states []lineState) {
 	return states
 }
 
-const mostLines = 1 << 61 // above the lines of any address space
+const mostLines = 1 << 61 // larger than every line number
 
 // state returns the state of a line. It shares memory with l.
 func (l *lines) state(n uint32) lineState {
@@ -246,14 +249,15 @@ func (l *lines) state(n uint32) lineState {
 	return s
 }
 
-// goOn undoes that a stay in a cache was counted as ended.
+// goOn reverts the effect of counting a stay in a cache as ended.
 func (l *lines) goOn(pair uint32, capacity int, mask []uint64) {
 	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
 	u.Fetched--
 	u.BytesUsed -= count(mask)
 }
 
-// firsts codes first touches; of returns how many each site made.
+// firsts reads or writes the pairs of first touches. of returns the number of first touches of each
+// site.
 func (f *form) firsts(list *[]uint32, of func(site int) uint64) {
 	codec.Slice(f.Coder, list, 2, f.pair)
 	cold := uint64(0)
@@ -269,7 +273,7 @@ type placedBlock struct {
 	bytes  uint64
 }
 
-// placed returns the current blocks, none if mergeable.
+// placed returns the current blocks, or none if the segment is mergeable.
 func (s *summary) placed() (list []placedBlock) {
 	m := &s.a.memory
 	for _, piece := range m.placed.pieces {
@@ -297,15 +301,16 @@ func (f *form) block(b *placedBlock) {
 	}
 }
 
-var errState = errors.New("the state of the sites cannot be read; analyse the trace again from its start")
+var errState = errors.New("the state of the sites analysis cannot be read; analyse the trace again from its start")
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error { return a.load(p, true) }
 
-// Append implements analysis.Analysis. It comes before locality's, which calls Resolve.
+// Append implements analysis.Analysis. It must be called before the Append method of package
+// locality's analysis, which calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.load(next, false) }
 
-// load adds a profile: of the run so far, or of the next segment.
+// load adds the profile of the run so far, or of the next segment.
 func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	a.joining.part = nil
 	if p.Totals.AllReferences() == 0 {
@@ -342,7 +347,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resume continues where the lines are. The contents of sets follow from the stack.
+// resume continues with the saved states of lines. It derives the contents of sets from the stack.
 func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
@@ -371,7 +376,7 @@ func (f *form) results() {
 		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	for i := range f.in.Code { // any site may be the previous one
+	for i := range f.in.Code { // any of the sites may be a previous site
 		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
 	f.objects = []uint32{rest}
@@ -408,7 +413,7 @@ func (f *form) load(p pair, from *profile.Reuse) uint32 {
 	return n
 }
 
-// load adds the counts of a site, which may be new.
+// load adds the counts of a site. isNew says whether the site is new.
 func (s *site) load(from *profile.Site, isNew bool) {
 	for c, n := range from.Strides {
 		s.base[c] += n
@@ -461,8 +466,8 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends a walk. Its first reference was counted as irregular, and its second one as if there
-// had been none before the first.
+// join appends the walk of the next segment. In that segment, its first reference was counted as
+// irregular, and its second one as if nothing had preceded the first.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -504,7 +509,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// adopt adds a line that was unknown.
+// adopt adds a line that is new.
 func (l *lines) adopt(s *lineState) {
 	n := l.number(s.line)
 	l.last[n] = s.last
@@ -516,7 +521,8 @@ func (l *lines) adopt(s *lineState) {
 	}
 }
 
-// join appends a line of the next segment. Its first access, of a pair, is at this distance.
+// join appends the state of a line in the next segment. distance and pair belong to the first
+// access to the line there.
 func (l *lines) join(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.adopt(s)
@@ -533,7 +539,7 @@ func (l *lines) join(s *lineState, distance, pair uint32) {
 	for c := range l.capacities {
 		at := n*len(l.capacities) + c
 		mask, first := s.masks[c*l.words:][:l.words], s.firsts[c*l.words:][:l.words]
-		if !l.misses(c, s.line, n, distance) { // the line had stayed, so nothing fetched it
+		if !l.misses(c, s.line, n, distance) { // the line was still in the cache, so it was not fetched
 			if !s.stays[c].later {
 				unite(l.mask(at), mask)
 				continue
