@@ -25,10 +25,10 @@ func TestStateAfter(t *testing.T) {
 	} {
 		s := analysis.StateAfter(c.err, 7)
 		if !s.Partial || !strings.Contains(s.Reason, c.want) || strings.Contains(s.Reason, "secret") || !strings.Contains(s.Reason, "after 7 references") {
-			t.Errorf("%v: partial %v, reason %q; want a partial state, %q, and no name of a file", c.err, s.Partial, s.Reason, c.want)
+			t.Errorf("%v: partial %v, reason %q; want a partial state with reason %q, and without a file name", c.err, s.Partial, s.Reason, c.want)
 		}
 	}
 	if s := analysis.StateAfter(nil, 7); s.Partial || s.Reason != "" {
-		t.Errorf("a whole run: %+v, want complete", s)
+		t.Errorf("a complete run: %+v, want a complete state", s)
 	}
 }

@@ -13,17 +13,17 @@ import (
 // Stretch is a part of a trace that another machine or goroutine analyses as a segment.
 type Stretch struct {
 	From, To trace.Position
-	First    uint64      // references of the trace before its first chunk
-	Events   trace.Kinds // that the analyses of the whole run read
-	Lone     bool        // without sharing: all is of one core
-	Whole    bool        // a helper can cut it only between chunks
+	First    uint64      // number of references in the trace before the first chunk of the stretch
+	Events   trace.Kinds // events that the analyses of the whole run read
+	Lone     bool        // analyse it without sharing, because all references belong to one core
+	Whole    bool        // a helper may cut it only between chunks
 }
 
 // Segment is the result of a stretch.
 type Segment struct {
-	Profile *profile.Profile // that the next segment is appended to; nil: it could not be analysed
-	To      trace.Position   // where it ends: earlier than its stretch if it was cut
-	Rows    uint64           // that were read, events included
+	Profile *profile.Profile // profile to which the next segment is appended; nil: the stretch could not be analysed
+	To      trace.Position   // end of the segment, which is before the end of the stretch if it was cut
+	Rows    uint64           // number of rows that were read, including events
 }
 
 // Stretcher analyses stretches of a run, one after the other.
@@ -36,19 +36,19 @@ type Stretcher struct {
 	runner *Runner
 	rows   *trace.Batch
 
-	before  contract.LayoutFollower // knows the places of blocks of memory; nil: not needed
-	settled bool                    // known is a position where it knows them
+	before  contract.LayoutFollower // knows the layout of memory blocks; nil: not needed
+	settled bool                    // before knows the layout at position known
 	known   trace.Position
-	laid    bool // layout contains their places at the beginning of the stretch
+	laid    bool // layout is the layout at the beginning of the stretch
 	layout  []contract.Block
-	passed  uint64 // references before known, or before the stretch once it is reached
+	passed  uint64 // number of references before known or, once the stretch is reached, before the stretch
 }
 
 type stage int
 
 const (
-	toKnown   stage = iota // on the way to the position with known blocks
-	toStretch              // on the way to the stretch
+	toKnown   stage = iota // reading up to the position at which the layout is known
+	toStretch              // reading up to the stretch
 	inStretch
 )
 
@@ -57,21 +57,21 @@ func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 	return &Stretcher{spec: spec.WithDefaults(), source: source}
 }
 
-// Begin begins a stretch. If the places of blocks of memory matter, the stretcher first reads the
-// rows before it, unless it has read them.
+// Begin begins a stretch. If the layout of memory blocks matters, the stretcher first reads the
+// rows before the stretch, unless it has already read them.
 func (s *Stretcher) Begin(next Stretch) {
 	s.laid, s.layout = false, nil
 	s.begin(next)
 }
 
-// BeginLaid begins a stretch with the places of blocks of memory at its beginning.
+// BeginLaid begins a stretch whose initial layout of memory blocks is given.
 func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 	s.laid, s.layout = true, layout
 	s.begin(next)
 }
 
 func (s *Stretcher) begin(next Stretch) {
-	s.settled = s.settled && next.Events == s.now.Events // by which rows are counted
+	s.settled = s.settled && next.Events == s.now.Events // because positions count the rows of these events
 	s.now, s.runner = next, nil
 	if s.stage = toKnown; s.laid || !s.follows() {
 		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
@@ -86,19 +86,19 @@ func (s *Stretcher) begin(next Stretch) {
 	}
 }
 
-// follows reports whether the places of blocks of memory matter.
+// follows reports whether the layout of memory blocks matters.
 func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source, s.spec.Mergeable) }
 
-// blocksMatter reports whether a run with these events needs the places of blocks of memory.
-// Mergeable segments do not distinguish blocks.
+// blocksMatter reports whether a run with these events needs the layout of memory blocks. Mergeable
+// segments do not need it, because they do not distinguish blocks.
 func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool {
 	return !mergeable && events&source.Kinds()&contract.LayoutEvents != 0
 }
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
 
-// Step reads or analyses some rows. io.EOF means that the stretch is done; after any other
-// error there is no segment.
+// Step reads or analyses the next rows. io.EOF means that the stretch has been analysed completely;
+// after any other error, there is no segment.
 func (s *Stretcher) Step() error {
 	if s.stage == inStretch {
 		return s.analyse()
@@ -120,7 +120,7 @@ func (s *Stretcher) Step() error {
 	return nil
 }
 
-// pass counts the references before the stretch, and follows blocks.
+// pass counts the references before the stretch, and follows the layout of memory blocks.
 func (s *Stretcher) pass() {
 	for _, k := range s.rows.Kind {
 		if k.IsReference() {
@@ -159,7 +159,7 @@ func (s *Stretcher) analyse() error {
 	return short(err)
 }
 
-// short replaces the error of a trace that ends too early.
+// short returns err, or errShort if the trace ended too early.
 func short(err error) error {
 	if err == io.EOF || err == trace.ErrThere {
 		return errShort
@@ -167,7 +167,7 @@ func short(err error) error {
 	return err
 }
 
-var errShort = errors.New("the index disagrees with a chunk")
+var errShort = errors.New("the index does not match the chunks")
 
 // Progress returns the numbers of references and distinct lines of the stretch so far.
 func (s *Stretcher) Progress() (references, lines uint64) {
@@ -197,7 +197,8 @@ func (s *Stretcher) Cut() {
 	}
 }
 
-// Segment returns the result so far, and ends the stretch. whole: it is complete.
+// Segment returns the result so far, and ends the stretch. whole means that the stretch has been
+// analysed completely.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
 	if r == nil || !whole && r.rows == 0 || r.feed.all() != nil {
@@ -214,7 +215,7 @@ func (s *Stretcher) Segment(whole bool) Segment {
 	return made
 }
 
-// Layout returns the places of blocks of memory at the end of the latest segment; nil if they do
+// Layout returns the layout of memory blocks at the end of the latest segment, or nil if it does
 // not matter.
 func (s *Stretcher) Layout() []contract.Block {
 	if !s.settled || s.before == nil {
@@ -223,7 +224,7 @@ func (s *Stretcher) Layout() []contract.Block {
 	return s.before.Layout()
 }
 
-// Goroutines makes helpers in this process, for [DividedOptions].
+// Goroutines returns a function that creates helpers in this process, for [DividedOptions].
 func Goroutines(n int, spec Spec, source trace.Source) func(wake func()) []Helper {
 	return func(wake func()) (list []Helper) {
 		for range n {
@@ -235,7 +236,7 @@ func Goroutines(n int, spec Spec, source trace.Source) func(wake func()) []Helpe
 	}
 }
 
-// goroutine is a [Helper] in this process.
+// goroutine is a [Helper] that runs in this process.
 type goroutine struct {
 	stretcher *Stretcher
 	wake      func()
@@ -243,7 +244,7 @@ type goroutine struct {
 	analysed  atomic.Uint64
 	cut       atomic.Bool
 	closed    atomic.Bool
-	ended     atomic.Bool // segment is there
+	ended     atomic.Bool // segment is available
 	segment   Segment
 }
 

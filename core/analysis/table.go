@@ -14,36 +14,37 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// This file is the only one of the package that knows the analyses by their types. A new
-// analysis needs
+// This is the only file of the package that refers to the analyses by their types. A new analysis
+// needs
 //
 //  1. a package that implements [contract.Analysis], and the optional interfaces of package
 //     contract that it needs;
 //  2. a tag and a registration here;
-//  3. a field of [profile.Profile], which Result sets, with its encoding there. If Append needs
-//     more than the result, [profile.Segment] has the rest;
-//  4. tests of its result, and that workers, segments and saved runs produce the same bytes.
+//  3. a field of [profile.Profile], which Result sets, and the encoding of this field. If Append
+//     needs more than the result, the rest is stored in [profile.Segment];
+//  4. tests of its result, and tests that workers, segments and saved runs produce the same bytes.
 
-// The analyses. The bits are in saved runs: a new one comes last.
+// The analyses. Saved runs contain these bits, so new ones must be added at the end.
 const (
 	Locality      Analyses = 1 << iota // stack distances
-	Counters                           // operations, bytes, and how often each byte is accessed
-	Sites                              // which sites make the accesses, to which data; with locality
-	Sets                               // depths in sets, for every number of sets; with locality
-	Sharing                            // stacks by thread, shared and coherent; with sets
-	Communication                      // values that threads write and others use; with sites
+	Counters                           // operations, bytes, and the number of accesses to each byte
+	Sites                              // accesses by site and by data object; includes Locality
+	Sets                               // depths in sets, for every number of sets; includes Locality
+	Sharing                            // private, shared and coherent stacks of cores; includes Sets
+	Communication                      // values that one thread writes and another uses; includes Sites
 	Loops                              // the trace compressed to loops; only together with Default
 	Blocks                             // executions of blocks, and taken branches; only together with Default
-	Operations                         // the cheap ones of Counters, as in Default
-	Footprint                          // distinct lines in a window of any length; only together with Default
-	Regular                            // of Loops: stop early on a trace that does not compress, or has no code
+	Operations                         // the cheap counters, as in Default
+	Footprint                          // average number of distinct lines in a window of any length; only together with Default
+	Regular                            // option of Loops: stop early on a trace that does not compress or has no code
 )
 
-// Usual are the analyses of the page and of the command, unless the user chooses others: Default,
-// and the further ones of a diagnosis. They cannot be joined or sampled.
+// Usual selects the analyses that the page and the command run unless the user chooses others:
+// Default, and the additional analyses for a diagnosis. The additional ones cannot be joined or
+// sampled.
 const Usual = Loops | Regular | Blocks
 
-// registrations returns the table. Sites and sharing come before locality, which feeds them.
+// registrations returns the table. Sites and sharing are listed before locality, which feeds them.
 func registrations() []registration {
 	return []registration{
 		{
@@ -63,7 +64,7 @@ func registrations() []registration {
 			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
 			make: func(m *maker) Analysis {
 				if m.part.is || m.spec.Start > 0 {
-					return nil // segments belong to runs without communication
+					return nil // only runs without communication have segments
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
 			},
@@ -118,10 +119,10 @@ func registrations() []registration {
 		},
 		{
 			tag: Loops, name: "loops", beside: true, bounded: true,
-			inOrder: "a part of a trace cannot be compressed without the part before it",
+			inOrder: "a part of a trace cannot be compressed without the preceding part",
 			make: func(m *maker) Analysis {
 				if m.part.is {
-					return nil // it reads the rows when the part is appended
+					return nil // it will read the rows when the part is appended
 				}
 				return nests.New(nests.Options{MostBytes: loopBytes, IfRegular: m.spec.has(Regular)})
 			},
@@ -131,11 +132,11 @@ func registrations() []registration {
 		},
 		{
 			tag: Footprint, name: "footprint", beside: true, byLine: true,
-			inOrder:  "the footprint is measured from one end of the trace to the other",
+			inOrder:  "the footprint must be measured over the whole trace, in order",
 			inSample: func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is {
-					return nil // it reads the rows when the part is appended
+					return nil // it will read the rows when the part is appended
 				}
 				return footprint.New(m.spec.LineBytes[0])
 			},
@@ -143,21 +144,23 @@ func registrations() []registration {
 	}
 }
 
-// loopBytes is the most memory of a tree of loops before it is dropped; tests set less.
+// loopBytes is the memory limit for a tree of loops, beyond which it is dropped. Tests set a lower
+// limit.
 var loopBytes uint64 = nests.MostBytes
 
-// Wanted contains the analyses that a sample shall estimate.
+// Wanted contains the analyses that a sample is to estimate.
 type Wanted struct {
-	LineBytes     uint32           // at which sites are distinguished
-	Sites         *sites.Options   // nil: not wanted, as in the following
-	Sharing       *sharing.Options // at all its line sizes
+	LineBytes     uint32           // line size for which sites and communication are analysed
+	Sites         *sites.Options   // nil: not requested
+	Sharing       *sharing.Options // nil: not requested
 	Communication bool             // with sites
-	// Program returns the part of the code that the trace has described so far, or nil. Decides
-	// returns the same if communication is given up when no second thread appears.
+	// Program returns the part of the code that the trace has described so far, or nil. Decides is
+	// the same function if communication is to stop when no second thread appears, and otherwise
+	// nil.
 	Program, Decides func() *trace.Program
 }
 
-// wanted returns the analyses that a sample of lines shall estimate.
+// wanted returns the analyses that a sample is to estimate.
 func (s Spec) wanted(program func() *trace.Program) Wanted {
 	w := Wanted{LineBytes: s.SiteLineBytes(), Communication: s.has(Communication), Program: program, Decides: s.decides(program)}
 	if s.has(Sites) {
@@ -171,8 +174,8 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// decides returns the argument by which communication decides whether to run: nil if the user chose
-// it.
+// decides returns the argument with which communication decides whether to run. It is nil if the
+// user selected communication, which then always runs.
 func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil
@@ -180,7 +183,7 @@ func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	return program
 }
 
-// Stacks are stacks of several cores.
+// Stacks selects stacks of several cores.
 type Stacks = sharing.Stacks
 
 // The stacks that Sharing can count.
@@ -204,8 +207,8 @@ func (s Spec) sites() sites.Options {
 	return o
 }
 
-// explainCommunication records why a result has no communication although it has several threads,
-// or may have them after another result is appended.
+// explainCommunication records why a result contains no communication although the trace has
+// several threads, or may have several after another result is appended.
 func (s Spec) explainCommunication(p *profile.Profile) { p.NoCommunication = s.absence(p) }
 
 func (s Spec) absence(p *profile.Profile) profile.Absence {

@@ -10,15 +10,15 @@ import (
 
 type worker struct {
 	p      *Parallel
-	header *trace.Header           // of the rows that are being analysed
-	before contract.LayoutFollower // knows the places of blocks of memory at block at; nil: none yet
+	header *trace.Header           // header of the rows that are being analysed
+	before contract.LayoutFollower // knows the layout of memory blocks at block number at; nil: not created yet
 	at     int
 }
 
-// moves are the rows that place blocks of memory, and the headers with them, as far back as a
-// worker needs them.
+// moves contains the rows that change the layout of memory blocks, with their headers, as far back
+// as a worker needs them.
 type moves struct {
-	wanted    trace.Kinds // 0: not needed
+	wanted    trace.Kinds // the layout events; 0: not needed
 	list      []move
 	latest    *trace.Header
 	followers []*worker
@@ -42,7 +42,7 @@ func (m *moves) note(number int, b *block) {
 	m.list = append(m.list, one)
 }
 
-// only copies the events of these kinds.
+// only returns a copy of the events of these kinds.
 func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	some := &trace.Batch{}
 	for i, k := range b.Kind {
@@ -60,7 +60,8 @@ func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	return some
 }
 
-// since returns the moves from one block up to another, and drops moves that all workers know.
+// since returns the moves of the blocks [from, to), and drops the moves that all workers have
+// processed.
 func (m *moves) since(from, to int) (list []move) {
 	known := to
 	for _, w := range m.followers {
@@ -85,7 +86,7 @@ func (w *worker) work() {
 	}
 }
 
-// claim waits for a claim; nil if there are no more.
+// claim waits for a segment to analyse. It returns nil if there are no more.
 func (w *worker) claim() *claim {
 	p := w.p
 	p.mu.Lock()
@@ -107,10 +108,10 @@ func (w *worker) claim() *claim {
 	return nil
 }
 
-const maxBehind = 256 // blocks that an idle worker may lag in following moves
+const maxBehind = 256 // number of blocks by which an idle worker may lag behind in processing moves
 
-// follow makes the worker know the places of blocks of memory at a block. It releases the lock
-// meanwhile.
+// follow updates the worker's layout of memory blocks up to a block. It releases the lock while it
+// does so.
 func (w *worker) follow(to int) {
 	list := w.p.moves.since(w.at, to)
 	w.at = to
@@ -131,7 +132,7 @@ func (w *worker) follow(to int) {
 	}
 }
 
-// program returns the code that the trace had described at the current rows.
+// program returns the code that the trace has described up to the current rows.
 func (w *worker) program() *trace.Program { return w.header.Program }
 
 // analyse analyses a claim as a segment.
@@ -183,46 +184,46 @@ func (f *feed) all() error {
 // block is a batch of selected rows.
 type block struct {
 	rows       *trace.Batch
-	mixed      bool   // events may be among the rows
-	first      uint64 // references before it
+	mixed      bool   // the rows may contain events
+	first      uint64 // number of references before the block
 	references uint64
-	header     *trace.Header  // at these rows
-	left       profile.Totals // left out, from the block before to this one
-	position   position       // of the reader after it
-	moves      bool           // rows place blocks of memory
+	header     *trace.Header  // header at these rows
+	left       profile.Totals // totals of what was not selected, since the previous block
+	position   position       // position of the reader after the block
+	moves      bool           // the rows change the layout of memory blocks
 }
 
 // claim is a segment of blocks that a worker analyses.
 type claim struct {
-	from, to int     // numbers of blocks; to is reduced if the segment is cut
-	blocks   []block // those
+	from, to int     // block numbers; to is reduced if the segment is cut
+	blocks   []block // the blocks [from, to)
 
-	lone bool         // without sharing: see part
-	done atomic.Int64 // blocks analysed
-	cut  atomic.Bool  // it shall end at the next block
+	lone bool         // analysed without sharing: see part
+	done atomic.Int64 // number of blocks analysed so far
+	cut  atomic.Bool  // the worker must stop before the next block
 
-	ended  bool             // the worker has finished it,
-	result *profile.Profile // and this is the segment; nil: it failed
+	ended  bool             // the worker has finished the segment
+	result *profile.Profile // the result of the segment; nil: the analysis failed
 }
 
-// Segments are short at first, so that all workers start soon, and grow while joining them costs
-// more than a small part of analysing them.
+// Segments are short at first, so that all workers start early. They grow as long as joining them
+// costs more than a small share of analysing them.
 const (
-	leastBlocks = 16      // 65,536 references, if every row is one
-	firstBlocks = 1 << 6  // of a segment at the beginning
-	mostRows    = 1 << 24 // that wait or are being analysed
-	mostBlocks  = 256     // of a segment
-	rowBytes    = 41      // most bytes of a row
-	rowsShare   = 8       // this part of the memory is the limit for rows
+	leastBlocks = 16      // 65,536 references if every row is a reference
+	firstBlocks = 1 << 6  // blocks of a segment at first
+	mostRows    = 1 << 24 // maximum number of rows that wait or are being analysed
+	mostBlocks  = 256     // maximum number of blocks of a segment
+	rowBytes    = 41      // maximum size of a row
+	rowsShare   = 8       // 1/rowsShare of the memory is the limit for rows
 )
 
 // sizes determines the length of segments.
 type sizes struct {
-	workers int // the live analyses among them
-	blocks  int // of a segment
+	workers int // number of workers, including the live analyses
+	blocks  int // current number of blocks of a segment
 	most    int
 	fixed   bool
-	rest    int // no claim begins before this block, because joining is not worth it
+	rest    int // no segment begins before this block, because joining would cost too much
 	pause   int
 }
 
@@ -239,10 +240,10 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 	return s
 }
 
-// room returns the most blocks that may wait or be analysed.
+// room returns the maximum number of blocks that may wait or be analysed.
 func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
 
-// learn adapts the sizes to the cost of joining a segment that ends before a block.
+// learn adapts the sizes to the cost of joining a segment that ends before block number to.
 func (s *sizes) learn(p *profile.Profile, to int) {
 	if s.fixed {
 		return
@@ -259,15 +260,16 @@ func (s *sizes) learn(p *profile.Profile, to int) {
 	}
 }
 
-// claims are the segments that workers have, ascending.
+// claims contains the segments that workers analyse, ascending.
 type claims struct {
 	sizes
 	list []*claim
 }
 
-// next chooses the blocks that a free worker takes, up to end; from == to: none yet. The live
-// analyses reach block at next. last: no more blocks follow. Blocks between two claims are left to
-// the live analyses, whose results need not be joined: they should reach a claim when it is done.
+// next chooses the blocks for a free worker, up to end. If from == to, there are none yet. at is
+// the block that the live analyses reach next, and last means that no more blocks follow. The
+// blocks between two claims are left to the live analyses, whose results need not be joined.
+// Ideally, the live analyses reach a claim just when it has been analysed.
 func (c *claims) next(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

@@ -1,9 +1,9 @@
-// Package answers lays out a profile in tables: its input, its stack distances, its counters,
-// and the misses of caches. The command prints these tables, exports contain them, and
-// comparisons join the tables of two runs.
+// Package answers presents a profile in tables: its input, its stack distances, its counters, and
+// the misses of caches. The command prints these tables, exports contain them, and comparisons join
+// the tables of two runs.
 //
-// Numbers are exact unless the table's title says otherwise. A short table for people names
-// the format with all rows in its title.
+// Numbers are exact unless the table's title says otherwise. If a table is shortened for
+// readability, its title says which format contains all rows.
 package answers
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary summarises a profile: each line size, each kind of reference, and the program's counters,
-// if any.
+// Summary returns tables that summarise a profile: its line sizes, its kinds of references, and the
+// program's counters, if any.
 func Summary(p *profile.Profile) (tables []report.Table) {
 	if len(p.Locality) > 0 {
 		tables = append(tables, Locality(p))
@@ -29,7 +29,7 @@ func Summary(p *profile.Profile) (tables []report.Table) {
 	return tables
 }
 
-// Locality has a row for each line size.
+// Locality returns a table with a row for each line size.
 func Locality(p *profile.Profile) report.Table {
 	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: report.Columns(
 		"line_bytes=line (bytes)", "accesses", "lines", "footprint_bytes=footprint",
@@ -41,7 +41,7 @@ func Locality(p *profile.Profile) report.Table {
 		line := uint64(l.LineBytes)
 		median := report.None()
 		if d, ok := c.DistanceAtShare(0.5); ok && c.Accesses > 0 {
-			median = report.Count(d + 1) // a cache of d+1 lines hits at distance d
+			median = report.Count(d + 1) // an access at distance d hits in a cache of d+1 lines
 		}
 		t.Add(report.Count(line), report.Count(c.Accesses), report.Count(l.Lines()),
 			report.Bytes(l.Lines()*line), median,
@@ -51,7 +51,7 @@ func Locality(p *profile.Profile) report.Table {
 	return t
 }
 
-// Kinds has a row for each kind of reference.
+// Kinds returns a table with a row for each kind of reference.
 func Kinds(p *profile.Profile) report.Table {
 	t := report.Table{Key: "kinds", Title: "References", Columns: report.Columns("kind", "references", "bytes")}
 	for k := trace.Kind(0); k < trace.NumKinds; k++ {
@@ -62,7 +62,8 @@ func Kinds(p *profile.Profile) report.Table {
 	return t
 }
 
-// Histogram has a row for every distance, ascending, cold accesses ("inf") last.
+// Histogram returns a table with a row for every distance, ascending. Cold accesses ("inf") are the
+// last row.
 func Histogram(counts *profile.Histogram, cold uint64) report.Table {
 	t := report.Table{Key: "histogram", Columns: report.Columns("distance (lines)", "count=accesses")}
 	for d, n := range counts.All() {
@@ -74,7 +75,7 @@ func Histogram(counts *profile.Histogram, cold uint64) report.Table {
 	return t
 }
 
-// BinnedHistogram has a row for each bin of distances: 0, 1, 2–3, 4–7 and so on.
+// BinnedHistogram returns a table with a row for each bin of distances: 0, 1, 2–3, 4–7 and so on.
 func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	t := report.Table{Key: "histogram", Title: "Stack distances in powers of two (every distance: --format csv)",
 		Columns: report.Columns("distance (lines)", "count=accesses", "share", "upto=up to here")}
@@ -100,7 +101,8 @@ func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
 	return t
 }
 
-// BinName names bin k of the distances, those with k significant bits, as in 4–7.
+// BinName returns the name of bin k, which contains the distances with k significant bits, as in
+// 4–7.
 func BinName(k int) string {
 	if k < 2 {
 		return strconv.Itoa(k)
@@ -109,14 +111,15 @@ func BinName(k int) string {
 	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }
 
-// PowersOfTwo is the curve at powers of two, up to the first capacity that contains all lines.
+// PowersOfTwo returns a table of the curve at powers of two, up to the first capacity that holds
+// all lines.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
 	t.Title += " (every breakpoint: --format csv)"
 	return t
 }
 
-// WithoutEmpty leaves out columns without any value.
+// WithoutEmpty removes columns that have no value in any row.
 func WithoutEmpty(t report.Table) report.Table {
 	if len(t.Rows) == 0 {
 		return t
@@ -124,7 +127,8 @@ func WithoutEmpty(t report.Table) report.Table {
 	return withoutEmpty(t)
 }
 
-// withoutEmpty removes columns without a value in any row, from these columns or from all.
+// withoutEmpty removes columns that have no value in any row, considering only the given columns,
+// or all.
 func withoutEmpty(t report.Table, keys ...string) report.Table {
 	var some []int
 	for i, c := range t.Columns {
@@ -138,9 +142,9 @@ func withoutEmpty(t report.Table, keys ...string) report.Table {
 	return kept
 }
 
-// Sets has a row for each number of sets and ways of a set table: the exact misses of an LRU
-// cache of that shape (MODELS §4). For one set, rows for each larger number of ways at which
-// the misses change follow.
+// Sets returns a table with a row for each number of sets and ways of a set table: the exact misses
+// of an LRU cache of that shape (MODELS §4). For one set, there are further rows for all larger
+// numbers of ways at which the misses change.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}
@@ -168,10 +172,10 @@ func Sets(l *profile.Locality) report.Table {
 	return t
 }
 
-// SetCauses has a row for each shape of a set table, with its misses by cause. A miss is cold at the first
-// access to a line. Capacity misses are the other misses of a fully associative cache of the same size.
-// Conflict misses are the misses that sets add; they are negative if sets keep lines that LRU over the whole
-// cache replaces.
+// SetCauses returns a table with a row for each shape of a set table, with its misses by cause. The
+// first access to a line is a cold miss. Capacity misses are the other misses of a fully
+// associative cache of the same size. Conflict misses are the additional misses due to sets; their
+// number is negative if sets keep lines that LRU over the whole cache would replace.
 func SetCauses(l *profile.Locality) report.Table {
 	t := report.Table{Key: "causes", Title: "Misses of LRU caches by cause, exact", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}
@@ -190,7 +194,7 @@ func SetCauses(l *profile.Locality) report.Table {
 	return t
 }
 
-// countedSets yields the numbers of sets that a table counts.
+// countedSets yields the numbers of sets that a table covers.
 func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
 	return func(yield func(uint64) bool) {
 		for a := 0; a < profile.SetCounts; a++ {
@@ -201,8 +205,8 @@ func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
 	}
 }
 
-// SetsGrid summarises [Sets]: a row for each number of sets, and a column with the miss ratio for
-// each power of two of ways.
+// SetsGrid returns a summary of [Sets]: a table with a row for each number of sets, and a column of
+// miss ratios for each number of ways that is a power of two.
 func SetsGrid(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Miss ratios of LRU caches, exact (misses, and every number of ways: --format csv)",
 		Columns: report.Columns("sets")}
@@ -226,9 +230,9 @@ func SetsGrid(l *profile.Locality) report.Table {
 	return t
 }
 
-// Windows has a row for each window of a run: its line accesses, its distinct lines if they were
-// counted, and the misses of fully associative LRU caches of each power of two of lines, up to
-// the first cache that misses only cold accesses in l and in the others.
+// Windows returns a table with a row for each window of a run: its line accesses, its distinct
+// lines if they were counted, and the misses of fully associative LRU caches whose number of lines
+// is a power of two, up to the first cache that has only cold misses, in l and in the others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(
