@@ -290,7 +290,7 @@ func (s Spec) checkOverlap() error {
 		}
 		for _, other := range s.Cores[:i] {
 			if shared(other) > 0 {
-				return &trace.OptionError{Option: "cores", Got: FormatGroups([][]uint32{other, threads}), Want: "each thread on one core"}
+				return &trace.OptionError{Option: "cores", Got: FormatGroups([][]uint32{other, threads}), Want: "each thread on only one core"}
 			}
 		}
 		for _, domain := range s.Domains {

@@ -160,7 +160,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := random(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
-		if spec.Skip == 0 && spec.Limit == 0 { // windows double in a later segment
+		if spec.Skip == 0 && spec.Limit == 0 { // so that windows double in a later segment
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
@@ -238,7 +238,7 @@ func TestAppend(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(9000)
 		if seed%20 == 0 {
-			n = 1_100_000 // windows double within and between segments
+			n = 1_100_000 // so that windows double within and between segments
 		}
 		whole := random(rng, n)
 		spec := specs(rng, n)
@@ -262,7 +262,7 @@ func TestAppend(t *testing.T) {
 			parts = slices.Replace(parts, i, i+2, checked(t, joined))
 		}
 		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
+			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace", seed)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestAppendRefuses(t *testing.T) {
 	} {
 		b := run(t, next, tracetest.NewReader(whole, 10))
 		if _, err := analysis.JoinSegments(spec, a, b); err == nil {
-			t.Errorf("%s: joined, want an error", name)
+			t.Errorf("%s: the segments were joined, want an error", name)
 		}
 	}
 }
@@ -357,17 +357,17 @@ func TestRestoreRefuses(t *testing.T) {
 	saved := r.Save()
 	for _, other := range []analysis.Spec{{Skip: 1}, {LineBytes: []uint32{32}}, {Mergeable: true}, {Kinds: trace.AllKinds}, {Threads: []uint32{1}}, {Analyses: analysis.Locality}} {
 		if err := fresh(other).Restore(saved); err == nil {
-			t.Errorf("%+v: restored, want an error", other)
+			t.Errorf("%+v: the run was restored, want an error", other)
 		}
 	}
 	for i := range saved {
 		damaged := slices.Clone(saved)
 		damaged[i] ^= 4
 		if i > 6 && fresh(analysis.Spec{}).Restore(damaged) == nil {
-			t.Fatalf("byte %d changed: restored, want an error", i)
+			t.Fatalf("byte %d changed: the run was restored, want an error", i)
 		}
 		if fresh(analysis.Spec{}).Restore(saved[:i]) == nil {
-			t.Fatalf("cut at byte %d: restored, want an error", i)
+			t.Fatalf("cut at byte %d: the run was restored, want an error", i)
 		}
 	}
 }
@@ -438,7 +438,7 @@ func TestSkipBad(t *testing.T) {
 			err = r.Step()
 		}
 		if (err == bad) != c.fails {
-			t.Errorf("tolerating %d of 1: ended with %v", c.tolerate, err)
+			t.Errorf("tolerating %d of 1 bad record: the run ended with %v", c.tolerate, err)
 		}
 		if p := checked(t, r.Profile(profile.State{Partial: true})); p.Totals.BadRecords != c.tolerate {
 			t.Errorf("%d bad records, want %d", p.Totals.BadRecords, c.tolerate)
@@ -469,7 +469,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
-		t.Errorf("%v allocations a batch in steady state, want none", n)
+		t.Errorf("%v allocations per batch in steady state, want none", n)
 	}
 }
 

@@ -101,7 +101,7 @@ func BenchmarkEvents(b *testing.B) {
 		{"sets", analysis.Spec{Analyses: analysis.Sets}},
 		{"sites", analysis.Spec{Analyses: analysis.Sites}},
 		{"sites and utilisation", analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{32 << 10}}},
-		{"sites and who was before", analysis.Spec{Analyses: analysis.Sites, Previous: true}},
+		{"sites and previous sites", analysis.Spec{Analyses: analysis.Sites, Previous: true}},
 		{"default", analysis.Spec{}},
 		{"all", analysis.Spec{Analyses: analysis.Locality | analysis.Counters}},
 		{"counters", analysis.Spec{Analyses: analysis.Counters}},

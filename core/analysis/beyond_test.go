@@ -42,7 +42,7 @@ func TestSpill(t *testing.T) {
 		}
 		now, ok := runner.Spill(budget)
 		if _, again := runner.Spill(budget); !ok || again {
-			t.Fatalf("seed %d: spilled %t, and again %t", seed, ok, again)
+			t.Fatalf("seed %d: Spill returned %t, and %t when it was called again", seed, ok, again)
 		}
 		for lives := 0; err != io.EOF; lives++ {
 			if err = runner.Step(); err != nil || rng.IntN(6) != 0 || lives > 20 {

@@ -394,7 +394,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 		got, _ := alone(t, byEntries(seed, blocksAlone), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
 		run := decodedRun(t, got)
 		if !sameEdges(t, p, run.Edges, want) {
-			t.Fatalf("seed %d: %d steps", seed, len(w.steps))
+			t.Fatalf("seed %d: the edges of a run of %d steps differ", seed, len(w.steps))
 		}
 		for b := range run.Program.Blocks {
 			if x, y := &run.Program.Blocks[b], &p.Blocks[b]; x.Callee != y.Callee || x.Label != y.Label || !slices.Equal(x.Successors, y.Successors) || x.File != "a.c" || x.FirstSite != y.FirstSite {

@@ -65,7 +65,7 @@ func TestBudgetRestore(t *testing.T) {
 			}
 			if from := saved[rng.IntN(2)]; from != nil {
 				if err := runner.Restore(from); err != nil {
-					t.Fatalf("seed %d, life %d: %v", seed, lives, err)
+					t.Fatalf("seed %d, after %d interruptions: %v", seed, lives, err)
 				}
 				saved = [2][]byte{nil, from}
 			}

@@ -662,7 +662,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 	const from, words = 1 << 12, 24
 	first := 0
 	if rng.IntN(2) == 0 {
-		first = rng.IntN(steps) // only one thread before
+		first = rng.IntN(steps) // until this step, there is only one thread
 	}
 	for i := range list {
 		s := &list[i]
@@ -729,7 +729,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 		where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 		equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
 		if p.Communication.Beyond == 0 {
-			t.Fatal("there are not too many threads")
+			t.Fatal("the trace does not have more threads than slots")
 		}
 		first, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
 		for range 4 {
@@ -742,7 +742,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 		}
 		finish(t, again)
 		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
-			t.Error("after a break the result is another")
+			t.Error("the result differs after an interruption")
 		}
 	}
 }
@@ -763,7 +763,7 @@ func TestLongCommunicationEqualsNaive(t *testing.T) {
 	want.Sources = nil
 	equalCommunication(t, p.Communication, want)
 	if c := p.Communication; c.Window <= 1024 || c.Owners[len(c.Owners)-1].PartBytes <= 64 {
-		t.Errorf("windows of %d and parts of %d bytes: neither doubled", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
+		t.Errorf("windows of %d references and parts of %d bytes, want both to have doubled", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
 	}
 }
 
@@ -864,7 +864,7 @@ func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 		events += f.Events
 		transfers += f.Transfers
 		if f.Bytes != 8*f.Transfers {
-			t.Errorf("%d bytes of %d transfers", f.Bytes, f.Transfers)
+			t.Errorf("%d bytes for %d transfers", f.Bytes, f.Transfers)
 		}
 	}
 	if c.Messages != 8*transfers {
@@ -1193,7 +1193,7 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 	equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
 	if q, _ := shared(t, spec, reader(), 3, 20_000); !bytes.Equal(q.Encode(), p.Encode()) {
-		t.Error("several workers find something else")
+		t.Error("the result of several workers differs from that of one")
 	}
 	before, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
 	for before.Progress().References < head-2000 {
@@ -1206,7 +1206,7 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	}
 	finish(t, again)
 	if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
-		t.Error("after a break the result is another")
+		t.Error("the result differs after an interruption")
 	}
 	program.ThreadCount = 0
 	if p := passed(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {

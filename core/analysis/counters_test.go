@@ -491,7 +491,7 @@ func TestAppendWithEvents(t *testing.T) {
 			parts = slices.Replace(parts, i, i+2, checked(t, joined))
 		}
 		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the joined profile differs from the whole one's:\n%+v\n%+v", seed, parts[0].Counters, want.Counters)
+			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace:\n%+v\n%+v", seed, parts[0].Counters, want.Counters)
 		}
 	}
 }

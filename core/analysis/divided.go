@@ -62,7 +62,7 @@ type Helper interface {
 	Close()
 }
 
-// DividedOptions configure the division of the work.
+// DividedOptions configures the division of the work.
 type DividedOptions struct {
 	// Helpers creates the helpers, which must call wake whenever a stretch has ended.
 	Helpers func(wake func()) []Helper
@@ -111,8 +111,8 @@ func (s Spec) Divides(kinds trace.Kinds) bool {
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
-// NewDivided checks spec and prepares to read r, which moves as mover does. Helpers read source,
-// which is the same file. The caller must call Close. The error is a [*trace.OptionError].
+// NewDivided checks spec and returns a run that reads r. mover positions r, and source, which
+// helpers read, is the same file. The caller must call Close. The error is a [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *Divided) share() {
 	}
 }
 
-// end records the result of a segment. The rest of a cut segment is unassigned again.
+// end records the result of a segment. If the segment was cut, its rest becomes unassigned again.
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {

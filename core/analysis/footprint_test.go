@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// footprintOf runs the analysis over accesses to these lines.
+// footprintOf returns the profile of accesses to these lines.
 func footprintOf(t *testing.T, lines []uint64) *profile.Profile {
 	t.Helper()
 	whole := &trace.Batch{}
@@ -37,7 +37,7 @@ func TestFootprintOfEveryWindow(t *testing.T) {
 			w := int(profile.FootprintWindow(i))
 			got, growth := f.Average(i)
 			if want := meanOfWindows(lines, w); math.Abs(got-want) > 1e-9*want {
-				t.Fatalf("seed %d: %v lines in %d accesses, want %v", seed, got, w, want)
+				t.Fatalf("seed %d: %v lines in windows of %d accesses, want %v", seed, got, w, want)
 			}
 			if want := meanOfWindows(lines, w+1) - meanOfWindows(lines, w); math.Abs(growth-want) > 1e-9*got {
 				t.Fatalf("seed %d: one more access than %d adds %v lines, want %v", seed, w, growth, want)

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// indexed is the content of a container's index: six numbers of each chunk, the first of which are
-// offsets, and the offsets of tables (core/trace/sgt/FORMAT.md).
+// indexed is the content of a container's index: six numbers for each chunk, the first of which is
+// its offset, and the offsets of tables (core/trace/sgt/FORMAT.md).
 type indexed struct {
 	chunks [][6]uint64
 	tables []uint64

@@ -39,7 +39,7 @@ type Parallel struct {
 	failed   error            // error of an analysis while its state was saved
 	running  bool
 	current  *block      // block whose rows the live analyses are processing; nil: none
-	none     trace.Batch // no rows
+	none     trace.Batch // an empty batch
 
 	reading chan struct{} // closed when the reader has ended
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ type Parallel struct {
 	moves moves
 }
 
-// ParallelOptions configure the division of the work.
+// ParallelOptions configures the division of the work.
 type ParallelOptions struct {
 	Workers int // number of goroutines that analyse, at least 2
 	// SegmentReferences is the length of segments; 0: chosen automatically.
@@ -96,9 +96,9 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	return p, nil
 }
 
-// runConcurrently makes the stacks of several cores share the processors. In that case, workers do
-// not analyse segments in advance. This is impossible if threads communicate, and joining the
-// stacks of cores takes longer than computing them.
+// runConcurrently makes the stacks of several cores run concurrently, on different processors. In
+// that case, workers do not analyse segments in advance. This is impossible if threads communicate,
+// and joining the stacks of cores takes longer than computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {

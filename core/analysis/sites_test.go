@@ -710,7 +710,7 @@ func TestSitesAppend(t *testing.T) {
 		}
 		equalSites(t, fmt.Sprint("seed ", seed), parts[0].Sites, want.Sites)
 		if !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
+			t.Fatalf("seed %d: the joined profile differs from the profile of the whole trace", seed)
 		}
 	}
 }
@@ -772,7 +772,7 @@ func TestSitesLineSize(t *testing.T) {
 		want  uint32
 	}{{[]uint32{32, 64, 128}, 64}, {[]uint32{16, 256}, 16}} {
 		if got := passed(t, analysis.Spec{LineBytes: c.lines}, tracetest.NewProgramReader(p, whole, 0)); got.Sites.LineBytes != c.want {
-			t.Errorf("lines of %v bytes: sites at %d, want %d", c.lines, got.Sites.LineBytes, c.want)
+			t.Errorf("lines of %v bytes: sites were analysed for %d bytes, want %d", c.lines, got.Sites.LineBytes, c.want)
 		}
 	}
 }

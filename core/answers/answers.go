@@ -31,7 +31,7 @@ func Summary(p *profile.Profile) (tables []report.Table) {
 
 // Locality returns a table with a row for each line size.
 func Locality(p *profile.Profile) report.Table {
-	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: report.Columns(
+	t := report.Table{Key: "locality", Title: "Locality (exact miss ratios of fully associative LRU caches)", Columns: report.Columns(
 		"line_bytes=line (bytes)", "accesses", "lines", "footprint_bytes=footprint",
 		"half_within_lines=half within (lines)", "miss_ratio_32KiB=miss ratio in 32 KiB",
 		"miss_ratio_1MiB=miss ratio in 1 MiB")}
@@ -77,7 +77,7 @@ func Histogram(counts *profile.Histogram, cold uint64) report.Table {
 
 // BinnedHistogram returns a table with a row for each bin of distances: 0, 1, 2–3, 4–7 and so on.
 func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
-	t := report.Table{Key: "histogram", Title: "Stack distances in powers of two (every distance: --format csv)",
+	t := report.Table{Key: "histogram", Title: "Stack distances, binned by powers of two (for every distance, use --format csv)",
 		Columns: report.Columns("distance (lines)", "count=accesses", "share", "upto=up to here")}
 	var bins [65]uint64
 	total := cold
@@ -115,7 +115,7 @@ func BinName(k int) string {
 // all lines.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
-	t.Title += " (every breakpoint: --format csv)"
+	t.Title += " (for every breakpoint, use --format csv)"
 	return t
 }
 
@@ -146,7 +146,7 @@ func withoutEmpty(t report.Table, keys ...string) report.Table {
 // of an LRU cache of that shape (MODELS §4). For one set, there are further rows for all larger
 // numbers of ways at which the misses change.
 func Sets(l *profile.Locality) report.Table {
-	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: report.Columns(
+	t := report.Table{Key: "sets", Title: "Exact misses of LRU caches, by sets and ways", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}
 	if l.Sets == nil {
 		return t
@@ -177,7 +177,7 @@ func Sets(l *profile.Locality) report.Table {
 // associative cache of the same size. Conflict misses are the additional misses due to sets; their
 // number is negative if sets keep lines that LRU over the whole cache would replace.
 func SetCauses(l *profile.Locality) report.Table {
-	t := report.Table{Key: "causes", Title: "Misses of LRU caches by cause, exact", Columns: report.Columns(
+	t := report.Table{Key: "causes", Title: "Exact misses of LRU caches, by cause", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}
 	if l.Sets == nil {
 		return t
@@ -208,7 +208,7 @@ func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
 // SetsGrid returns a summary of [Sets]: a table with a row for each number of sets, and a column of
 // miss ratios for each number of ways that is a power of two.
 func SetsGrid(l *profile.Locality) report.Table {
-	t := report.Table{Key: "sets", Title: "Miss ratios of LRU caches, exact (misses, and every number of ways: --format csv)",
+	t := report.Table{Key: "sets", Title: "Exact miss ratios of LRU caches (for misses and every number of ways, use --format csv)",
 		Columns: report.Columns("sets")}
 	for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
 		name := strconv.FormatUint(ways, 10)

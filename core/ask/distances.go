@@ -81,7 +81,7 @@ var _ = Add(&Verb{
 		}
 		t = answers.CurveAt(curves[0], q.Line(), capacities)
 		if q.Brief && r.Beside == nil {
-			t.Title += " (every breakpoint: --format csv)"
+			t.Title += " (for every breakpoint, use --format csv)"
 		}
 		answers.Bound(&t, r.Profile, q.Line(), capacities)
 		return t, nil

@@ -48,7 +48,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shifts from addresses to words of 8 bytes and to pages.
+// Shifts that convert addresses to the numbers of 8-byte words and of pages.
 const (
 	wordShift = 3
 	pageShift = 12
@@ -62,7 +62,7 @@ const (
 	granularities
 )
 
-// Analysis follows the values that threads write and other threads use.
+// Analysis tracks the values that threads write and other threads use.
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
@@ -82,14 +82,14 @@ type Analysis struct {
 	at    reference
 }
 
-// reference is the reference that is being followed.
+// reference is the reference that is being analysed.
 type reference struct {
 	thread        uint8  // the thread's slot
 	number        uint32 // the thread's number
 	beyond        bool   // the slot belongs to an earlier thread, and is shared
 	bit           uint64 // the slot's bit
 	loads, stores bool
-	site          uint32 // 1 + slot
+	site          uint32 // 1 + the slot of its site
 	pair          uint32 // number of the pair in package sites
 	object        uint32
 	begin         trace.Addr // address of the memory block that contains the reference

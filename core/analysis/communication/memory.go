@@ -121,7 +121,7 @@ func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
 type source struct {
 	event, transfer bool
 	thread          uint8
-	site            uint32 // 1 + slot
+	site            uint32 // 1 + the slot of the site that wrote the value
 }
 
 func (c *cell) refer(r *reference) (from source) {

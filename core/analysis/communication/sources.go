@@ -17,7 +17,7 @@ import (
 // a batch wait until that package asks for them. Events between threads of the same core are
 // omitted, because these share the cache.
 type sources struct {
-	stacks  Stacks             // nil: not wanted
+	stacks  Stacks             // nil: not requested
 	queue   []lineEvent        // events of the batch, by row and line
 	next    int                // index of the first event for which no question has been asked
 	waiting []lineEvent        // events whose question has not been answered yet

@@ -83,7 +83,7 @@ func (a *Analysis) access(line uint64) {
 	a.lines[n].at = now
 }
 
-// Result adds the times from the last accesses to the end.
+// Result writes the footprint, including the times from the last accesses to the end of the run.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	f := a.found
 	f.Absences = append([]profile.Absences{}, f.Absences...)

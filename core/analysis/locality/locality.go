@@ -2,9 +2,9 @@
 // of reference, how often each LRU stack distance occurs (MODELS §2). It also computes binned
 // histograms for windows of the run.
 //
-//  1. A batch is cut where a window of references ends.
-//  2. References become accesses to lines, usually one each.
-//  3. One stack.Model for each line size turns lines into distances.
+//  1. A batch is divided where a window of references ends.
+//  2. References are divided into line accesses, usually one per reference.
+//  3. A stack.Model for each line size computes the stack distance of each line access.
 //  4. Distances are counted by kind: those within the model's top in small arrays, the others
 //     in a profile.Histogram and in the window's bins.
 //  5. The distances show which accesses are the first to their line in a window. So the distinct

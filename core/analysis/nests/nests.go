@@ -31,7 +31,7 @@ const (
 	allowedRows   = 1 << 19
 )
 
-// Options limit the compression.
+// Options limits the compression.
 type Options struct {
 	// MostBytes is the approximate memory of the tree at which the analysis gives up.
 	MostBytes uint64

@@ -19,7 +19,7 @@ type siteCores struct {
 
 	// State of the current line access, and its results for each core:
 	pair           uint32 // pair of the current access
-	depth, at      uint32 // the values for package sites
+	depth, at      uint32 // depth of the current access, and the depth at which its line was invalidated, for package sites
 	depths, lostAt []uint32
 	lost           bool
 }
@@ -31,7 +31,7 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
-			if key.bin == outOf || p.time == nil { // otherwise both count single samples
+			if key.bin == outOf || p.time == nil { // in the other cases, single accesses are sampled before and after
 				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
 			}
 			c.counts.add(key, weight, group)

@@ -38,7 +38,7 @@ func (c *counted) sampled(distance uint32, weight uint64, group int) {
 	c.spread[group&(groups-1)][profile.SiteBin(distance)] += weight
 }
 
-// nearTotal returns the number of accesses at near distances.
+// nearTotal returns the number of accesses that hit in the front.
 func (c *counted) nearTotal() uint64 { return sum(c.near[:]) }
 
 func sum(list []uint64) (n uint64) {

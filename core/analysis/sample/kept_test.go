@@ -483,7 +483,7 @@ func TestEveryAccessOfThreads(t *testing.T) {
 			m, n := &g.Domains[0].Members[i], &w.Domains[0].Members[i]
 			same("concurrent", &m.Distances, &n.Distances, m.Cold, n.Cold)
 			if a.Coherent.Lost.Total() != b.Coherent.Lost.Total() || a.Coherent.Invalidations != b.Coherent.Invalidations {
-				t.Errorf("seed %d: core %d lost %d of %d lines, want %d of %d", seed, i, a.Coherent.Lost.Total(), a.Coherent.Invalidations, b.Coherent.Lost.Total(), b.Coherent.Invalidations)
+				t.Errorf("seed %d: core %d has %d coherence misses and %d invalidations, want %d and %d", seed, i, a.Coherent.Lost.Total(), a.Coherent.Invalidations, b.Coherent.Lost.Total(), b.Coherent.Invalidations)
 			}
 		}
 		for i := range want.Sites.Code {

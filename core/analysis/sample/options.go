@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options are the options of a sample: see [Parse].
+// Options contains the options of a sample: see [Parse].
 type Options struct {
 	Mode       profile.SampleMode
 	Threshold  uint64 // for profile.SpaceSample: lines whose 64-bit hash is at most this are sampled

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sampler chooses accesses and finds their distances.
+// sampler chooses accesses and determines their distances.
 type sampler interface {
 	// sample processes the next line accesses, at most maxLines. It counts hits in the front and
 	// other accesses, and appends the sampled accesses to c.taken. It returns the number of
@@ -102,7 +102,7 @@ const (
 
 // nearCounts counts the accesses of kind k that hit in the front at distance d, at index k<<4 | d.
 // Even and odd accesses use different counters, because adding to a counter that was just written
-// waits.
+// waits for the store.
 type nearCounts [2][kindSlots * frontLines]uint64
 
 // counts contains the counts for one line size.

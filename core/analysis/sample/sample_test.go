@@ -156,7 +156,7 @@ func TestRestoreRefusesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Restore(saved) == nil {
-			t.Errorf("%v continued from a saved run of another sample", other)
+			t.Errorf("%v: continued from a saved run with a different sample", other)
 		}
 	}
 }

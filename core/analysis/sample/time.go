@@ -40,7 +40,7 @@ type timed struct {
 	one               counts // counts of a single access
 }
 
-// watch is a sample that waits for its line.
+// watch is a sample that waits for the next access to its line.
 type watch struct {
 	kind trace.Kind // kind of the sampled access
 	at   uint64     // time of the sampled access

@@ -18,7 +18,7 @@ type directory struct {
 }
 
 type found struct {
-	key   uint64 // as in entry
+	key   uint64 // the key of the entry
 	entry *entry
 }
 

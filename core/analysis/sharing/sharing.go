@@ -49,11 +49,12 @@ type Options struct {
 // views are meaningless.
 type Stacks uint8
 
-// The stacks. The pass stops counting its own stack if the concurrent stack is not needed.
+// The stacks that can be counted. The pass stops counting its own stack if the concurrent stack is
+// not needed.
 const (
 	Coherent   Stacks = 1 << iota // stacks of each core, with invalidation; always counted
 	Private                       // stacks of each core, without invalidation, and the comparison with the concurrent stack
-	Concurrent                    // of all cores
+	Concurrent                    // the stack of all cores
 )
 
 func (s Stacks) has(which Stacks) bool { return s == 0 || s&which != 0 }
@@ -66,7 +67,7 @@ type Analysis struct {
 	sizes      []*lineSize
 	rows       []uint8 // cores of the batch's references
 	running    bool    // several cores have appeared
-	seen       bool    // there were references
+	seen       bool    // there has been at least one reference
 	absent     bool    // a part of the trace was analysed without sharing
 	concurrent bool    // see RunConcurrently
 }
