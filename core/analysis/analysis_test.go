@@ -267,7 +267,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-func TestAppendRefuses(t *testing.T) {
+func TestAppendErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	whole := random(rng, 100)
 	spec := analysis.Spec{Mergeable: true}
@@ -341,7 +341,7 @@ func TestSaveRestore(t *testing.T) {
 	}
 }
 
-func TestRestoreRefuses(t *testing.T) {
+func TestRestoreErrors(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 1)), 60)
 	fresh := func(spec analysis.Spec) *analysis.Runner {
 		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 30))

@@ -95,7 +95,7 @@ func TestPlanEqualsRunner(t *testing.T) {
 }
 
 // If the requested length exceeds any trace, the plan has one stretch.
-func TestPlanOfOneStretch(t *testing.T) {
+func TestPlanWithOneStretch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 22))
 	p := allocating()
 	source := sourceOf(t, container(t, rng, p, allocatingSteps(rng, p, 5000)))

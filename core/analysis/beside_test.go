@@ -13,7 +13,7 @@ import (
 
 // A consumer that runs beside the analyses receives the references of the selected part, even if
 // there is no analysis.
-func TestBeside(t *testing.T) {
+func TestConsumerBesideAnalyses(t *testing.T) {
 	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
 	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {
 		spec := analysis.Spec{Kinds: 1 << trace.Store, Skip: 1, Limit: 3, Analyses: chosen}
@@ -48,7 +48,7 @@ func TestBeside(t *testing.T) {
 }
 
 // An error of the consumer ends the run.
-func TestBesideFails(t *testing.T) {
+func TestBesideError(t *testing.T) {
 	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(tracetest.Lines(64, "a b"), 0))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestBesideFails(t *testing.T) {
 }
 
 // A run without analyses also continues from where it was saved.
-func TestRestoreOfNone(t *testing.T) {
+func TestRestoreWithoutAnalyses(t *testing.T) {
 	whole, spec := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k"), analysis.Spec{Analyses: analysis.None}
 	run := func(from []byte, steps int) *analysis.Runner {
 		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 2))

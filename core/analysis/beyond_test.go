@@ -64,7 +64,7 @@ func TestSpill(t *testing.T) {
 
 // If the spill store fails while a run moves its state there, the run ends and keeps its counts so
 // far.
-func TestSpillFails(t *testing.T) {
+func TestSpillFailure(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {
 		runner, err := analysis.NewRunner(analysis.Spec{LineBytes: []uint32{32, 64, 128}}, tracetest.NewReader(whole, 1000))
@@ -88,7 +88,7 @@ func TestSpillFails(t *testing.T) {
 
 // A reference to more lines than a segment may contain ends segments in the middle of the
 // reference, even in a spilled run.
-func TestSpillWithinAReference(t *testing.T) {
+func TestSpillWithinReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	whole := random(rng, 2047) // just before the end of a window
 	for range 3 {

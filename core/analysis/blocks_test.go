@@ -405,7 +405,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 }
 
 // The result is the same, byte for byte, with any number of workers and segments of any length.
-func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
+func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 92))
@@ -440,7 +440,7 @@ func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
 }
 
 // Segments that are joined in any grouping give the result and the state of the whole trace.
-func TestBlocksOfSegments(t *testing.T) {
+func TestBlocksInSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 93))
@@ -560,7 +560,7 @@ func TestBlocksSpill(t *testing.T) {
 }
 
 // Arbitrary rows are all counted, and the counts balance.
-func TestBlocksOfAnyRows(t *testing.T) {
+func TestBlocksWithArbitraryRows(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 95))
 		p := branching(rng)
@@ -636,7 +636,7 @@ func TestReuseByBlock(t *testing.T) {
 }
 
 // A row of a block that is not in the tables causes an error, but no panic.
-func TestUnknownBlockIsAnError(t *testing.T) {
+func TestUnknownBlockInBranches(t *testing.T) {
 	p := branching(rand.New(rand.NewPCG(1, 97)))
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Thread: 1, Values: []uint64{8}})
 	for _, block := range []uint32{uint32(len(p.Blocks)), ^uint32(0)} {
@@ -667,7 +667,7 @@ func distance(m *stacktest.Naive, line trace.Line) uint32 {
 
 // Windows contain all executions of a rare block, and 1 % of the executions of a frequent block.
 // Their histogram is then close to that of all executions.
-func TestWindowsOfBlocks(t *testing.T) {
+func TestBlockWindows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 98))
 		p := branching(rng)

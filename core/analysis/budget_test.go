@@ -89,7 +89,7 @@ func TestBudgetRestore(t *testing.T) {
 }
 
 // If the spill store fails, the run ends, and its profile says that it is incomplete.
-func TestBudgetFails(t *testing.T) {
+func TestBudgetFailure(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)
 	for fails := 1; ; fails++ {
 		shelf := &stacktest.Shelf{Fails: fails}
@@ -117,7 +117,7 @@ func TestBudgetFails(t *testing.T) {
 	}
 }
 
-func TestBudgetRefuses(t *testing.T) {
+func TestBudgetErrors(t *testing.T) {
 	for name, spec := range map[string]analysis.Spec{
 		"mergeable":   {Mergeable: true},
 		"sites":       {Analyses: analysis.Sites},

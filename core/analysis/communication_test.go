@@ -782,7 +782,7 @@ func equalCommunication(t rapid.TB, got, want *profile.Communication) {
 
 // If very many source locations access a line, its false misses are attributed to the two that
 // access it most often, even after a restart.
-func TestFalseSharingOfManyPlaces(t *testing.T) {
+func TestFalseSharingWithManySites(t *testing.T) {
 	const references = 20_000
 	rng := rand.New(rand.NewPCG(1, 65))
 	var refs []tracetest.Ref
@@ -919,7 +919,7 @@ func TestKnownTraffic(t *testing.T) {
 
 // A reference to several words, or to a range, is one event for each word. A store is not a
 // transfer. A modify is one event and a transfer.
-func TestCommunicationOfKinds(t *testing.T) {
+func TestCommunicationByKind(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
 		return tracetest.Ref{Kind: kind, Addr: 1 << 20, Bytes: bytes, Thread: thread}
 	}
@@ -945,7 +945,7 @@ func TestCommunicationOfKinds(t *testing.T) {
 }
 
 // Threads after the 63rd are merged into one, whatever their numbers.
-func TestCommunicationOfManyThreads(t *testing.T) {
+func TestCommunicationWithManyThreads(t *testing.T) {
 	var refs []tracetest.Ref
 	for thread := range uint32(100) {
 		refs = append(refs, tracetest.Ref{Kind: trace.Modify, Addr: 4096, Bytes: 8, Thread: 1<<32 - 1 - thread})
@@ -1136,7 +1136,7 @@ func late(first, references int) *trace.Batch {
 
 // The analysis waits for a second thread up to a certain reference, whatever the batches of the
 // trace, with or without interruptions.
-func TestSecondThreadInTime(t *testing.T) {
+func TestSecondThreadWithinTrial(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
 		whole := late(first, communication.Trial+10_000)
 		if first == 0 {

@@ -158,7 +158,7 @@ func TestContract(t *testing.T) {
 }
 
 // A reference that touches very many bytes is passed in pieces.
-func TestContractOfPieces(t *testing.T) {
+func TestContractForPieces(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {
 		w = &witness{}

@@ -346,7 +346,7 @@ func passed(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 }
 
 // Events do not change the results for references, whatever part of the trace is analysed.
-func TestEventsDisturbNothing(t *testing.T) {
+func TestEventsDoNotChangeResults(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		p := tracetest.RandomProgram(rng)
@@ -370,7 +370,7 @@ func TestEventsDisturbNothing(t *testing.T) {
 }
 
 // A separate code path handles a few events among many references.
-func TestFewEventsDisturbNothing(t *testing.T) {
+func TestFewEventsDoNotChangeResults(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)
 	want := passed(t, analysis.Spec{Analyses: analysis.Sets}, tracetest.NewProgramReader(p, whole, 0))
@@ -385,7 +385,7 @@ func TestFewEventsDisturbNothing(t *testing.T) {
 }
 
 // If part of a trace is analysed, exactly the events inside it are counted.
-func TestPartsOfEvents(t *testing.T) {
+func TestEventsInPartOfTrace(t *testing.T) {
 	p := &trace.Program{
 		Blocks: []trace.Block{{Sites: 1, Ops: []trace.Op{{Opcode: "load", Type: "i8", Count: 1}}}},
 		Sites:  []trace.Site{{Kind: trace.Load, Bytes: 1}},
@@ -506,7 +506,7 @@ func references(b *trace.Batch, before int) (n uint64) {
 	return n
 }
 
-func TestAppendRefusesOtherPrograms(t *testing.T) {
+func TestAppendRejectsOtherPrograms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 11))
 	p := tracetest.RandomProgram(rng)
 	whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 500)...)

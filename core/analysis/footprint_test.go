@@ -23,7 +23,7 @@ func footprintOf(t *testing.T, lines []uint64) *profile.Profile {
 }
 
 // The average footprint equals the mean over all windows, counted one by one.
-func TestFootprintOfEveryWindow(t *testing.T) {
+func TestFootprintEqualsMeanOfWindows(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 51))
 		lines := make([]uint64, 1+rng.IntN(300))
@@ -84,7 +84,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 }
 
 // A saved run whose footprint was damaged is either rejected or continues, without a panic.
-func TestFootprintRefusesDamage(t *testing.T) {
+func TestFootprintRejectsDamage(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}
 	r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 500))

@@ -97,9 +97,9 @@ func (x *indexed) lie(rng *rand.Rand) {
 	}
 }
 
-// TestFalseIndexes checks that a wrong index does not change the result. Sequential readers do not
+// TestWrongIndex checks that a wrong index does not change the result. Sequential readers do not
 // use the index.
-func TestFalseIndexes(t *testing.T) {
+func TestWrongIndex(t *testing.T) {
 	joined, shared := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 25))

@@ -98,7 +98,7 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 }
 
 // Loops do not change the results of other analyses.
-func TestLoopsChangeNothingElse(t *testing.T) {
+func TestLoopsDoNotChangeOtherResults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 41))
 	p := allocating()
 	whole := tracetest.Rows(p, loopingSteps(rng, p, 9000)...)
@@ -131,7 +131,7 @@ func loopSpecs(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-func TestLoopsByAnyNumberOfWorkers(t *testing.T) {
+func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 42))
@@ -273,7 +273,7 @@ func TestLoopsSpill(t *testing.T) {
 	}
 }
 
-func TestLoopsRefuse(t *testing.T) {
+func TestLoopsErrors(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 46)), 100)
 	if _, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops, Mergeable: true}, nil); err == nil {
 		t.Error("loops in a mergeable profile: accepted, want an error")
@@ -292,7 +292,7 @@ func TestLoopsRefuse(t *testing.T) {
 	}
 }
 
-func TestFoldingAllocatesNothing(t *testing.T) {
+func TestLoopCompressionAllocatesNothing(t *testing.T) {
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops | analysis.Locality}, tracetest.Stream(10_000_000, tracetest.Sequential(1<<12)))
 	if err != nil {
 		t.Fatal(err)

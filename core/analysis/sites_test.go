@@ -717,7 +717,7 @@ func TestSitesAppend(t *testing.T) {
 
 // Files with the same name in two folders are distinguished, wherever the folders are and however
 // the trace is divided.
-func TestSitesOfFilesOfOneName(t *testing.T) {
+func TestSitesInFilesWithSameName(t *testing.T) {
 	var first *profile.Profile
 	for _, folder := range []string{"/one/place/", "/another/", ""} {
 		p := allocating()
@@ -876,10 +876,10 @@ func TestDistanceBins(t *testing.T) {
 	}
 }
 
-// TestMeasure checks that each cache is measured once, in the right order, whatever the order in
+// TestMeasuredCaches checks that each cache is measured once, in the right order, whatever the order in
 // which they are added; that caches that cannot be measured are omitted; and that the spec remains
 // valid.
-func TestMeasure(t *testing.T) {
+func TestMeasuredCaches(t *testing.T) {
 	type cache struct {
 		bytes uint64
 		ways  uint32

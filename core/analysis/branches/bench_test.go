@@ -52,7 +52,7 @@ func BenchmarkBlocks(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(entries), "ns/block")
 }
 
-func TestNothingIsAllocated(t *testing.T) {
+func TestNoAllocations(t *testing.T) {
 	p, rows, _ := nested()
 	a := New(trace.DataKinds, false, func() *trace.Program { return p })
 	consume := func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/index"
 )
 
-func TestIsAMap(t *testing.T) {
+func TestTableEqualsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table index.Table
 		twin := map[uint64]uint32{}

@@ -46,9 +46,9 @@ func (n *naiveHoled) lose(line trace.Line) (at int, here bool) {
 	return at, true
 }
 
-// TestHoled checks that the stack of a sample, and the top of a stack, agree with the list, even
+// TestHoledStackEqualsList checks that the stack of a sample, and the top of a stack, agree with the list, even
 // after they were saved and restored.
-func TestHoled(t *testing.T) {
+func TestHoledStackEqualsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fast, slow, top := newHoled(), naiveHoled{lost: map[trace.Line]bool{}}, holedFront{}
 		(*front)(&top).clear()

@@ -70,9 +70,9 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestKeptCompletely checks that a sample of all lines gives the same sites, threads and
+// TestFullSampleEqualsAllAccesses checks that a sample of all lines gives the same sites, threads and
 // communication as all accesses, except for the parts that samples never have.
-func TestKeptCompletely(t *testing.T) {
+func TestFullSampleEqualsAllAccesses(t *testing.T) {
 	for seed := range uint64(4) {
 		b := threadRows(seed, 30000)
 		want := run(t, everythingOf(t, "", 0), &threadReader{all: b, step: 1000})
@@ -105,9 +105,9 @@ func withoutSets(s *profile.Sharing) {
 	}
 }
 
-// TestKeptHolds checks that at any rate the numbers are consistent, and that encoding and decoding
+// TestSampleIsConsistent checks that at any rate the numbers are consistent, and that encoding and decoding
 // preserves them.
-func TestKeptHolds(t *testing.T) {
+func TestSampleIsConsistent(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001", "lines=64", "lines=1000", "time=1", "time=10", "time=3000", "time=1e6"} {
 			spec := everythingOf(t, mode, seed)
@@ -130,8 +130,8 @@ func TestKeptHolds(t *testing.T) {
 	}
 }
 
-// TestKeptRestore checks that a run that is saved and restored anywhere gives the same bytes.
-func TestKeptRestore(t *testing.T) {
+// TestSampleRestore checks that a run that is saved and restored anywhere gives the same bytes.
+func TestSampleRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		all := threadRows(seed, 3000)
@@ -203,10 +203,10 @@ func told(p *profile.Profile) map[string]float64 {
 	return list
 }
 
-// TestKeptIsUnbiased checks that over many samples the means equal the true values, within four
+// TestSampleIsUnbiased checks that over many samples the means equal the true values, within four
 // standard errors plus 1 %. The 1 % allow for a small bias in distances that only a few lines have,
 // and in distances that are estimated from reuse times.
-func TestKeptIsUnbiased(t *testing.T) {
+func TestSampleIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)
 	want := told(run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 4000}))
@@ -233,10 +233,10 @@ func TestKeptIsUnbiased(t *testing.T) {
 	}
 }
 
-// TestKeptRanksAddUp checks that, in a sample too, the misses of all sites and the unattributed
+// TestSiteMissesAddUp checks that, in a sample too, the misses of all sites and the unattributed
 // misses add up to the predicted misses of the cache, and that no site has more misses than
 // accesses.
-func TestKeptRanksAddUp(t *testing.T) {
+func TestSiteMissesAddUp(t *testing.T) {
 	for seed := range uint64(5) {
 		p := run(t, everythingOf(t, "space=0.1", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
 		r, ok := attribution.New(p)
@@ -341,8 +341,8 @@ func followersOf(spec analysis.Spec) []analysis.Analysis {
 	return spec.Sample.Followers(w)
 }
 
-// TestIntervalsAreKept checks that encoding and decoding preserves all intervals.
-func TestIntervalsAreKept(t *testing.T) {
+// TestEncodingPreservesIntervals checks that encoding and decoding preserves all intervals.
+func TestEncodingPreservesIntervals(t *testing.T) {
 	for _, mode := range []string{"space=0.1", "lines=300", "time=40"} {
 		spec := everythingOf(t, mode, 3)
 		p := run(t, spec, &threadReader{all: threadRows(3, 20000), step: 900})
@@ -362,9 +362,9 @@ func TestIntervalsAreKept(t *testing.T) {
 	}
 }
 
-// TestKeptIntervalsCover checks that over many samples, 90 % of the intervals contain the true
+// TestIntervalsCoverTrueValues checks that over many samples, 90 % of the intervals contain the true
 // value, for cores, sites, flows and classes alike.
-func TestKeptIntervalsCover(t *testing.T) {
+func TestIntervalsCoverTrueValues(t *testing.T) {
 	const samples, capacity = 20, 512
 	all := threadRows(7, 40000)
 	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 4000})
@@ -437,9 +437,9 @@ func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	return n
 }
 
-// TestFewLinesCommunicate checks that a sample with a limited number of lines has the same
+// TestCommunicationWithLineLimit checks that a sample with a limited number of lines has the same
 // communication as a sample that used the final rate from the start.
-func TestFewLinesCommunicate(t *testing.T) {
+func TestCommunicationWithLineLimit(t *testing.T) {
 	for seed := range uint64(4) {
 		got := run(t, everythingOf(t, "lines=300", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
 		spec := everythingOf(t, "space=1", seed)
@@ -460,9 +460,9 @@ func TestFewLinesCommunicate(t *testing.T) {
 	}
 }
 
-// TestEveryAccessOfThreads checks that with a mean gap of one, the misses of cores and sites are
+// TestThreadsWithEveryAccessSampled checks that with a mean gap of one, the misses of cores and sites are
 // exact, and so is the number of invalidated lines.
-func TestEveryAccessOfThreads(t *testing.T) {
+func TestThreadsWithEveryAccessSampled(t *testing.T) {
 	for seed := range uint64(4) {
 		all := threadRows(seed, 9000)
 		want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})
@@ -494,9 +494,9 @@ func TestEveryAccessOfThreads(t *testing.T) {
 	}
 }
 
-// TestTopIsExact checks that the misses of caches of up to 16 lines are exact by core and by site,
+// TestFrontIsExact checks that the misses of caches of up to 16 lines are exact by core and by site,
 // at any sampling rate.
-func TestTopIsExact(t *testing.T) {
+func TestFrontIsExact(t *testing.T) {
 	all := threadRows(5, 20000)
 	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})
 	for _, mode := range []string{"space=0.001", "lines=64"} {

@@ -65,9 +65,9 @@ func run(t testing.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return runner.Finish(profile.State{})
 }
 
-// TestCountsAreWhole checks that for any sample, the number of accesses of each kind is exact, the
+// TestCountsAreConsistent checks that for any sample, the number of accesses of each kind is exact, the
 // profile is consistent, and encoding and decoding preserves it.
-func TestCountsAreWhole(t *testing.T) {
+func TestCountsAreConsistent(t *testing.T) {
 	for _, mode := range modes {
 		for seed := range uint64(4) {
 			all := rows(seed, 30_000)
@@ -143,7 +143,7 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-func TestRestoreRefusesOthers(t *testing.T) {
+func TestRestoreRejectsOtherSamples(t *testing.T) {
 	spec := analysis.Spec{Sample: options(t, "space=0.1"), Analyses: analysis.Locality}
 	r, err := analysis.NewRunner(spec, &reader{all: rows(1, 100), step: 100})
 	if err != nil {
@@ -216,8 +216,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSteadyStateAllocates checks that nothing is allocated once all lines are known.
-func TestSteadyStateAllocates(t *testing.T) {
+// TestSteadyStateAllocatesNothing checks that nothing is allocated once all lines are known.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
 	b := tracetest.Generate(4096, tracetest.Uniform(1<<10, 3))
 	for _, mode := range []string{"space=0.1", "lines=64"} {
 		a := options(t, mode).Locality([]uint32{64})

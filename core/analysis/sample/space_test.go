@@ -118,9 +118,9 @@ func TestAllLinesAreExact(t *testing.T) {
 	}
 }
 
-// TestFewLinesStayFew checks that the sample never has more lines than allowed, that they are the
+// TestLineLimitIsRespected checks that the sample never has more lines than allowed, that they are the
 // lines with the smallest hashes, and that its counts represent approximately all accesses.
-func TestFewLinesStayFew(t *testing.T) {
+func TestLineLimitIsRespected(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
 	var loads [256]trace.Kind
 	for seed := range uint64(5) {

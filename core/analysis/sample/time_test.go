@@ -10,13 +10,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTimeIsUnbiased checks each power-of-two bin with at least 1 % of the accesses: over 200
+// TestTimeSampleIsUnbiased checks each power-of-two bin with at least 1 % of the accesses: over 200
 // seeds, its mean share must equal the true share within three standard errors. By chance, one bin
 // in 300 exceeds this limit, and one bin in three exceeds one standard error. The bins together
 // must not deviate more than they would by chance in one of 1,000 such tests: the sum of the
 // squared deviations, in standard errors, approximately follows a χ² distribution with one degree
 // of freedom per bin.
-func TestTimeIsUnbiased(t *testing.T) {
+func TestTimeSampleIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{
 		"loop and random": generated(100_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<12, 5))),
@@ -71,9 +71,9 @@ func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
 	return shares
 }
 
-// TestEveryAccessASample checks that the result is exact with a mean gap of one, where every access
+// TestEveryAccessSampled checks that the result is exact with a mean gap of one, where every access
 // is a sample.
-func TestEveryAccessASample(t *testing.T) {
+func TestEveryAccessSampled(t *testing.T) {
 	lines := generated(10_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<14), tracetest.Uniform(1<<8, 5)))
 	s := newTime(1, 3)
 	out, want := distances(s, lines), make([]uint32, len(lines))

@@ -10,7 +10,7 @@ import (
 
 // A directory agrees with a map, even for lines that are touched again just after their part has
 // grown.
-func TestDirectoryIsAMap(t *testing.T) {
+func TestDirectoryEqualsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d directory
 		d.reset()

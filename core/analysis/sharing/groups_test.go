@@ -132,7 +132,7 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
-func TestRefusesGroups(t *testing.T) {
+func TestBadGroupsAreRejected(t *testing.T) {
 	var many [][]uint32
 	for i := range uint32(profile.MaxCores + 1) {
 		many = append(many, []uint32{i})

@@ -180,7 +180,7 @@ func batchOf(lines string, threads ...uint32) *trace.Batch {
 }
 
 // The test compares with Table 2 of SASMM, whose times are numbered from one.
-func TestTable2OfSASMM(t *testing.T) {
+func TestSASMMTable2(t *testing.T) {
 	threads := []uint32{1, 2, 1, 1, 1, 2, 2, 1, 1, 1}
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
 	s := &p.Sharing[0]

@@ -16,7 +16,7 @@ import (
 
 // A run that counts only some stacks and numbers of sets has the same counts for them as a run that
 // counts all.
-func TestSomeStacks(t *testing.T) {
+func TestSelectedStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
 		threads, _ := ascending(b)

@@ -122,7 +122,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 // A state with different groups of threads is rejected.
-func TestRestoreOtherGroups(t *testing.T) {
+func TestRestoreRejectsOtherGroups(t *testing.T) {
 	p, options := saved(t)
 	restore := func(o sharing.Options) error {
 		return sharing.New(o, locality.New(o.LineBytes, 0, false, stack.AllSetNumbers)).Restore(p)
