@@ -55,9 +55,9 @@ type Spec struct {
 	// threads whose cores share a cache, in addition to the domain of all cores. The threads of a
 	// group are in ascending order. Sharing uses both.
 	Cores, Domains [][]uint32
-	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. A selection of
-	// stacks yields a profile that cannot be joined with others, and only Locality, Sets, Counters
-	// and Operations can run with it.
+	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. If only some stacks
+	// are counted, the counts of the others are meaningless, so the profile should not be stored.
+	// Mergeable, Sites and Communication require all stacks.
 	Stacks Stacks
 
 	// Sample makes locality an estimate from a sample of the accesses; nil: all accesses are
@@ -328,7 +328,7 @@ func ParseGroups(option, text string) (groups [][]uint32, err error) {
 	return groups, nil
 }
 
-const mostThreads = 1 << 16 // in one range, such as 0-3
+const mostThreads = 1 << 16 // maximum number of threads in one range, such as 0-3
 
 // FormatGroups writes groups as [ParseGroups] reads them.
 func FormatGroups(groups [][]uint32) string {

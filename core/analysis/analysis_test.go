@@ -408,7 +408,7 @@ func TestLargeReferences(t *testing.T) {
 	p := checked(t, r.Profile(profile.State{}))
 	twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 	if err != io.EOF || p.Totals.References != references || p.Digest() != twin.Digest() {
-		t.Errorf("ended with %v; the profile differs from the reference implementation's", err)
+		t.Errorf("the run ended with %v, or its profile differs from the reference implementation's", err)
 	}
 	again, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 7))
 	if err != nil {

@@ -154,7 +154,7 @@ type Layouts struct {
 	blocks contract.LayoutFollower
 }
 
-// Layouts returns a Layouts whose layout is that of the beginning of the trace.
+// Layouts returns a new Layouts, positioned at the beginning of the trace.
 func (p *Plan) Layouts(source trace.Source) *Layouts {
 	l := &Layouts{source: source, chunk: trace.AtEnd}
 	l.blocks = p.spec.newLayout(func() *trace.Program { return l.header.Program })

@@ -710,7 +710,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		}
 	}
 	if owned == 0 || taken == 0 {
-		t.Errorf("%d data structures with lines that several threads own words of, and %d lines that a store invalidated; want some of both", owned, taken)
+		t.Errorf("%d data structures with lines in which several threads own words, and %d lines that a store invalidated; want some of both", owned, taken)
 	}
 }
 

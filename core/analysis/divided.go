@@ -15,8 +15,8 @@ import (
 // is for all others.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
-//  2. Helpers analyse segments further on in the trace. They are assigned segments as long as, by
-//     the file's index, all helpers and the live analyses will finish at about the same time.
+//  2. Helpers analyse segments further on in the trace. They are assigned segments as long as the
+//     file's index shows that all helpers and the live analyses will finish at about the same time.
 //  3. When the live analyses reach a segment, they append it and continue after it. If the segment
 //     is unfinished, it is cut, and the rest is divided again.
 //

@@ -210,7 +210,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
-// forGood removes the state that only a saved run needs from a final profile.
+// forGood removes from a final profile the state that only a saved run needs.
 func forGood(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil
@@ -381,7 +381,7 @@ func (f *feed) add(t *profile.Totals) {
 }
 
 // touchCost is the cost of joining a first touch or a line of the stack, in references. It is high
-// because finding the line is a cache miss.
+// because looking up the line causes a cache miss.
 const touchCost = 3
 
 // joinCost estimates the cost of joining a segment, in references.

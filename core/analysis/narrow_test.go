@@ -14,7 +14,7 @@ import (
 // weary is a witness that reads only the first few rows.
 type weary struct {
 	witness
-	most int // number of rows that it reads
+	most int // maximum number of rows that it reads
 	rows int
 }
 

@@ -172,7 +172,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 const Trial = profile.SecondThreadBy
 
 // Expects reports whether a trace has several threads according to its tables, and whether the
-// tables determine this.
+// tables contain this information.
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:

@@ -18,7 +18,7 @@ const (
 // lineOwners describes the threads that own words of one line, by slot.
 type lineOwners struct {
 	threads uint64              // bit set of the owners
-	uses    [mostThreads]uint64 // number of references to its own words
+	uses    [mostThreads]uint64 // number of references of each owner to its own words
 	site    [mostThreads]uint32 // site of the last store to the most frequently used word; most is the number of its uses
 	most    [mostThreads]uint64
 }
@@ -115,7 +115,8 @@ const leastPingPongs = 4 // fewest ping-pongs that matter if the threads rarely 
 
 // pingPongs counts how often a line moved back and forth: a thread's false misses count up to the
 // number of misses that its own stores cause. If one thread fills a line and others then use it,
-// only the others miss, so nothing is counted. If most misses count, all of them do.
+// only the others miss, so nothing is counted. If more than half of the misses count, all misses
+// are counted.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return

@@ -14,7 +14,7 @@ type memory struct {
 	recent  [recentLines]*line
 	private arena[privateWord] // words of lines that are not shared, one run per line
 	free    []uint32           // unused runs of private
-	shares  arena[sharedLine]  // of shared lines
+	shares  arena[sharedLine]  // the shared lines
 	cells   arena[cell]        // cells of shared lines, one run of words per line
 
 	pageAt index.Table // index of a page, by its number in the address space
@@ -36,7 +36,7 @@ const (
 
 type line struct {
 	number     trace.Line
-	references uint64 // while it is not shared
+	references uint64 // number of references, while it is not shared
 	page       uint32
 	words      uint32 // index of its run in private, or of its entry in shares
 	site       uint32 // while it is not shared: 1 + the slot of the site that wrote it last; 0: never written
@@ -58,7 +58,7 @@ type cell struct {
 	used       uint64 // bit set of the threads that used its value but did not write it
 	references uint64
 	events     uint64
-	site       uint32 // 1 + the slot that wrote it last; 0: none did
+	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
 	writer     uint8
 	class      usage
 	// For words: handovers counts the stores by another thread than the previous writer, and stores
@@ -327,7 +327,7 @@ func (m *memory) addTally(s *sharedLine, t tally) {
 	}
 }
 
-const firstTallies = 64 // slots
+const firstTallies = 64 // initial number of slots
 
 // arena stores runs of equal length, by index. Runs never move in memory.
 type arena[T any] struct {

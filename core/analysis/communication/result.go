@@ -72,7 +72,7 @@ func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	return list
 }
 
-// ends returns the source and the destination thread of a place in flows.
+// ends returns the source and the destination thread for an index in flows.
 func (a *Analysis) ends(place uint32) (from, to uint32) {
 	return a.threads.numbers[place/mostThreads], a.threads.numbers[place%mostThreads]
 }
@@ -115,7 +115,7 @@ func (c *classCounts) share(s *share) {
 	c.add(s.class.of(s.events, s.falseEvents), s.references, s.events)
 }
 
-// code returns the index in the profile of a site, which is 1 + its slot.
+// code returns the profile's index of a site, which is given as 1 + its slot.
 func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
 
 // user returns the profile's indices of a pair's site and object.

@@ -137,7 +137,7 @@ type placed struct {
 	counts
 }
 
-const leastWindow = 1024 // references
+const leastWindow = 1024 // number of references in the first windows
 
 func (w *windows) init() { w.size = leastWindow }
 
@@ -180,7 +180,7 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends the flows of f that closed windows do not contain to last.
+// since appends to last the flows of f that closed windows do not contain.
 func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {

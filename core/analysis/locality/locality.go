@@ -200,7 +200,8 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window appends rows up to the window of reference number at, for windows of size references.
+// window makes the last row belong to the window of reference number at, for windows of size
+// references. It appends a row if necessary.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {

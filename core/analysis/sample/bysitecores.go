@@ -31,7 +31,7 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
-			if key.bin == outOf || p.time == nil { // in the other cases, single accesses are sampled before and after
+			if key.bin == outOf || p.time == nil { // otherwise, both weights count single samples
 				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
 			}
 			c.counts.add(key, weight, group)

@@ -55,8 +55,8 @@ func (ahead) Append(*profile.Profile) error                  { return nil }
 // kept estimates sites, threads and communication from a sample: see the package comment.
 type kept struct {
 	options   Options
-	lineBytes uint32          // of sites and communication
-	done      uint64          // references
+	lineBytes uint32          // line size for sites and communication
+	done      uint64          // number of references so far
 	sites     *sites.Analysis // receives all references; nil: not requested
 	sizes     []*keptSize
 	failed    error

@@ -178,7 +178,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach appends rows up to the window of reference number at, for windows of size references.
+// reach makes the last row belong to the window of reference number at, for windows of size
+// references. It appends a row if necessary.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {

@@ -218,7 +218,7 @@ type lineSize struct {
 	segment  *segment // or nil
 	joint    *joint   // the segment that is being appended, or nil
 
-	all     domain    // of all cores
+	all     domain    // the domain of all cores
 	domains []*domain // the further domains
 	cores   []*core
 

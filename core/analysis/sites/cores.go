@@ -12,7 +12,7 @@ import (
 // is the stack of the trace.
 type cores struct {
 	bins bins // by depth
-	lost bins // coherence misses, by the depth at which the line was lost
+	lost bins // coherence misses, by the depth at which the line was invalidated
 
 	private *privateLines // nil if utilisation in private caches is not measured
 

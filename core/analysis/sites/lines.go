@@ -69,7 +69,7 @@ func newLines(o Options) *lines {
 // recently used first; 0: none. Pages are allocated on demand.
 type sets struct {
 	number uint64
-	mask   uint64 // selects the bits of a line address that give its set; 0 if the number of sets is not a power of two
+	mask   uint64 // line & mask is the index of the line's set; 0 if the number of sets is not a power of two
 	ways   int
 	pages  [][]uint32
 }
