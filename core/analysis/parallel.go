@@ -33,7 +33,7 @@ type Parallel struct {
 
 	live     feed
 	header   *trace.Header    // the header at the position of the live analyses
-	left     profile.Totals   // totals of what was not selected, up to that position
+	left     profile.Totals   // totals of the rows that were not selected, up to that position
 	position position         // the reader's position there
 	restored *profile.Profile // state from which the run resumes; nil: it begins at the start of the trace
 	failed   error            // error of an analysis while its state was saved

@@ -188,7 +188,7 @@ type block struct {
 	first      uint64 // number of references before the block
 	references uint64
 	header     *trace.Header  // header at these rows
-	left       profile.Totals // totals of what was not selected, since the previous block
+	left       profile.Totals // totals of the rows that were not selected, since the previous block
 	position   position       // position of the reader after the block
 	moves      bool           // the rows change the layout of memory blocks
 }

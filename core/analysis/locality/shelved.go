@@ -234,7 +234,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 		}
 	}
 	if a.failed != nil && !p.State.Partial {
-		p.State = profile.State{Partial: true, Reason: "lines that do not fit in memory could not be stored, so many accesses were counted as cold: " + a.failed.Error()}
+		p.State = profile.State{Partial: true, Reason: "lines that do not fit in memory could not be stored, and therefore many accesses were counted as cold: " + a.failed.Error()}
 	}
 }
 

@@ -199,7 +199,7 @@ func (c *counts) add(distance uint32) {
 	}
 }
 
-// addAll adds distances, except those of coherence misses.
+// addAll adds distances, but ignores coherence misses.
 func (c *counts) addAll(distances []uint32) {
 	var top [2][topDepths]uint64 // two tables in turn, because adding to a counter that was just written waits for the store
 	for i, d := range distances {

@@ -27,7 +27,7 @@ type segment struct {
 
 const recentStores = 1024 // number of recent lines that need no look-up in the table
 
-// note is a line and, in what, the sum of the operation, the core × 4, and the bit set of the
+// note is a line and a number: the sum of the operation, the core × 4, and the bit set of the
 // numbers of sets for which the access fills a hole of the segment × 256.
 type note struct {
 	line trace.Line
