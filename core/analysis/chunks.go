@@ -35,7 +35,7 @@ func (x *chunkIndex) from(p trace.Position) int {
 // first returns the number of references before the chunk of a position.
 func (x *chunkIndex) first(p trace.Position) uint64 { return x.before[x.from(p)] }
 
-// position returns the position after this number of references.
+// position returns the position after approximately this number of references.
 func (x *chunkIndex) position(references uint64) trace.Position {
 	if references >= x.total() {
 		return trace.Position{Chunk: trace.AtEnd}
