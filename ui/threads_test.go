@@ -263,7 +263,7 @@ func TestFalseSharingNamed(t *testing.T) {
 // A tab without data gives the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
-	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "an earlier version of stackglass made the profile"} {
+	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {
 			t.Errorf("%s of two threads: %q", tab.Name(), why)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawHistogram makes a histogram, and the same as a plain map.
+// drawHistogram draws a histogram, and returns its counts as a plain map too.
 func drawHistogram(t *rapid.T) (*profile.Histogram, map[uint64]uint64, uint64) {
 	h, naive := new(profile.Histogram), map[uint64]uint64{}
 	for range rapid.IntRange(0, 20).Draw(t, "distances") {
@@ -29,7 +29,7 @@ func number(v report.Value) uint64 {
 	return uint64(x)
 }
 
-// TestTablesEqualReference counts each row over again from a plain map.
+// TestTablesEqualReference recomputes each row from a plain map.
 func TestTablesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, naive, cold := drawHistogram(t)
@@ -55,7 +55,7 @@ func TestTablesEqualReference(t *testing.T) {
 			}
 		}
 		if last := powers.Rows[len(powers.Rows)-1]; number(last[2]) != cold {
-			t.Fatalf("powers of two end at %d misses, want the %d cold ones", number(last[2]), cold)
+			t.Fatalf("powers of two end at %d misses, want the %d cold misses", number(last[2]), cold)
 		}
 		var all, binned uint64
 		for _, row := range Histogram(h, cold).Rows {
@@ -65,7 +65,7 @@ func TestTablesEqualReference(t *testing.T) {
 			binned += number(row[1])
 		}
 		if all != c.Accesses || binned != all {
-			t.Fatalf("rows add up to %d, bins to %d, want %d", all, binned, c.Accesses)
+			t.Fatalf("sum of the rows: %d; sum of the bins: %d; want %d", all, binned, c.Accesses)
 		}
 	})
 }
@@ -98,11 +98,12 @@ func TestSummary(t *testing.T) {
 		t.Errorf("with everything: %s", got)
 	}
 	if row := Locality(p).Rows[0]; number(row[1]) != 3 || number(row[3]) != 192 || !report.Equal(row[4], report.None()) {
-		t.Errorf("three first accesses: %v", row)
+		t.Errorf("three cold misses: %v", row)
 	}
 }
 
-// TestSetsMeetTheCurve: one set equals the curve at few lines, and a missing table has no rows.
+// TestSetsMeetTheCurve: a cache with one set misses as often as the curve says, and a missing table
+// has no rows.
 func TestSetsMeetTheCurve(t *testing.T) {
 	l := &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 5}}, Sets: new(profile.SetTable)}
 	for d := range uint64(profile.MaxWays) {
@@ -132,14 +133,14 @@ func TestSetsMeetTheCurve(t *testing.T) {
 	for _, row := range grid.Rows {
 		hits, _ := l.Sets.Hits(number(row[0]), 8)
 		if !report.Equal(row[grid.Index("miss_ratio_8")], report.Share(l.Accesses()-hits, l.Accesses())) {
-			t.Errorf("8 ways in %v", row)
+			t.Errorf("a table of up to 8 ways contains the row %v", row)
 		}
 	}
 	if len(grid.Rows) != profile.SetCounts {
 		t.Errorf("%d rows, want one for each number of sets", len(grid.Rows))
 	}
 	if l.Sets = nil; len(Sets(l).Rows) != 0 || len(SetsGrid(l).Rows) != 0 {
-		t.Error("rows without a table")
+		t.Error("the result has rows, but there is no table")
 	}
 }
 
@@ -147,7 +148,7 @@ func TestWindows(t *testing.T) {
 	l := &profile.Locality{LineBytes: 64}
 	l.Windows = profile.Windows{References: 1024, First: 2, Rows: make([]profile.WindowRow, 2)}
 	l.Windows.Rows[0][0], l.Windows.Rows[0][profile.ColdBin] = 7, 3
-	l.Windows.Rows[1][2] = 4 // distances 2 and 3 hit in 4 lines
+	l.Windows.Rows[1][2] = 4 // accesses at distances 2 and 3 hit in a cache of 4 lines
 	table := Windows(l)
 	want := "first_reference,accesses,misses_1,misses_2,misses_4\n2048,10,3,3,3\n3072,4,4,4,0\n"
 	if got := string(table.CSV()); got != want {
@@ -161,7 +162,7 @@ func TestMissingSites(t *testing.T) {
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Function: "f"}, {PC: 1}}}}
 		p.Sites.Code[0].Strides[0], p.Sites.Code[1].Strides[0] = known, 1
 		if list := MissingSites(p); len(list) != want {
-			t.Errorf("1 of %d references without a place: %q", known+1, list)
+			t.Errorf("1 of %d references has no source location: %q", known+1, list)
 		}
 	}
 }

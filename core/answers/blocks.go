@@ -19,12 +19,12 @@ type Blocks struct {
 	Solution  *blocks.Solution
 	Work      *blocks.Work
 	Reuse     []blocks.Reuse        // reuse profile of each block; nil: unknown
-	LineBytes uint32                // of Reuse
-	Windows   []blocks.SampledReuse // reuse profiles from samples of executions; may be nil
+	LineBytes uint32                // the line size of Reuse
+	Windows   []blocks.SampledReuse // reuse profiles from sampled executions; may be nil
 	Name      func(string) string   // makes a function's name readable; may be nil
 }
 
-// NewBlocks solves a system. The error says why there is no solution.
+// NewBlocks solves s. The error explains why it has no solution.
 func NewBlocks(s *blocks.System) (*Blocks, error) {
 	solution, err := s.Solve()
 	if err != nil {
@@ -33,15 +33,15 @@ func NewBlocks(s *blocks.System) (*Blocks, error) {
 	return &Blocks{System: s, Solution: solution, Work: blocks.NewWork(s.Program())}, nil
 }
 
-// All is no limit of rows.
+// All, as the maximum number of rows, means no limit.
 const All = -1
 
-// counted is a counter of a total, exact if the total is whole.
+// counted returns a counter of t: an exact count if the total is a whole number.
 func counted(t *blocks.Total, c profile.Counter) report.Value {
 	return times(t.Counts[c], t.Exact[c], t.Whole)
 }
 
-// times is a number of executions, exact if it is whole.
+// times returns a number of executions: the exact count if it is a whole number.
 func times(n float64, exact uint64, whole bool) report.Value {
 	if whole {
 		return report.Count(exact)
@@ -49,7 +49,7 @@ func times(n float64, exact uint64, whole bool) report.Value {
 	return report.Real(n)
 }
 
-// bytesOf counts the bytes of loads, stores and copies.
+// bytesOf returns the bytes accessed by loads, stores and copies.
 func bytesOf(t *blocks.Total) report.Value {
 	list := [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.RangeBytesRead, profile.RangeBytesWritten}
 	sum, exact := 0.0, uint64(0)
@@ -71,7 +71,7 @@ func (b *Blocks) functionName(n uint32) string {
 	return p.Functions[n].Name
 }
 
-// label is a block's name in its function, with +1 for the part after its first call.
+// label returns a block's name in its function, with +1 for the part after its first call.
 func (b *Blocks) label(n uint32) string {
 	k := &b.System.Program().Blocks[n]
 	if k.Part > 0 {
@@ -80,7 +80,7 @@ func (b *Blocks) label(n uint32) string {
 	return k.Label
 }
 
-// first returns the first members of a list; most may be All.
+// first returns at most the first most elements of a list; most may be All.
 func first[T any](list []T, most int) []T {
 	if most == All {
 		return list
@@ -92,7 +92,7 @@ func descending[T any, W cmp.Ordered](list []T, weight func(T) W) {
 	slices.SortStableFunc(list, func(x, y T) int { return cmp.Compare(weight(y), weight(x)) })
 }
 
-// workColumns count the work of functions and blocks in all their executions.
+// workColumns are the columns for the work of a function or block in all its executions.
 var workColumns = report.Columns("instructions", "share", "flops", "integer_ops=integer", "bytes")
 
 func workOf(t *blocks.Total, all float64) []report.Value {
@@ -112,9 +112,10 @@ func (b *Blocks) Total() []report.Fact {
 	}
 }
 
-// Functions has a row for each function that runs, in descending order of executed instructions.
+// Functions returns a table with a row for each function that runs, in descending order of executed
+// instructions.
 func (b *Blocks) Functions(most int) report.Table {
-	t := report.Table{Key: "functions", Title: "Functions, without what they call", Columns: append(report.Columns(
+	t := report.Table{Key: "functions", Title: "Functions, without their callees", Columns: append(report.Columns(
 		"function", "file", "line", "invocations"), workColumns...)}
 	p := b.System.Program()
 	type row struct {
@@ -149,10 +150,11 @@ func (b *Blocks) runs(f *trace.Function) bool {
 	return false
 }
 
-// hotCapacityBytes is the size of the cache for the misses of blocks.
+// hotCapacityBytes is the size of the cache for which misses of blocks are shown.
 const hotCapacityBytes = 32 << 10
 
-// Hot has a row for each block that runs, in the same order.
+// Hot returns a table with a row for each block that runs, in descending order of executed
+// instructions.
 func (b *Blocks) Hot(most int) report.Table {
 	t := report.Table{Key: "blocks", Title: "Blocks", Columns: append(report.Columns(
 		"function", "block", "file", "line", "last_line=to", "executions"), workColumns...)}
@@ -187,10 +189,10 @@ func (b *Blocks) Hot(most int) report.Table {
 	return t
 }
 
-// Sampled has a row for each block with references, in descending order of references: its reuse
-// profile from windows, compared with the profile from all executions.
+// Sampled compares, for each block with references, its reuse profile from windows with its profile
+// from all executions. Rows are in descending order of references.
 func (b *Blocks) Sampled(most int) report.Table {
-	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, against all references", Columns: report.Columns(
+	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, compared with all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=misses in 32 KiB",
 		"miss_ratio_32KiB_sampled=from windows")}
 	var list []int
@@ -229,7 +231,7 @@ func operations(k *trace.Block) string {
 	return strings.Join(names, ", ")
 }
 
-// Branches has a row for each outcome of each branch that occurs, in descending order of their
+// Branches returns a table with a row for each branch outcome that occurs, in descending order of
 // influence on the number of instructions. It fails if the system has no solution.
 func (b *Blocks) Branches(most int) (report.Table, error) {
 	t := report.Table{Key: "branches", Title: "Branches, by their effect on the number of instructions", Columns: report.Columns(
@@ -239,7 +241,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 		return t, err
 	}
 	p := b.System.Program()
-	rank := map[int]int{} // of blocks, by their most influential outcome, so that the outcomes of a block stay together
+	rank := map[int]int{} // ranks blocks by their most influential outcome, so that the outcomes of a block stay together
 	for i, in := range list {
 		if _, known := rank[in.Block]; !known {
 			rank[in.Block] = i
@@ -262,7 +264,8 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 	return t, nil
 }
 
-// taken is how often an outcome with a weight occurs, exact if the weights are counts.
+// taken returns how often an outcome of this weight occurs: an exact count if the weights are
+// counts.
 func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
 	sum := leaves
 	for _, w := range weights {
@@ -275,7 +278,7 @@ func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64
 	return report.Real(b.Solution.Visits[block] * float64(weight) / float64(sum))
 }
 
-// Opcodes has a row for each opcode.
+// Opcodes returns a table with a row for each opcode.
 func (b *Blocks) Opcodes(most int) report.Table {
 	t := report.Table{Key: "opcodes", Title: "Instructions", Columns: report.Columns(
 		"opcode", "count=instructions", "share")}

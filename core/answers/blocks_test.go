@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// halves is main, which takes either branch after its entry.
+// halves returns a program whose main function takes each of two branches half the time.
 func halves() *trace.Program {
 	add := []trace.Op{{Opcode: "add", Type: "i32", Count: 2}, {Opcode: "br", Count: 1}}
 	return &trace.Program{
@@ -78,7 +78,7 @@ func TestBlocksInTables(t *testing.T) {
 	wantCells(t, branches, "to", "more", "less")
 }
 
-// Counts that are not whole are shown as what they are.
+// Fractional counts are shown as fractions.
 func TestBlocksOfPartsOfOne(t *testing.T) {
 	b := solved(t, 10, 1, 2)
 	wantCells(t, b.Hot(All), "executions", "10", "6.667", "3.333", "10")

@@ -14,10 +14,10 @@ import (
 
 // Communication contains the tables of values that threads write and other threads use.
 type Communication struct {
-	Profile *profile.Profile    // has a Communication
+	Profile *profile.Profile    // its Communication is not nil
 	Name    func(string) string // makes a function's name readable; may be nil
 
-	sources *profile.Curve // of all transfers of lines; computed on first use
+	sources *profile.Curve // stack distances of all line transfers; computed on first use
 }
 
 func (c *Communication) data() *profile.Communication { return c.Profile.Communication }
@@ -26,17 +26,17 @@ func (c *Communication) data() *profile.Communication { return c.Profile.Communi
 func NoCommunication(p *profile.Profile) string {
 	switch p.NoCommunication {
 	case profile.NotAnalysed:
-		return "communication was not among the analyses"
+		return "communication was not one of the chosen analyses"
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:
-		return "the sample cannot tell who wrote a line last: its lines do not stay in it, or all belong to one thread"
+		return "the sample cannot tell who wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
 	case profile.UnlistedThreads:
-		return "the profile can be appended to, and its trace does not say before the first reference how many threads it has"
+		return "the profile allows more data to be appended, and its trace does not state the number of threads before the first reference"
 	case profile.LateThread:
-		return "the trace does not say how many threads it has, and its second thread came after reference " + report.Count(profile.SecondThreadBy).Human()
+		return "the trace does not state its number of threads, and the second thread first appears after reference " + report.Count(profile.SecondThreadBy).Human()
 	}
-	return "an earlier version of stackglass made the profile"
+	return "the profile was written by an earlier version of stackglass"
 }
 
 // Granule returns the communication of words, lines or pages, or nil.
@@ -48,7 +48,8 @@ func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	return nil
 }
 
-// LineBytes returns the line size, as analyses choose it for sites.
+// LineBytes returns the line size that analyses use for sites: 64 bytes if it was analysed, and
+// otherwise the first size.
 func (c *Communication) LineBytes() uint32 {
 	if l := c.Profile.Locality; len(l) > 0 && c.Profile.LocalityAt(usualLine) == nil {
 		return l[0].LineBytes
@@ -58,7 +59,7 @@ func (c *Communication) LineBytes() uint32 {
 
 const usualLine = 64 // bytes
 
-// flowTotals adds flows up.
+// flowTotals returns the sum of the flows.
 func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 	for _, f := range flows {
 		sum.Events += f.Events
@@ -68,7 +69,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 	return sum
 }
 
-// Traffic has a row for each granularity.
+// Traffic returns a table with a row for each granularity.
 func (c *Communication) Traffic() report.Table {
 	t := report.Table{Key: "traffic", Title: c.Sentence(), Columns: report.Columns(
 		"granule_bytes=granule (bytes)", "references=references to granules",
@@ -119,11 +120,11 @@ func (c *Communication) Sentence() string {
 	case sum.Events == 0:
 		return "No reference uses a value that another thread wrote"
 	}
-	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references are to words that another thread wrote last; at least " +
-		report.Bytes(c.data().Messages).Human() + " have to go from thread to thread"
+	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references are to words last written by another thread; at least " +
+		report.Bytes(c.data().Messages).Human() + " must be transferred between threads"
 }
 
-// classColumns count the granules of each class.
+// classColumns are the columns for the number of granules in each class.
 var classColumns = [profile.NumSharingClasses]struct{ key, label string }{
 	{"private", "private"}, {"read_shared", "read-shared"}, {"producer_consumer", "producer-consumer"},
 	{"migratory", "migratory"}, {"falsely_shared", "falsely shared"},
@@ -135,9 +136,9 @@ func flowValues(f *profile.Flow) []report.Value {
 	return []report.Value{report.Count(f.Events), report.Count(f.Transfers), report.Bytes(f.Bytes)}
 }
 
-// Flows has a row for each pair of threads that communicate.
+// Flows returns a table with a row for each pair of threads that communicate.
 func (c *Communication) Flows(g *profile.Granule) report.Table {
-	t := report.Table{Key: "flows", Title: "Flows of granules of " + granuleName(g.Bytes), Columns: append(report.Columns(
+	t := report.Table{Key: "flows", Title: "Flows between threads, in granules of " + granuleName(g.Bytes), Columns: append(report.Columns(
 		"from=from thread", "to=to thread"), flowColumns...)}
 	var off offs
 	for i := range g.Flows {
@@ -149,7 +150,7 @@ func (c *Communication) Flows(g *profile.Granule) report.Table {
 	return t
 }
 
-// flowOff returns half the widths of the intervals of a flow, or nil.
+// flowOff returns the half-widths of a flow's confidence intervals, or nil.
 func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
 	if c.data().Off == nil {
 		return nil
@@ -160,20 +161,20 @@ func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
 	return nil
 }
 
-// addOff adds half widths: both errors may have the same sign.
+// addOff adds half-widths, because both errors may have the same sign.
 func addOff(x, y profile.FlowOff) profile.FlowOff {
 	return profile.FlowOff{Events: x.Events + y.Events, Transfers: x.Transfers + y.Transfers}
 }
 
 func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
 
-// threadNumber is a name, not a count.
+// threadNumber returns the number as text, because it is a name and not a count.
 func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUint(uint64(n), 10)) }
 
-// Matrix has a row for each thread whose values others used, and a column for each thread that
-// used them, with the bytes transferred.
+// Matrix returns a table of transferred bytes, with a row for each thread whose values others used
+// and a column for each thread that used them.
 func (c *Communication) Matrix(g *profile.Granule) report.Table {
-	t := report.Table{Key: "matrix", Title: "Transferred, from the thread of a row to that of a column, in granules of " + granuleName(g.Bytes),
+	t := report.Table{Key: "matrix", Title: "Transferred from the row's thread to the column's thread, in granules of " + granuleName(g.Bytes),
 		Columns: report.Columns("from=from \\ to")}
 	var froms, tos []uint32
 	for _, f := range g.Flows {
@@ -201,15 +202,15 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	return t
 }
 
-// Sites has a row for each pair of source lines and data object: values that one line wrote and
-// the other used, in descending order of events. Threads are summed unless byThread is set. Only
-// the first top pairs have a row of their own.
+// Sites returns a table with a row for each producing line, consuming line and data object, in
+// descending order of events: uses of values that the first line wrote and the second line read.
+// Threads are summed unless byThread is set. Only the first top triples have rows of their own.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {
 		threads = nil
 	}
-	t := report.Table{Key: "sites", Title: "Threads and the values of others that they use (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
+	t := report.Table{Key: "sites", Title: "Values that threads use and other threads wrote (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
 		report.Columns("consumer_kind=kind", "object=data"), threads, flowColumns)}
 	used := c.uses(byThread)
@@ -239,15 +240,15 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 
 // use is a row of Sites.
 type use struct {
-	cells []report.Value // that name it
+	cells []report.Value // the cells that name the row
 	flow  profile.Flow
 	off   profile.FlowOff
 }
 
-// uses sums pairs with the same names, in descending order of events.
+// uses sums the events with the same names, and returns the sums in descending order.
 func (c *Communication) uses(byThread bool) (list []use) {
 	type alike struct {
-		producer, consumer, object int // numbers of names
+		producer, consumer, object int // indices of names
 		kind                       trace.Kind
 		from, to                   uint32
 	}
@@ -323,7 +324,7 @@ func (c *Communication) place(site uint32) []report.Value {
 	return []report.Value{report.TextOf(function), report.TextOf(s.File), report.Known(uint64(s.Line))}
 }
 
-// words names a site in a few words.
+// words describes a site in a few words.
 func (c *Communication) words(site uint32) string {
 	p := c.place(site)
 	if p[1].Plain() == "" || p[2].Plain() == "" {
@@ -344,9 +345,9 @@ func (c *Communication) Object(data uint32) report.Value {
 	return report.TextOf(objectName(&c.Profile.Sites.Data[data]))
 }
 
-// Objects has a row for each data object, in descending order of events: the communication
-// through it, and the threads that own its parts. Objects without communication are left out
-// unless all is set.
+// Objects returns a table with a row for each data object, in descending order of events. It shows
+// the communication through the object and the threads that own its parts. Objects without
+// communication are left out unless all is set.
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(
@@ -386,7 +387,7 @@ func (c *Communication) Objects(all bool) report.Table {
 	return t
 }
 
-// ownerValues sums the parts of an object.
+// ownerValues returns the sums over the parts of an object.
 func ownerValues(o *profile.Ownership) []report.Value {
 	var references, own, first uint64
 	var classes [profile.NumSharingClasses]uint64
@@ -415,9 +416,9 @@ func ownerValues(o *profile.Ownership) []report.Value {
 		report.Count(uint64(len(slices.Compact(threads)))), report.TextOf(class.String())}
 }
 
-// Owners has a row for each part of each data object.
+// Owners returns a table with a row for each part of each data object.
 func (c *Communication) Owners() report.Table {
-	t := report.Table{Key: "owners", Title: "Parts of data and the threads they belong to", Columns: report.Columns(
+	t := report.Table{Key: "owners", Title: "Parts of data and the threads that own them", Columns: report.Columns(
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
 		"most=most used by", "references=references to words", "own_share=of these by it", "readers",
 		"writers", "class")}
@@ -435,9 +436,9 @@ func (c *Communication) Owners() report.Table {
 	return t
 }
 
-// Windows has a row for each window and flow in it.
+// Windows returns a table with a row for each flow in each window.
 func (c *Communication) Windows() report.Table {
-	t := report.Table{Key: "windows", Title: "Data that move between threads over the run, in words", Columns: append(report.Columns(
+	t := report.Table{Key: "windows", Title: "Data that threads exchange over the run, in words", Columns: append(report.Columns(
 		"first_reference=from reference", "from=from thread", "to=to thread"), flowColumns...)}
 	for i := range c.data().Windows {
 		for n := range c.data().Windows[i].Flows {
@@ -448,8 +449,9 @@ func (c *Communication) Windows() report.Table {
 	return t
 }
 
-// Caches has a row for each private cache: how many transfers of lines come from the cache of
-// the thread that wrote the line, and how many from memory because that cache had evicted it.
+// Caches returns a table with a row for each private cache. It shows how many line transfers come
+// from the cache of the thread that wrote the line, and how many come from memory because that
+// cache had evicted the line.
 func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
 	line := uint64(c.LineBytes())
 	t := report.Table{Key: "caches", Title: "Transfers of lines of " + granuleName(uint32(line)) + ", with private caches", Columns: report.Columns(

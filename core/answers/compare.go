@@ -2,7 +2,7 @@ package answers
 
 import (
 	"cmp"
-	_ "embed" // for the keys
+	_ "embed" // for keys.txt
 	"slices"
 	"strconv"
 	"strings"
@@ -12,17 +12,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// keys lists, one table per line, the columns that name the rows of a table, and after a bar the
-// columns that describe a row and are left out. If a table has several lines, the first line whose
-// columns it has is valid. The rows of a table with a + are counts (see [report.Key]).
+// keys has a line for each table. The line lists the columns that identify a row and, after a bar,
+// descriptive columns that the comparison leaves out. If a table has several lines, the first line
+// applies whose columns all exist in the table. A + means that the rows are counts (see
+// [report.Key]).
 //
-// Sites and functions of two programs are matched by their names in the source, because numbers in a
-// trace's tables and addresses change with every build. The rows of a table with a ! are problems.
+// Sites and functions of two programs are matched by their names in the source, because numbers in
+// a trace's tables and addresses change with every build. A ! means that the rows are problems.
 //
 //go:embed keys.txt
 var keys string
 
-// KeyOf returns the columns that name the rows of a table: the first column for an unknown table.
+// KeyOf returns the columns that identify the rows of a table. For an unknown table this is the
+// first column.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
 		names, others, _ := strings.Cut(line, "|")
@@ -46,19 +48,19 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
-// loose is the rest of a function's name when no function of one program is in the same file as in
-// the other.
+// loose is the key of functions if no function is in the same file in both programs: the function's
+// name alone.
 var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
-// Compared is one table of two answers, joined.
+// Compared is a table that joins the same table of two answers.
 type Compared struct {
-	Key string // of the table
+	Key string // the key of the table
 	*report.Joined
-	Doubt string // a sentence on how rows were matched; ""
+	Doubt string // a warning about how rows were matched, or ""
 }
 
-// Join joins the tables of two answers to the same question by their keys; a table may be in one of
-// them only.
+// Join joins the tables of two answers to the same question by their keys. A table may be in only
+// one of the answers.
 func Join(a, b []report.Table) (list []Compared) {
 	for _, t := range slices.Concat(a, b) {
 		if !slices.ContainsFunc(list, func(c Compared) bool { return c.Key == t.Key }) {
@@ -89,12 +91,12 @@ func joinOne(a, b report.Table, by report.Key) Compared {
 			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
 		}
 	} else if a.Index("name") < 0 && a.Index("function") >= 0 {
-		c.Doubt = "no row of A is in B, as their sources differ; --by function compares functions by name"
+		c.Doubt = "no row of A is in B, because their sources differ; --by function compares functions by name"
 	}
 	return c
 }
 
-// byFunction reports whether each row is one function.
+// byFunction reports whether each row describes one function.
 func byFunction(t *report.Table) bool {
 	line := t.Index("line")
 	return t.Key == "functions" || t.Key == "sites" && t.Index("function") >= 0 && t.Index("name") < 0 &&
@@ -109,8 +111,8 @@ func anyPlaceInBoth(j *report.Joined) bool {
 	})
 }
 
-// mainNumbers lists, one table per line, the most important numbers of tables with many: the first
-// that a table has is used.
+// mainNumbers lists, one table per line, the most important columns of tables with many columns.
+// The first one that a table has is used.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
@@ -132,8 +134,8 @@ functions cycles
 blocks cycles
 `
 
-// main is the main number of the table: for sites the misses of the first level, for windows the
-// misses of the usual first level, or of the largest available size.
+// main returns the key of the table's most important column. For sites it is the misses of the
+// first level; for windows, the misses of the usual first level, or of the largest available size.
 func (c *Compared) main() string {
 	for line := range strings.Lines(mainNumbers) {
 		words := strings.Fields(line)
@@ -151,11 +153,12 @@ func (c *Compared) main() string {
 	return ""
 }
 
-// ranked are the tables whose order does not show what differs.
+// ranked lists the tables that are sorted by difference because their own order does not show what
+// differs.
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
 
-// Rank sorts rows by their difference in the named number, or, if that is "", in the main number of
-// tables that have no order of their own. ok is false if the table has no such number.
+// Rank sorts rows by their difference in the named column. If the name is "", it sorts tables
+// without an order of their own by their main column. ok is false if the table has no such column.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
 		number = c.main()
@@ -167,8 +170,8 @@ func (c *Compared) Rank(number string) (ok bool) {
 	return cell >= 0 || number == ""
 }
 
-// Brief returns a shorter table, for people: of a table with many rows and many numbers per row, it
-// contains the named number, or else the main one.
+// Brief returns a shorter table for people. If a table has many rows and many numbers per row, only
+// the named number remains, or else the main number.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.main()
 	if main == "" {
@@ -181,8 +184,8 @@ func (c *Compared) Brief(number string) report.Table {
 }
 
 // Headline returns sentences on how the estimated cycles and the problems changed between two
-// diagnoses. references are the lengths of the two runs. It returns "" if something else was
-// compared.
+// diagnoses. references contains the number of references of each run. Headline returns "" if the
+// tables are not diagnoses.
 func Headline(compared []Compared, references [2]uint64) (text string) {
 	for i := range compared {
 		switch c := &compared[i]; c.Key {
@@ -199,7 +202,7 @@ func Headline(compared []Compared, references [2]uint64) (text string) {
 				of[c.Rows[k].In]++
 			}
 			if len(c.Rows) == 0 {
-				return text + " Neither run has a problem that a change would mend."
+				return text + " Neither run has a problem that a change would fix."
 			}
 			return text + " Problems: " + strconv.Itoa(of[report.InA]) + " fixed, " + strconv.Itoa(of[report.InBoth]) + " remaining, " + strconv.Itoa(of[report.InB]) + " new."
 		}
@@ -207,14 +210,14 @@ func Headline(compared []Compared, references [2]uint64) (text string) {
 	return text
 }
 
-// otherWork warns that two runs do different work, if their numbers of references differ by more than a
-// quarter.
+// otherWork returns a warning that the two runs do different work if their numbers of references
+// differ by more than a quarter.
 func otherWork(references [2]uint64) string {
 	a, b := float64(references[0]), float64(references[1])
 	if max(a, b) <= 1.25*min(a, b) {
 		return ""
 	}
-	return " The runs differ in work, too: " + report.Count(references[0]).Human() + " → " + report.Count(references[1]).Human() + " references."
+	return " The runs also do different amounts of work: " + report.Count(references[0]).Human() + " → " + report.Count(references[1]).Human() + " references."
 }
 
 // speedOf compares the cycles of two verdicts.
@@ -229,7 +232,7 @@ func speedOf(c *Compared) string {
 	if a <= 0 || b <= 0 {
 		return ""
 	}
-	text := "B takes about as long as A by estimate"
+	text := "By estimate, B takes about as long as A"
 	if ratio := max(a, b) / min(a, b); ratio >= 1.01 {
 		factor := strconv.FormatFloat(ratio, 'f', 2, 64)
 		if ratio >= 10 {
@@ -244,7 +247,8 @@ func speedOf(c *Compared) string {
 	return text + ": " + arrow(total) + " cycles, of which " + arrow(waiting) + " wait for memory."
 }
 
-// CurveAt has the misses of fully associative LRU caches of these capacities, in lines.
+// CurveAt returns a table of the misses in fully associative LRU caches of these capacities, in
+// lines.
 func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
 	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: report.Columns(
 		"capacity_bytes=capacity", "capacity_lines=lines", "misses", "miss_ratio=miss ratio")}
@@ -255,8 +259,8 @@ func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Tab
 	return t
 }
 
-// Breakpoints are the capacities, in lines, at which the misses of any of the
-// curves change, ascending.
+// Breakpoints returns the capacities, in lines, at which the misses of any of the curves change, in
+// ascending order.
 func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
 	for _, c := range curves {
 		for lines := range c.Points {
@@ -267,8 +271,8 @@ func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
 	return slices.Compact(capacities)
 }
 
-// Powers are the capacities of powers of two from one line up to the first that contains all lines
-// that any of the curves reuses.
+// Powers returns the powers of two from one line up to the first capacity that holds all lines that
+// any of the curves reuses.
 func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	rest := func(lines uint64) bool {
 		return slices.ContainsFunc(curves, func(c *profile.Curve) bool { return c.Misses(lines) != c.Cold })
@@ -280,22 +284,22 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	return append(capacities, lines)
 }
 
-// Mismatches returns sentences on differences between the analyses of the profiles a and b, rather
-// than between the programs, and on how to avoid them. Facts that one of them lacks, such as a
-// result of another tool, are no difference.
+// Mismatches describes differences between the profiles a and b that come from how they were
+// analysed and not from the programs, and how to avoid them. A fact that only one profile has, such
+// as a result of another tool, is not a difference.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {
-			list = append(list, what+" differ, and with them the numbers: A has "+ofA+", B has "+ofB+"; "+todo)
+			list = append(list, what+" differ, so the numbers differ too: A has "+ofA+", B has "+ofB+"; "+todo)
 		}
 	}
 	differ("the kinds of references", a.Input.Kinds.String(), b.Input.Kinds.String(), "analyze both with the same --kinds")
-	differ("the parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless you want to compare these parts")
-	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless you want to compare these")
-	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you compare these")
-	differ("the ways to record", recorder(&a.Input.Header), recorder(&b.Input.Header), "formats record different things; compare traces of the same format if you can")
+	differ("the analysed parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless you want to compare these parts")
+	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless you want to compare these threads")
+	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you want to compare these line sizes")
+	differ("the recording methods", recorder(&a.Input.Header), recorder(&b.Input.Header), "different formats record different things; compare traces of the same format if you can")
 	if len(list) == 0 && a.Digest() == b.Digest() {
-		list = append(list, "A and B are the same run: their profiles are equal in every byte")
+		list = append(list, "A and B are the same run: their profiles are identical, byte for byte")
 	}
 	return list
 }
@@ -335,8 +339,8 @@ func threads(p *profile.Profile) string {
 	return "only " + text
 }
 
-// recorder is the trace's format, and whether it has sizes, which determine how many lines a
-// reference touches.
+// recorder describes the trace's format and whether it contains access sizes, which determine how
+// many lines a reference touches.
 func recorder(h *trace.Header) string {
 	if !h.Sizes {
 		return "the format " + h.Format + " without sizes"

@@ -109,7 +109,7 @@ func TestCommunicationWords(t *testing.T) {
 	if traffic := c.TrafficTable(); traffic.Rows != len(c.Granules) || !strings.HasPrefix(string(traffic.CSV()), "granule_bytes,") {
 		t.Errorf("%d rows: %s", traffic.Rows, traffic.CSV())
 	}
-	if s := c.Sentence(); s != "40.000\u202f% of the references are to words that another thread wrote last; at least 208\u202fB have to go from thread to thread." {
+	if s := c.Sentence(); s != "40.000\u202f% of the references are to words last written by another thread; at least 208\u202fB must be transferred between threads." {
 		t.Error(s)
 	}
 	c = ring().Communication()

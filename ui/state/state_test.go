@@ -596,11 +596,11 @@ func TestTabs(t *testing.T) {
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
-	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread came after reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread first appears after reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
 		t.Errorf("late thread: %s", text)
 	}
 	p.NoCommunication = profile.NotAnalysed
-	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not among the analyses") || strings.Contains(text, "second thread") {
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not one of the chosen analyses") || strings.Contains(text, "second thread") {
 		t.Errorf("not analysed: %s", text)
 	}
 }

@@ -327,7 +327,7 @@ func TestCommunicationBySite(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %d events by site, %d by flow", file, got, want)
 		}
-		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Threads and the values of others that they use")
+		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Values that threads use and other threads wrote")
 		table, _, _ = strings.Cut(table, "\n\n")
 		lines := strings.Split(table, "\n")
 		for i, text := range lines {
