@@ -358,7 +358,7 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	d.act(d.app.AddLevel)
 	d.act(func() { d.app.SetLatency(4, "60,5") })
 	d.act(func() { d.app.RemoveLevel(1) })
-	d.wants(`id="level-3"`, "L4", `id="table-against"`, "A against B: L2=", " and i7-6700", "average access time (cycles)")
+	d.wants(`id="level-3"`, "L4", `id="table-against"`, "A compared with B: L2=", " and i7-6700", "average access time (cycles)")
 	s := state.ParseScreen(d.hash)
 	if len(s.Levels) != 3 || s.Levels[2].LatencyCycles != 60.5 || s.Memory.LatencyCycles != 246 || s.ClockGHz != 4 || !slices.Equal(s.Beside, []string{"i7-6700", "threads=own-cores"}) {
 		t.Errorf("hash %q", d.hash)

@@ -71,7 +71,7 @@ func TestLoops(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 1) })
 	}
 	d.countedLoops()
-	d.wants("33 920", "Who evicts whom in L1", "class in L1", "ALWAYS_MISS")
+	d.wants("33 920", "Which array evicts which in L1", "class in L1", "ALWAYS_MISS")
 	rows, _ = d.grids["loops"].View(0, 1)
 	if rows[0][6] != "33\u202f920" {
 		t.Errorf("the nest misses %q", rows[0])
@@ -176,7 +176,7 @@ func TestLoopChanges(t *testing.T) {
 
 	d.act(d.app.ProposeChanges)
 	d.tried()
-	d.wants(`id="table-proposed"`, "that would save most misses of L1")
+	d.wants(`id="table-proposed"`, "that would save the most misses of L1")
 	rows := func() (n int) {
 		d.act(func() {
 			for _, chart := range []string{"tried-1", "tried-2"} {

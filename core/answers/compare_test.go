@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCurvesJoinWithoutHoles: at the breakpoints of both, both curves are known,
-// and between them nothing changes.
+// TestCurvesJoinWithoutHoles: both curves are known at each breakpoint of either, and neither
+// changes between two breakpoints.
 func TestCurvesJoinWithoutHoles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ha, _, coldA := drawHistogram(t)
@@ -29,7 +29,7 @@ func TestCurvesJoinWithoutHoles(t *testing.T) {
 		for i := range list[0].Rows {
 			row := &list[0].Rows[i]
 			if row.In != report.InBoth {
-				t.Fatalf("%d lines are in one curve only", points[i])
+				t.Fatalf("the capacity of %d lines is in only one curve", points[i])
 			}
 			next := points[i] + 1
 			if i+1 < len(points) {
@@ -95,7 +95,7 @@ func TestHeadline(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := Headline(Join([]report.Table{{Key: "curve", Columns: report.Columns("misses")}}, nil), [2]uint64{}); got != "" {
-		t.Errorf("%q of something else", got)
+		t.Errorf("headline %q for tables that are not diagnoses, want none", got)
 	}
 }
 
@@ -117,12 +117,12 @@ func TestMismatches(t *testing.T) {
 		"format din":            of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
 	} {
 		if got := Mismatches(whole, p); len(got) != 1 || !strings.Contains(got[0], want) {
-			t.Errorf("%q, want one sentence with %q", got, want)
+			t.Errorf("%q, want one sentence that contains %q", got, want)
 		}
 	}
 	other := of(func(p *profile.Profile) { p.Totals.References[trace.Load] = 1 })
 	if got := Mismatches(whole, other); len(got) != 0 {
-		t.Errorf("another run, analysed the same way: %q", got)
+		t.Errorf("two runs analysed in the same way, but mismatches %q", got)
 	}
 }
 
@@ -135,8 +135,8 @@ func functions(rows ...string) report.Table {
 	return t
 }
 
-// TestFunctionsOfOtherFiles: two programs with a main each have no file in common, and their
-// functions are compared by name.
+// TestFunctionsOfOtherFiles: if two programs have no file in common, their functions, such as main,
+// are compared by name.
 func TestFunctionsOfOtherFiles(t *testing.T) {
 	compared := func(a, b report.Table) (string, bool) {
 		c := Join([]report.Table{a}, []report.Table{b})[0]
@@ -152,7 +152,7 @@ func TestFunctionsOfOtherFiles(t *testing.T) {
 		t.Errorf("no files in common: %v\n%swant\n%s", doubtful, got, want)
 	}
 	if _, doubtful = compared(functions("main", "a.c"), functions("solve", "b.c")); doubtful {
-		t.Error("nothing in common at all is doubtful")
+		t.Error("a warning, though the programs have no row in common")
 	}
 }
 
@@ -179,14 +179,13 @@ func sites(columns string, rows ...string) report.Table {
 	return t
 }
 
-// TestRowsMatchByName: lines, functions, sites and data, each by
-// what the sources call them.
+// TestRowsMatchByName: lines, functions, sites and data are matched by their names in the source.
 func TestRowsMatchByName(t *testing.T) {
 	const lines, site, object = "function file line L1_misses kind", "function file line column kind variable L1_misses number", "name kind function file line L1_misses"
 	for _, c := range []struct {
 		a, b report.Table
-		want string // rows of csv, without its heading
-		says string // a warning
+		want string // the rows as CSV, without the header
+		says string // a part of the warning; "": no warning
 	}{
 		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
 		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},

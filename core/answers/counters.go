@@ -13,15 +13,15 @@ import (
 // CountersBy is a grouping of counters.
 type CountersBy string
 
-// The choices.
+// The possible groupings.
 const (
 	ByProgram  CountersBy = "program"
 	ByFunction CountersBy = "function"
 	ByBlock    CountersBy = "block"
 )
 
-// CountersOf returns the table of functions or blocks, sorted by the column with this key
-// ("": bytes), numbers descending and words ascending.
+// CountersOf returns the table of functions or blocks, sorted by the column with this key ("":
+// bytes). Numbers are in descending order, words in ascending order.
 func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table {
 	t := blockTable(c)
 	if by == ByFunction {
@@ -36,11 +36,11 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 	return t
 }
 
-// wideCounters lists the columns that [NarrowCounters] drops, each between blanks.
+// wideCounters lists the columns that [NarrowCounters] drops, each with a blank on either side.
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
-// NarrowCounters drops the less important columns of a table of functions or blocks, except
-// the one with the key keep, so that it fits a screen.
+// NarrowCounters drops the less important columns of a table of functions or blocks, except the one
+// with the key keep, so that the table fits a screen.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -51,7 +51,7 @@ func NarrowCounters(t report.Table, keep string) report.Table {
 	return PickColumns(t, columns...)
 }
 
-// PickColumns returns a table with the columns of t at these indices.
+// PickColumns returns a table that contains the columns of t at these indices.
 func PickColumns(t report.Table, columns ...int) report.Table {
 	picked := report.Table{Key: t.Key, Title: t.Title, Rows: make([][]report.Value, len(t.Rows))}
 	for _, i := range columns {
@@ -69,10 +69,10 @@ func NotCounted(p *profile.Profile) (list []string) {
 	if !c.Blocks {
 		list = append(list, "the trace contains no blocks, so only loads and stores can be counted; for operations, branches and calls compile the program with stackglass cc")
 	} else if !c.Ops {
-		list = append(list, "the trace's blocks tell no instructions: operations, branches and calls are not counted; compile the program with stackglass cc")
+		list = append(list, "the trace's blocks do not list their instructions, so operations, branches and calls are not counted; compile the program with stackglass cc")
 	}
 	if !p.Input.Header.Sizes {
-		list = append(list, "the trace contains no sizes: bytes loaded and stored are unknown, and unique bytes are distinct addresses")
+		list = append(list, "the trace contains no access sizes, so bytes loaded and stored are unknown, and unique bytes are distinct addresses")
 	}
 	if !c.Touched {
 		list = append(list, "unique bytes and memory usage were not counted; “Count each byte's accesses” in the page's settings, or --analyses locality,counters, counts them")
@@ -80,7 +80,7 @@ func NotCounted(p *profile.Profile) (list []string) {
 	return list
 }
 
-// CounterTables returns the tables of the whole program that have rows. The sums come first,
+// CounterTables returns the nonempty tables about the whole program. The sums come first,
 // for formats that contain only one table.
 func CounterTables(p *profile.Profile) []report.Table {
 	c := p.Counters
@@ -100,7 +100,7 @@ type builder struct {
 	row []report.Value
 }
 
-// newCounterTable begins a table with columns as in [report.Columns].
+// newCounterTable starts a table with columns written as for [report.Columns].
 func newCounterTable(key, title string, columns ...string) *builder {
 	return &builder{t: report.Table{Key: key, Title: title, Columns: report.Columns(columns...)}}
 }
@@ -136,7 +136,8 @@ func (b *builder) end() {
 // sum adds a row of CounterSums.
 func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n).text(label).end() }
 
-// CounterSums returns the table of the program's totals, without totals that its trace lacks.
+// CounterSums returns the table of the program's totals. Totals that the trace does not provide are
+// left out.
 func CounterSums(c *profile.Counters) report.Table {
 	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=what it is")
 	sum := c.Program()
@@ -161,7 +162,7 @@ func CounterSums(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// CounterRatios lists ratios of the sums, and the median reuse distance.
+// CounterRatios returns a table of ratios of the sums, and of the median reuse distance.
 func CounterRatios(p *profile.Profile) report.Table {
 	b := newCounterTable("ratios", "Derived numbers", "ratio", "value", "name=what it is")
 	sum := p.Counters.Program()
@@ -190,9 +191,9 @@ func CounterRatios(p *profile.Profile) report.Table {
 	return b.t
 }
 
-// usageTable lists the least memory that contains each share of the bytes accessed.
+// usageTable lists the smallest amount of memory that receives each share of all bytes accessed.
 func usageTable(c *profile.Counters) report.Table {
-	b := newCounterTable("memory", "Memory usage: the least memory that holds a share of all bytes accessed", "share=share of accesses", "bytes")
+	b := newCounterTable("memory", "Memory usage: the smallest amount of memory that receives a share of all bytes accessed", "share=share of accesses", "bytes")
 	for i, n := range c.Usage {
 		if c.Touched {
 			b.share(float64(i+1), profile.UsageSteps).count(n).end()
@@ -214,7 +215,7 @@ func typeTable(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// mostFirst returns the tallies of a kind in descending order, and their sum.
+// mostFirst returns the tallies of this kind in descending order, and their sum.
 func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tally, total uint64) {
 	list = c.Tallied(kind)
 	for i := range list {
@@ -224,7 +225,7 @@ func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tall
 	return list, total
 }
 
-// mixTable is the instruction mix.
+// mixTable returns the instruction mix.
 func mixTable(c *profile.Counters) report.Table {
 	b := newCounterTable("instruction_mix", "Instruction mix", "opcode", "count=instructions", "share")
 	list, total := mostFirst(c, profile.Opcodes)
@@ -235,7 +236,7 @@ func mixTable(c *profile.Counters) report.Table {
 }
 
 func vectorTable(c *profile.Counters) report.Table {
-	b := newCounterTable("vectors", "Vector instructions, but loads and stores",
+	b := newCounterTable("vectors", "Vector instructions, except loads and stores",
 		"lanes=elements", "bits=bits of each", "type=of", "count=instructions")
 	kinds := map[profile.TallyKind]string{profile.IntegerVectors: "integers", profile.FloatVectors: "floating point"}
 	for i := range c.Tallies {
@@ -247,7 +248,7 @@ func vectorTable(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// callTable lists callees. A callee is traced if its code was entered.
+// callTable lists callees. A callee counts as traced if the trace entered its code.
 func callTable(c *profile.Counters) report.Table {
 	b := newCounterTable("calls", "Functions called", "function", "calls", "traced=its code is traced")
 	traced := map[string]string{"*": "–"}
@@ -269,8 +270,8 @@ func callTable(c *profile.Counters) report.Table {
 var rowCounters = [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
 	profile.IntegerOps, profile.ConditionalBranches, profile.CallOps, profile.VectorOps, profile.Instructions}
 
-// newCounterRows begins a table of functions or blocks with these columns and the columns of their
-// counters.
+// newCounterRows starts a table of functions or blocks with these columns, followed by the columns
+// of counters.
 func newCounterRows(key, title string, columns ...string) *builder {
 	columns = append(columns, "bytes")
 	for _, counter := range rowCounters {
@@ -281,7 +282,7 @@ func newCounterRows(key, title string, columns ...string) *builder {
 		"memset_bytes=bytes set by memset", "bytes_per_flop=bytes per flop")...)
 }
 
-// counts adds a row's counters, and ends it.
+// counts adds the counters of a row, and ends the row.
 func (b *builder) counts(counts *profile.Counts) {
 	b.count(counts.Bytes())
 	for _, counter := range rowCounters {
@@ -294,7 +295,7 @@ func (b *builder) counts(counts *profile.Counts) {
 }
 
 func functionTable(c *profile.Counters) report.Table {
-	b := newCounterRows("functions", "Counters by function, each without those that it calls",
+	b := newCounterRows("functions", "Counters by function, without their callees",
 		"function", "file", "line", "invocations", "unique_bytes=unique bytes")
 	sums := c.ByFunction()
 	for i := range c.Functions {

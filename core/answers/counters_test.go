@@ -28,7 +28,7 @@ func multiplied(t *testing.T) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// cells returns a table as programs read it, its head first.
+// cells returns the cells of a table as programs read them, with the header first.
 func cells(t *testing.T, table report.Table) [][]string {
 	t.Helper()
 	var out bytes.Buffer
@@ -49,19 +49,19 @@ func TestEveryRowFillsItsColumns(t *testing.T) {
 	keys := map[string]bool{}
 	for _, table := range tables {
 		if table.Key == "" || keys[table.Key] || len(table.Rows) == 0 {
-			t.Errorf("table %q: its key is there again, or it has no rows", table.Key)
+			t.Errorf("table %q: its key is repeated, or it has no rows", table.Key)
 		}
 		keys[table.Key] = true
 		for _, row := range table.Rows {
 			if len(row) != len(table.Columns) {
-				t.Errorf("table %s: a row of %d cells, want %d", table.Key, len(row), len(table.Columns))
+				t.Errorf("table %s: a row has %d cells, want %d", table.Key, len(row), len(table.Columns))
 			}
 		}
 	}
 }
 
-// Rows of functions and of blocks add up to the program, in whatever order they are sorted, and
-// descend if they are sorted by numbers.
+// The rows of functions and of blocks add up to the program's totals in every sort order, and are
+// in descending order if they are sorted by a number.
 func TestSortedRowsAddUp(t *testing.T) {
 	p := multiplied(t)
 	sum := p.Counters.Program()
@@ -105,15 +105,15 @@ func TestNarrow(t *testing.T) {
 func TestMissing(t *testing.T) {
 	p := multiplied(t)
 	if list := answers.NotCounted(p); len(list) != 0 {
-		t.Errorf("nothing is missing, but %q", list)
+		t.Errorf("nothing is missing, but got %q", list)
 	}
 	p.Counters = &profile.Counters{}
 	p.Input.Header.Sizes = false
 	if list := answers.NotCounted(p); len(list) != 3 {
-		t.Errorf("blocks, sizes and unique bytes are missing, but %q", list)
+		t.Errorf("blocks, sizes and unique bytes are missing, but got %q", list)
 	}
 	p.Counters.Blocks = true
 	if list := answers.NotCounted(p); len(list) != 3 {
-		t.Errorf("instructions, sizes and unique bytes are missing, but %q", list)
+		t.Errorf("instructions, sizes and unique bytes are missing, but got %q", list)
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// FalseFinding describes a data structure with cache lines in which several threads write different
-// words.
+// FalseFinding describes a data structure that has cache lines in which several threads write
+// different words.
 type FalseFinding struct {
 	profile.LineSharing
-	Name string // of the data structure in the program
-	// Seen: the lines moved back and forth in this run. Otherwise the threads hardly overlapped,
-	// and the layout is a hazard for other runs.
+	Name string // the name of the data structure in the program
+	// Seen is true if the lines moved back and forth in this run. Otherwise the threads hardly
+	// overlapped, but the layout is a hazard for other runs.
 	Seen bool
 	Text string // the problem
 	Fix  string // what to change
 }
 
-// Severity is a word for Seen.
+// Severity expresses Seen in words.
 func (f *FalseFinding) Severity() string {
 	if f.Seen {
 		return "in this run"
@@ -30,16 +30,16 @@ func (f *FalseFinding) Severity() string {
 }
 
 // A data structure is reported if the moves of its lines, or the possible moves, are at least 1 %
-// of the transfers of lines between threads. It is seen in this run if its lines moved back twice
-// each, on average.
+// of the transfers of lines between threads. It counts as seen in this run if each of its lines
+// moved back twice on average.
 const (
 	leastOfTransfers = 100
 	leastTakenBack   = 2
 )
 
-// FalseFindings ranks false sharing: lines that moved back and forth in this run first, and then
-// possible moves in descending order. leftOut is the number of data structures below 1 % of the
-// transfers of lines.
+// FalseFindings returns the false sharing, ranked: first lines that moved back and forth in this
+// run, then the rest in descending order of possible moves. leftOut is the number of data
+// structures that cause less than 1 % of the line transfers.
 func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	transfers := flowTotals(c.lines().Flows).Transfers
 	for _, l := range c.lineSharing() {
@@ -70,15 +70,15 @@ func (c *Communication) lines() *profile.Granule {
 	return &c.data().Granules[0]
 }
 
-// lineSharing returns the profile's line sharing. For an earlier version's profile, it derives it
-// from the false sharing.
+// lineSharing returns the profile's line sharing. In a profile from an earlier version, it is
+// derived from the false sharing.
 func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	if c.data().LineSharing != nil {
 		return c.data().LineSharing
 	}
 	for _, f := range c.data().False {
 		if f.Threads[0] == f.Threads[1] {
-			continue // the sum of others
+			continue // the sum over all others
 		}
 		i := slices.IndexFunc(list, func(l profile.LineSharing) bool { return l.Object == f.Object })
 		if i < 0 {
@@ -111,29 +111,30 @@ func (c *Communication) happens(f *FalseFinding) string {
 	atMost := report.Count(f.Moves).Human() + " times"
 	switch {
 	case f.Seen && f.Moves > f.PingPongs:
-		return text + ". In this run they invalidated it for each other " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if they always run at the same time."
+		return text + ". In this run they invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if they always run at the same time."
 	case f.Seen:
-		return text + ". In this run they invalidated it for each other " + plural(f.PingPongs, "time", "times") + "."
+		return text + ". In this run they invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "."
 	case f.PingPongs > 0:
 		return text + ". In this run they hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, it changes hands up to " + atMost + "."
 	}
 	return text + ". In this run they did not overlap; if they run at the same time, it changes hands up to " + atMost + "."
 }
 
-// fix describes the change, which depends on the structure of the data: variables side by side, an
-// array with an element for each thread, or an array of which each thread has a part.
+// fix describes the change that removes the false sharing. It depends on the structure of the data:
+// adjacent variables, an array with one element per thread, or an array of which each thread owns a
+// part.
 func (c *Communication) fix(f *FalseFinding) string {
 	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
 	switch {
 	case c.isScalar(f):
 		return "separate the variables in this line: alignas(" + line + ") on each"
 	case f.Lines <= uint64(f.Owners):
-		return "give the element of each thread a line of its own (pad it to " + line + " bytes, for instance as a structure with alignas(" + line + ")), or work in a local variable and store it once at the end"
+		return "give each thread's element a line of its own (pad it to " + line + " bytes, for instance as a structure with alignas(" + line + ")), or accumulate in a local variable and store it once at the end"
 	}
 	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align rows and parts to " + line + " bytes"
 }
 
-// isScalar reports whether a variable holds the words of one thread only.
+// isScalar reports whether a variable contains words of only one thread.
 func (c *Communication) isScalar(f *FalseFinding) bool {
 	if f.Object == profile.NoSite {
 		return false
@@ -142,7 +143,7 @@ func (c *Communication) isScalar(f *FalseFinding) bool {
 	return o.Kind == profile.GlobalObject && o.Bytes <= uint64(f.Apart)
 }
 
-// FalseSharing has a row for each falsely shared data structure, with the fix.
+// FalseSharing returns a table with a row for each falsely shared data structure and its fix.
 func (c *Communication) FalseSharing() report.Table {
 	t := report.Table{Key: "false_sharing", Title: "False sharing: lines in which threads write different words", Columns: slices.Concat(
 		report.Columns(
@@ -160,7 +161,7 @@ func (c *Communication) FalseSharing() report.Table {
 	return t
 }
 
-// Worst describes the false sharing that is ranked first; "" if there is none.
+// Worst describes the false sharing that is ranked first. It returns "" if there is none.
 func (c *Communication) Worst() string {
 	list, _ := c.FalseFindings()
 	if len(list) == 0 {
@@ -173,19 +174,19 @@ func (c *Communication) Worst() string {
 	return kind + " in " + list[0].Name + ": " + list[0].Text + " To fix it, " + list[0].Fix
 }
 
-// FalseSummary names the falsely shared data, in a sentence.
+// FalseSummary lists the falsely shared data in a sentence.
 func (c *Communication) FalseSummary() string {
 	list, leftOut := c.FalseFindings()
 	small := ""
 	if leftOut > 0 {
-		small = " Left out: " + plural(uint64(leftOut), "data structure", "data structures") + " below 1 % of the transfers of lines."
+		small = " Left out: " + plural(uint64(leftOut), "data structure", "data structures") + " with less than 1 % of the line transfers."
 	}
 	if len(list) == 0 {
 		where := ""
 		if IsOfSample(c.Profile) {
 			where = " on the sampled lines"
 		}
-		return "No false sharing" + where + ": no line goes back and forth for words that only one thread writes." + small
+		return "No false sharing" + where + ": no line moves back and forth because of words that only one thread writes." + small
 	}
 	text := "False sharing: "
 	for i := range list {

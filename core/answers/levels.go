@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Predicted lays out a prediction: its levels, the memory after them, and times and traffic if
-// latencies or bandwidths are known.
+// Predicted returns the tables of a prediction: its levels, the memory behind them, and times and
+// traffic if latencies or bandwidths are known.
 func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
 	tables := []report.Table{Levels(p), Memory(p)}
 	if timed(h) {
@@ -24,7 +24,7 @@ func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
 	return tables
 }
 
-// Levels has a row for each level of a hierarchy, first level first.
+// Levels returns a table with a row for each level of a hierarchy, starting with the first level.
 func Levels(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "levels", Title: "Demand accesses", Columns: report.Columns(
 		"name=level", "size_bytes=size", "ways", "line_bytes=line (bytes)", "accesses", "hits", "misses",
@@ -53,8 +53,8 @@ func Levels(p hierarchy.Prediction) report.Table {
 	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
-// predicted is a number of accesses: a count if it is exact, else a real number. Exact methods
-// expect fractions where several cores share sets.
+// predicted returns a number of accesses: a count if it is exact and whole, and otherwise a real
+// number. Exact methods can give fractions (expected values) if several cores share sets.
 func predicted(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))
@@ -67,7 +67,7 @@ func exactTo(p *hierarchy.Prediction, n int) bool {
 	return !slices.ContainsFunc(p.Levels[:n], func(l hierarchy.Level) bool { return l.Method != hierarchy.Exact })
 }
 
-// Ways shows a cache's ways. Fully associative caches have 0.
+// Ways returns the cell for a cache's associativity. 0 means fully associative.
 func Ways(n uint64) report.Value {
 	if n == 0 {
 		return report.TextOf("full")
@@ -75,10 +75,10 @@ func Ways(n uint64) report.Value {
 	return report.Count(n)
 }
 
-// known is a number for which 0 means that it is unknown.
+// known returns the cell for a number that is unknown if it is 0.
 func known(x float64) report.Value { return knownBy(x, x != 0) }
 
-// knownBy is a number, if it is known.
+// knownBy returns the cell for a number, which is empty if the number is not known.
 func knownBy(x float64, known bool) report.Value {
 	if !known {
 		return report.None()
@@ -86,7 +86,7 @@ func knownBy(x float64, known bool) report.Value {
 	return report.Decimal(x)
 }
 
-// Memory counts the accesses to the memory after the last level.
+// Memory returns a table of the accesses to memory after the last level.
 func Memory(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
 		"accesses=memory accesses", "fetched_bytes=bytes fetched")}
@@ -95,12 +95,12 @@ func Memory(p hierarchy.Prediction) report.Table {
 	return t
 }
 
-// timed reports whether a latency is known.
+// timed reports whether any latency is known.
 func timed(h hierarchy.Hierarchy) bool {
 	return h.Memory.LatencyCycles > 0 || slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool { return c.LatencyCycles > 0 })
 }
 
-// AverageTime is the average memory access time (AMAT).
+// AverageTime returns a table with the average memory access time (AMAT).
 func AverageTime(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "amat", Single: true, Columns: report.Columns(
 		"cycles=average access time (cycles)", "ns=the same (ns)")}
@@ -108,11 +108,12 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 	return withoutEmpty(t, "ns")
 }
 
-// Times has a row for each level and one for memory: its share of all accesses, and their latency.
+// Times returns a table with a row for each level and one for memory. It shows the share of all
+// accesses that each serves, and their latency.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
-		"average_cycles=average from here on (cycles)")}
+		"average_cycles=average for accesses that reach it (cycles)")}
 	share := func(n float64) report.Value { return report.Quotient(n, p.Levels[0].Accesses) }
 	for _, l := range p.Levels {
 		t.Add(report.TextOf(l.Cache.Name), known(l.Cache.LatencyCycles), share(l.Hits), known(l.AverageCycles))
@@ -121,10 +122,10 @@ func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	return t
 }
 
-// Traffic has a row for each level whose bandwidth is known, and for memory.
+// Traffic returns a table with a row for each level whose bandwidth is known, and one for memory.
 func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs, and the least cycles for both", Columns: report.Columns(
-		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes a cycle)", "least_cycles=least cycles")}
+	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs, and the minimum cycles for both", Columns: report.Columns(
+		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes per cycle)", "least_cycles=least cycles")}
 	for _, l := range p.Levels {
 		if l.Cache.BytesPerCycle > 0 {
 			t.Add(report.TextOf(l.Cache.Name), report.Real(l.Bytes), known(l.Cache.BytesPerCycle), report.Real(l.LeastCycles))
@@ -172,7 +173,7 @@ func ThreadsOn(p *profile.Profile, h hierarchy.Hierarchy) string {
 	return text + "; " + strings.Join(parts, ", ")
 }
 
-// ThreadFacts is [ThreadsOn] as a fact of a document; nil for a program with one thread.
+// ThreadFacts returns [ThreadsOn] as a fact for a document, or nil for a program with one thread.
 func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 	text := ThreadsOn(p, h)
 	if text == "" {
@@ -181,11 +182,11 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 	return []report.Fact{{Key: "threads_on", Label: "threads", Value: report.TextOf(strings.Replace(text, " threads", "", 1))}}
 }
 
-// mostGroups is the most groups of threads that are listed in a line.
+// mostGroups is the maximum number of thread groups listed in a line.
 const mostGroups = 8
 
 // Groups lists the threads of each core, as in 0,1/2,3. It returns "" for a profile without
-// stacks of threads.
+// per-thread LRU stacks.
 func Groups(p *profile.Profile) string {
 	var groups []string
 	if len(p.Sharing) > 0 {
@@ -217,8 +218,8 @@ func sharedBy(cores uint32) string {
 	return "shared by " + strconv.FormatUint(uint64(cores), 10) + " cores"
 }
 
-// PredictedByCore lays out a prediction for several cores: the tables of [Predicted],
-// with the coherence misses of each level.
+// PredictedByCore returns the tables of [Predicted] for several cores, and adds the coherence
+// misses of each level.
 func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	tables := Predicted(h, p.Prediction)
 	if len(p.Cores) == 0 {
@@ -235,18 +236,20 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 // mainNumbersOfLevels are the numbers that people compare between two hierarchies.
 var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
-// Against joins the predictions for two hierarchies, A and B: level by level by their names, then
-// the accesses to memory, and the average time of all accesses. People get the main numbers.
+// Against joins the predictions for two hierarchies, A and B. It pairs levels of the same name, and
+// adds the accesses to memory and the average access time. If brief is set, the table contains only
+// the main numbers.
 func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
 	j := report.Join(inRows(h[0], p[0]), inRows(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
-	j.Title = "A against B: " + describe(&h[0], &h[1]) + " and " + describe(&h[1], &h[0])
+	j.Title = "A compared with B: " + describe(&h[0], &h[1]) + " and " + describe(&h[1], &h[0])
 	if brief {
 		return j.Pick(mainNumbersOfLevels...).Brief("against")
 	}
 	return j.Table("against")
 }
 
-// inRows has a prediction in one table: a row for each level, for memory and for all accesses.
+// inRows returns a prediction as one table, with a row for each level, one for memory and one for
+// all accesses.
 func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	t := PredictedByCore(h, p)[0]
 	add := func(name string, single report.Table) {
@@ -271,8 +274,8 @@ func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// describe names a hierarchy, or lists its levels, and describes where threads run if that differs
-// from the other.
+// describe returns a hierarchy's name, or lists its levels. It adds where threads run if the other
+// hierarchy differs in that.
 func describe(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {
@@ -292,7 +295,8 @@ func describe(h, other *hierarchy.Hierarchy) string {
 	return text
 }
 
-// CoreLevels has a row for each core and level: the core's demand accesses and their misses.
+// CoreLevels returns a table with a row for each core and level. It counts the core's demand
+// accesses and their misses.
 func CoreLevels(p hierarchy.ByCore) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "miss_ratio=miss ratio",
@@ -307,8 +311,8 @@ func CoreLevels(p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// AbsentThreads returns a sentence for each group of --cores or --domains with threads that the
-// trace does not have. The sentence begins with the group.
+// AbsentThreads returns a sentence for each group of --cores or --domains that names threads
+// missing from the trace. The sentence begins with the group.
 func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	threads, whole := p.Totals.Threads, "the trace"
 	switch {
@@ -321,7 +325,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		}
 		return []string{strings.Join(names, "/") + ": the trace does not say which thread made a reference"}
 	case p.Input.Threads != nil || p.Input.Skip > 0 || p.Input.Limit > 0:
-		whole = "what was analysed of the trace"
+		whole = "the analysed part of the trace"
 	}
 	for _, group := range groups {
 		switch known := KnownThreads(p, group); len(known) {
@@ -329,13 +333,13 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		case 0:
 			doubts = append(doubts, NumbersOf(group)+": "+whole+" has none of these threads, but "+NumbersOf(threads))
 		default:
-			doubts = append(doubts, NumbersOf(group)+": of these threads "+whole+" has only "+NumbersOf(known))
+			doubts = append(doubts, NumbersOf(group)+": of these threads, "+whole+" has only "+NumbersOf(known))
 		}
 	}
 	return doubts
 }
 
-// KnownThreads returns the threads of a group that made references.
+// KnownThreads returns the threads of a group that made any references.
 func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	for _, t := range group {
 		if _, found := slices.BinarySearch(p.Totals.Threads, t); found {
@@ -345,19 +349,19 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	return known
 }
 
-// ManyThreads returns warnings about communication that is left out because of the number of
-// threads. caches: the question is about transfers between caches.
+// ManyThreads returns warnings about communication that is left out because there are too many
+// threads. caches says that the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
-			" that come last count as one thread, and data that they exchange are left out")
+			" that appear last count as one thread, and data that they exchange with each other are left out")
 	}
 	if !caches || p.Communication.Sources == nil || len(p.Sharing) == 0 {
 		return doubts
 	}
 	if cores := len(p.Sharing[0].Cores); cores > 0 && cores < len(p.Totals.Threads) {
 		doubts = append(doubts, strconv.Itoa(len(p.Totals.Threads))+" threads run on "+strconv.Itoa(cores)+
-			" cores; those on one core share its cache, so their transfers are not among those from cache to cache or from memory")
+			" cores; threads on the same core share its cache, so transfers between them count neither as cache-to-cache transfers nor as transfers from memory")
 	}
 	return doubts
 }

@@ -1,5 +1,5 @@
-// Package loopcount counts the misses of caches in the loops of a loop-compressed trace, and the
-// misses after changes to the code, for the verbs loops and diagnose.
+// Package loopcount counts cache misses in the loops of a loop-compressed trace, before and after
+// changes to the code. The commands loops and diagnose use it.
 package loopcount
 
 import (
@@ -18,22 +18,23 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Misses are the exact misses of caches by loop: see package misses.
+// Misses contains the exact misses of caches by loop: see package misses.
 type Misses struct {
 	Levels []LevelMisses
 	of     *answers.Loops
 }
 
-// LevelMisses are the misses of a level that sees every access.
+// LevelMisses contains the misses of a level that sees every access.
 type LevelMisses struct {
 	Cache   hierarchy.Cache
-	Result  *misses.Result  // nil: Problem says why
-	ByLoop  []misses.Counts // of the listed loops
-	InLoops misses.Counts   // of all loops
+	Result  *misses.Result  // nil: see Problem
+	ByLoop  []misses.Counts // the misses in each listed loop
+	InLoops misses.Counts   // the misses in all loops
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels. It returns nil if goOn, which may be nil, returns false.
+// Count counts the misses of levels. goOn may be nil; if it returns false, counting stops and Count
+// returns nil.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
@@ -43,12 +44,12 @@ func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
-// CountFirst is [CountMisses] in caches that keep all lines, and leaves accesses out.
+// CountFirst is [CountMisses] for caches that never evict a line. It does not count accesses.
 func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }
 
-// counting is [misses.RunAsking] or [misses.CountAsking].
+// counting is a function such as [misses.RunAsking] or [misses.CountAsking].
 type counting func(*loops.Tree, misses.Cache, func() bool) (*misses.Result, error)
 
 func countBy(run counting, l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
@@ -82,7 +83,7 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 		of.InLoops = of.InLoops.Plus(r.Nodes[at])
 	}
 	if r.ShortLoops {
-		of.Problem = c.Name + ": the trace folds to more than 262,144 nodes, so loops of at most 64 references that no other loop repeats count as outside loops."
+		of.Problem = c.Name + ": the trace folds to more than 262,144 nodes, so the references of loops that no other loop repeats and that have at most 64 references count as outside loops."
 	}
 	of.ByLoop = outline.Sum(l.Outline, r.Tops(), r.Nodes, func(sum, n *misses.Counts) {
 		sum.Accesses += n.Accesses
@@ -93,9 +94,9 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 	return of, true
 }
 
-// Table has a row for each of these loops and each level, and rows for the other loops, for
-// accesses outside loops and for the whole run. The row of the whole run is the sum of the
-// outermost listed loops and the rows in between.
+// Table returns a row for each of these loops and each level, followed by rows for the other loops,
+// for accesses outside loops and for the whole run. The row of the whole run is the sum of the rows
+// before it, with only the outermost of the listed loops.
 func (m *Misses) Table(of []int) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -124,7 +125,7 @@ func (m *Misses) Table(of []int) report.Table {
 	add(otherLoops, func(level *LevelMisses) misses.Counts {
 		other, end := level.InLoops, 0
 		for _, loop := range of {
-			if loop >= end { // it is not inside a previous loop of the list
+			if loop >= end { // the loop is not inside a previous loop of the list
 				other, end = other.Minus(level.ByLoop[loop]), m.of.Loops[loop].End
 			}
 		}
@@ -135,14 +136,14 @@ func (m *Misses) Table(of []int) report.Table {
 	return t
 }
 
-// Rows of Table for no listed loop.
+// The names of rows of Table that are not a listed loop.
 const (
 	otherLoops   = "(other loops)"
 	outsideLoops = "(outside loops)"
 )
 
-// Evictions has a row for each pair of arrays, with the lines of one that the other evicted in the
-// first counted level over the whole run, in descending order.
+// Evictions returns a table with a row for each pair of arrays, in descending order: how many lines
+// of one array the other evicted in the first counted level over the whole run.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes", "goes", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -150,7 +151,7 @@ func (m *Misses) Evictions() report.Table {
 		return t
 	}
 	r := m.Levels[at].Result
-	t.Title = "Who evicts whom in " + m.Levels[at].Cache.Name + ", over the whole run"
+	t.Title = "Which array evicts which in " + m.Levels[at].Cache.Name + ", over the whole run"
 	names := m.columns(r)
 	type pair struct {
 		comes, goes int
@@ -173,7 +174,7 @@ func (m *Misses) Evictions() report.Table {
 	return t
 }
 
-// columns names the arrays of the evictions.
+// columns returns the names of the arrays in the evictions.
 func (m *Misses) columns(r *misses.Result) []string {
 	names := make([]string, len(r.Evictions))
 	for i := range r.Arrays {
@@ -186,7 +187,7 @@ func (m *Misses) columns(r *misses.Result) []string {
 	return names
 }
 
-// arrayName names an array by the variables of its references.
+// arrayName forms an array's name from the variables of its references.
 func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	const few = 3
 	var list []string
@@ -205,15 +206,15 @@ func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// Limits for classes: leaves of the tree, and accesses that are simulated.
+// Limits for classes: the leaves of the tree, and the simulated accesses.
 const (
 	mostClassLeaves    = 400
 	mostClassSimulated = 300_000
 )
 
-// Classes returns the class of each array of a loop, in the order of Arrays, in the first counted
-// level, from exact counts (see [sma.Exact]), and the level's name. classes is nil if the trace
-// is too irregular to compute them quickly.
+// Classes returns the name of the first counted level, and the class of each array of a loop in
+// that level, in the order of Arrays. The classes are computed from exact counts (see [sma.Exact]).
+// classes is nil if the trace is too irregular to compute them quickly.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -247,7 +248,7 @@ func (m *Misses) Classes(loop int) (level string, classes []string) {
 	return m.Levels[at].Cache.Name, classes
 }
 
-// AddClasses adds the classes of arrays to the ArraysTable of these loops.
+// AddClasses adds a column with the classes of arrays to the ArraysTable of these loops.
 func (m *Misses) AddClasses(t *report.Table, of []int) {
 	named, row := "", 0
 	list := make([]report.Value, len(t.Rows))

@@ -15,16 +15,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Trial is a nest that changes are tried on: its first run, alone.
+// Trial tries changes on the first run of a nest, simulated alone.
 type Trial struct {
 	Nest *loops.Nest
 
 	of     *answers.Loops
-	number int // of the nest
+	number int // the number of the nest
 	arrays []outline.Array
 }
 
-// NewTrial returns a trial of a nest, which are numbered from 0. The error is a [*change.Error].
+// NewTrial returns a trial of the nest with this number, counted from 0. The error is a
+// [*change.Error].
 func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	t := &Trial{Nest: l.Nest(number), of: l, number: number}
 	for i := range l.Loops {
@@ -35,7 +36,7 @@ func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	}
 	for _, a := range t.arrays {
 		if a.Wild {
-			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, which follow no loop; their addresses after it are unknown"}
+			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, which no loop describes; their addresses after a change are unknown"}
 		}
 	}
 	return t, nil
@@ -71,10 +72,10 @@ func (t *Trial) arrayAt(at trace.Addr) *outline.Array {
 	return nil
 }
 
-// Read parses a change, whose kind and text are an option of the command: pad a=+64, interchange
+// Read parses a change, given as an option of the command and its value: pad a=+64, interchange
 // 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and array-of-structs x,y. Arrays are
-// given by name or address; loops by number, as in 1.2, or as i, j, k …: the outermost loop of the
-// nest, the first loop in it, and so on. The error is a [*trace.OptionError].
+// given by name or address. Loops are given by number, as in 1.2, or by letter: i is the outermost
+// loop of the nest, j the first loop in it, and so on. The error is a [*trace.OptionError].
 func (t *Trial) Read(kind, text string) (change.Change, error) {
 	refuse := func(want string) error { return &trace.OptionError{Option: kind, Got: text, Want: want} }
 	switch kind {
@@ -82,7 +83,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 		name, bytes, ok := strings.Cut(text, "=")
 		n, err := strconv.ParseUint(strings.TrimPrefix(bytes, "+"), 10, 32)
 		if !ok || err != nil || n == 0 {
-			return nil, refuse("an array and the bytes that each of its rows is to get more, as in a=+64")
+			return nil, refuse("an array and the number of bytes to add to each of its rows, as in a=+64")
 		}
 		at, err := t.array(kind, name)
 		return change.Pad{Array: at, Bytes: n}, err
@@ -103,7 +104,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 			outer, inner = inner, outer
 		}
 		if len(inner) == len(outer) || !slices.Equal(inner[:len(outer)], outer) {
-			return nil, refuse("two loops one of which is in the other")
+			return nil, refuse("two loops, one inside the other")
 		}
 		return change.Interchange{Outer: outer, Below: len(inner) - len(outer)}, nil
 	case "tile":
@@ -115,7 +116,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 		}
 		n, err := strconv.ParseUint(bytes, 10, 32)
 		if err != nil || n == 0 || n&(n-1) != 0 {
-			return nil, refuse("a power of two, as in 64, or one for an array, as in a=64")
+			return nil, refuse("a power of two, as in 64, or an array with its own, as in a=64")
 		}
 		c := change.Align{Bytes: n}
 		if ok {
@@ -135,7 +136,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 			}
 			last := len(p) - 1
 			if len(next) != len(p) || !slices.Equal(next[:last], p[:last]) || next[last] != p[last]+1 {
-				return nil, refuse("two loops that come one right after the other")
+				return nil, refuse("two consecutive loops")
 			}
 		}
 		return change.Fuse{First: p}, nil
@@ -154,14 +155,14 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 }
 
 func (t *Trial) tile(text string) (change.Change, error) {
-	sizes := map[int]uint64{} // by depth
+	sizes := map[int]uint64{} // by loop depth
 	var innermost change.Path
 	outermost := -1
 	for part := range strings.SplitSeq(text, ",") {
 		name, trips, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseUint(trips, 10, 64)
 		if !ok || err != nil || n == 0 {
-			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops and the iterations of a tile, as in i=32,j=32"}
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops with the iterations of a tile, as in i=32,j=32"}
 		}
 		p, err := t.loop("tile", name)
 		if err != nil {
@@ -172,7 +173,7 @@ func (t *Trial) tile(text string) (change.Change, error) {
 			long, short = short, long
 		}
 		if !slices.Equal(long[:len(short)], short) || sizes[len(p)] != 0 {
-			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops that are in each other, each once"}
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "nested loops, each only once"}
 		}
 		sizes[len(p)] = n
 		innermost = long
@@ -226,8 +227,8 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by its name or an address in it: " + strings.Join(names, ", ")}
 }
 
-// CacheOf converts a level for package misses. ok is false if sets are not chosen by the low bits
-// of a line's number.
+// CacheOf converts a level to the type of package misses. ok is false if sets are not chosen by the
+// low bits of a line's number.
 func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	ways := uint64(c.Ways)
 	if c.Full() {
@@ -239,10 +240,10 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	return misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, true
 }
 
-// Try counts the misses of the nest in each level before and after all of these changes. doubts
-// are warnings about levels that are left out.
+// Try counts the misses of the nest in each level, before these changes and after all of them.
+// doubts contains warnings about levels that are left out.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
-	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in caches that are empty at first (exact, LRU; each level sees every access)")
+	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in initially empty caches (exact, LRU; each level sees every access)")
 	var words, illegal []string
 	for _, c := range changes {
 		words = append(words, c.Words(t.Names()))
@@ -263,13 +264,13 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 	return table, doubts, nil
 }
 
-// Propose searches for the changes that save the most misses of a level, and returns at most most
-// of them, in descending order. stopped: goOn ended the search.
+// Propose searches for the changes that save the most misses in a level, and returns up to most of
+// them, in descending order. stopped reports whether goOn ended the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
-	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save most misses of " + level.Name + " (of the nest alone, in a cache that is empty at first; one change at a time)")
+	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)
 	if !ok {
-		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "one that chooses sets by the low bits of a line's number"}
+		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "a cache that chooses sets by the low bits of a line's number"}
 	}
 	found, stopped, err := change.Search(t.Nest, cache, most, nil, goOn)
 	for i := range found {

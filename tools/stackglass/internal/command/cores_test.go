@@ -295,7 +295,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 		t.Errorf("%d transfers, %d of them from cache to cache, want %d: all but those to thread 0 and from the one on its core", c.Transfers, c.Near, threads-2)
 	}
 	said := strings.Join(answer.Warnings, "\n")
-	for _, words := range []string{"more than 64 threads; the 7 that come last count as one thread", "70 threads run on 64 cores"} {
+	for _, words := range []string{"more than 64 threads; the 7 that appear last count as one thread", "70 threads run on 64 cores"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("warnings %q lack %q", said, words)
 		}
