@@ -13,16 +13,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Loops lays out a loop-compressed trace.
+// Loops returns tables of the loops of a loop-compressed trace.
 type Loops struct {
 	*outline.Outline
 	Place     func(loops.Reference) *profile.Site // returns the site of a reference, or nil
-	LineBytes uint32                              // for the lines of arrays
+	LineBytes uint32                              // the line size in which arrays are counted
 	Name      func(string) string                 // makes a function's name readable; may be nil
 }
 
-// NewLoops outlines the loops of a profile, with at most most nests. It returns nil for a profile
-// without loops, and fails if they are damaged.
+// NewLoops outlines the loops of a profile, up to most nests. It returns nil for a profile without
+// loops, and fails if the loops are damaged.
 func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	if len(p.Loops) == 0 {
 		return nil, nil
@@ -41,7 +41,7 @@ func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	return l, nil
 }
 
-// PlacesOf finds the sites of references in a profile.
+// PlacesOf returns a function that finds the site of a reference in a profile.
 func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
 	type key struct {
 		number uint32
@@ -69,7 +69,7 @@ func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
 	}
 }
 
-// ProgramPlaces finds the sites of references in the tables of a trace.
+// ProgramPlaces returns a function that finds the site of a reference in the tables of a trace.
 func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 	if p == nil {
 		return func(loops.Reference) *profile.Site { return nil }
@@ -98,7 +98,7 @@ func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 type Where struct {
 	Function    string
 	File        string
-	First, Last uint32 // lines; 0: unknown
+	First, Last uint32 // line numbers; 0: unknown
 }
 
 // Where returns the source location of a loop. It consists of the function of its first reference whose
@@ -137,7 +137,7 @@ func (w Where) Source() string {
 	return text
 }
 
-// Label numbers a loop like a chapter: 2.1.3 is the third loop in the first loop of nest 2.
+// Label returns a loop's hierarchical number: 2.1.3 is the third loop in the first loop of nest 2.
 func (l *Loops) Label(loop int) string {
 	own := &l.Loops[loop]
 	text := strconv.Itoa(own.Count)
@@ -189,8 +189,8 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 }
 
-// Table has a row for each loop, in the order of the run; inner loops follow their outer loop.
-// Loops with less than this share of the references are left out.
+// Table returns a row for each loop, in the order of the run. Inner loops follow their outer loop.
+// Loops with less than the share least of the references are left out.
 func (l *Loops) Table(least float64) report.Table {
 	t := report.Table{Key: "loops", Columns: report.Columns(
 		"loop", "depth", "function", "file", "first_line=first line", "last_line=last line",
@@ -208,7 +208,8 @@ func (l *Loops) Table(least float64) report.Table {
 	return t
 }
 
-// Brief is Table for people, with indents. It ends with the references of no listed loop.
+// Brief is a shorter Table for people, in which inner loops are indented. Its last rows count the
+// references outside the listed loops.
 func (l *Loops) Brief(least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
 		"loop", "function", "source", "trips", "runs", "references", "share")}
@@ -238,7 +239,7 @@ func (l *Loops) Brief(least float64) report.Table {
 	return t
 }
 
-// ArraysTable has a row for each array of these loops.
+// ArraysTable returns a row for each array of these loops.
 func (l *Loops) ArraysTable(of []int) report.Table {
 	t := report.Table{Key: "arrays", Title: "Arrays, by loop (addresses and bytes of its first run)", Columns: report.Columns(
 		"loop", "array", "references", "stores", "base", "extent_bytes=extent",
@@ -258,7 +259,7 @@ func (l *Loops) ArraysTable(of []int) report.Table {
 	return t
 }
 
-// Strides lists an array's stride for each loop, the outermost first: +4096 0 +8.
+// Strides lists an array's stride in each loop, from the outermost in, as in +4096 0 +8.
 func Strides(a *outline.Array) string {
 	var words []string
 	for _, s := range a.Strides {
@@ -275,7 +276,7 @@ func Strides(a *outline.Array) string {
 	return text
 }
 
-// Shown returns the loops that make at least a share of the references.
+// Shown returns the loops that make at least this share of the references.
 func (l *Loops) Shown(least float64) (list []int) {
 	for i := range l.Loops {
 		if l.Share(l.Loops[i].References) >= least {
@@ -285,7 +286,7 @@ func (l *Loops) Shown(least float64) (list []int) {
 	return list
 }
 
-// AllNests is no limit of nests.
+// AllNests, as the maximum number of nests, means no limit.
 const AllNests = math.MaxInt
 
 func text(s string) report.Value {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// MulticoreQuestion is a Question about the trace of a run with one thread: how the threads of its
-// OpenMP program would use the caches and the time of several cores (package multicore/predict).
-// Words are as on the command line; "" is the default.
+// MulticoreQuestion is a Question about the trace of a single-threaded run of an OpenMP program:
+// how would its threads use caches on several cores, and how long would they take (package
+// multicore/predict)? Words are as on the command line. "" means the default.
 //
-// A reply comes after each number of cores, and contains the results of the earlier replies. Its
-// Bytes are the encoded profile of the threads of Keep cores, once they are known. These are its
-// tables, by their keys; each begins with a column cores, the number of cores:
+// Each number of cores yields a reply, which also contains the results of the earlier replies. Once
+// the run on Keep cores is predicted, Bytes is the encoded profile of its threads. The reply has
+// the following tables, by key. Each begins with the column cores, the number of cores:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local rates, equally weighted), low, high (of the global one);
@@ -28,28 +28,30 @@ import (
 //	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
 //
-// In the page another table, without that column, lists the processors, as for a ModelQuestion.
+// In the page, another table lists the processors, as for a ModelQuestion. It has no column cores.
 //
-// Rates and shares are from 0 to 1. Methods are as in package hierarchy: "simulated" is exact for
-// the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" the model from a
-// few of their lines, and "windowed-sdcm" from windows of blocks.
+// Rates and shares are between 0 and 1. Methods are named as in package hierarchy: "simulated" is
+// exact for the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" is the
+// model applied to a few of their lines, and "windowed-sdcm" is the model applied to windows of
+// blocks.
 type MulticoreQuestion struct {
-	Name   string // of the file, for messages
+	Name   string // the file's name, for messages
 	Format string // as for --input-format; "": detect it
 
 	Cores []uint32 // in the order of the answers
-	// Division is how a region's work is divided, Schedule replaces the program's, Interleave is
-	// the order of the cores' references, and Seed is for random choices.
+	// Division says how a region's work is divided, Schedule replaces the program's schedule,
+	// Interleave is the order of the cores' references, and Seed is the seed of random choices.
 	Division, Schedule, Interleave string
-	Protocol                       string // of private caches: mesi or msi
+	Protocol                       string // coherence protocol of private caches: mesi or msi
 	Seed                           uint64
-	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
-	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
-	Processor                      string   // for times; "": no times
-	// SDCM selects the input of the stack distance cache model, which is computed in addition to simulated
-	// caches: "sample", a few lines of the threads; "all", every access; "windows", some executions
-	// of each block, with options after commas, as in windows,rate=0.05,least=100,weights=printed;
-	// "none". Keep is the number of cores whose profile is wanted, 0: none.
+	Private                        []string // ranges of private addresses, as in 0x7f00-0x7fff; none: the stacks
+	Machine                        []string // the hierarchy, one level per line (hierarchy.Lines)
+	Processor                      string   // the processor to predict times for; "": no times
+	// SDCM selects the input of the stack distance cache model, which is computed in addition to
+	// simulated caches: "sample" (a few lines of the threads), "all" (every access), "windows"
+	// (some executions of each block, with options after commas, as in
+	// windows,rate=0.05,least=100,weights=printed) or "none". Keep is the number of cores whose
+	// profile is wanted; 0 means none.
 	SDCM string
 	Keep uint32
 }
@@ -70,8 +72,8 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Number("keep", &q.Keep)
 }
 
-// CoresNotes returns the notes of a table of a reply, each once, with its numbers of cores unless
-// it applies to all.
+// CoresNotes returns the distinct notes in a reply's table. A note starts with the numbers of cores
+// that it applies to, unless it applies to all.
 func CoresNotes(t *report.Table, answered int) (list []string) {
 	var texts []string
 	of := map[string][]int{}
@@ -94,7 +96,7 @@ func CoresNotes(t *report.Table, answered int) (list []string) {
 	return list
 }
 
-// coresText names numbers of cores.
+// coresText lists numbers of cores, as in "2, 4 cores".
 func coresText(list []int) string {
 	if len(list) == 1 && list[0] == 1 {
 		return "1 core"
@@ -106,8 +108,8 @@ func coresText(list []int) string {
 	return strings.Join(words, ", ") + " cores"
 }
 
-// CoresFacts is the key of another table of a reply: facts of the trace, as key and value, such as
-// trace_format, regions (the number of parallel regions) and windows (how they are chosen).
+// CoresFacts is the key of another table of a reply: facts about the trace, as keys and values,
+// such as trace_format, regions (the number of parallel regions) and windows (how they are chosen).
 const CoresFacts = "facts"
 
 // Question returns q as a Question.
@@ -121,22 +123,22 @@ func ReadMulticoreQuestion(words []string) (q MulticoreQuestion, err error) {
 	return q, err
 }
 
-// Series is a line of a chart over numbers of cores.
+// Series is a line of a chart whose x-axis is the number of cores.
 type Series struct {
-	Name   string // of the level; "" for the whole
+	Name   string // the level's name; "" for the whole hierarchy
 	Method string
-	Points []SeriesPoint // by cores, as they are in the table
+	Points []SeriesPoint // in the table's order of numbers of cores
 }
 
-// SeriesPoint is a value, and its 95 % confidence interval if it is an estimate.
+// SeriesPoint is a value with its 95 % confidence interval, if it is an estimate.
 type SeriesPoint struct {
 	Cores            int
 	Value, Low, High float64
 	Bounded          bool
 }
 
-// Rates are the hit rates over cores, a series for each level and method: "global_rate",
-// "local_rate" or "mean_rate". Only global rates have intervals.
+// Rates returns the hit ratios by number of cores, with a series for each level and method. The
+// column is "global_rate", "local_rate" or "mean_rate". Only global ratios have intervals.
 func (r *Reply) Rates(column string) []Series {
 	t := r.Table("rates")
 	if t == nil {
@@ -145,8 +147,8 @@ func (r *Reply) Rates(column string) []Series {
 	return seriesOf(t, column, column == "global_rate")
 }
 
-// SpeedUps is the speed-up over cores, or another column of that table, without points if no
-// processor was named.
+// SpeedUps returns the speed-up, or another column of the speed-up table, by number of cores. The
+// series has no points if no processor was named.
 func (r *Reply) SpeedUps(column string) Series {
 	if t := r.Table("speedup"); t != nil {
 		for _, s := range seriesOf(t, column, false) {
@@ -156,8 +158,8 @@ func (r *Reply) SpeedUps(column string) Series {
 	return Series{}
 }
 
-// seriesOf gathers the values of a column by level and method, in the order in which these
-// appear. Rows without a value have no point.
+// seriesOf groups the values of a column by level and method, in order of first appearance. Rows
+// without a value have no point.
 func seriesOf(t *report.Table, column string, bounded bool) (list []Series) {
 	of := map[[2]string]int{}
 	for i := range t.Rows {

@@ -28,10 +28,10 @@ func TestMulticoreSeries(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := r.Rates("mean_rate"); got != nil {
-		t.Errorf("%+v of a column that there is not", got)
+		t.Errorf("%+v from a column that does not exist", got)
 	}
 	if got := r.SpeedUps("speedup"); got.Points != nil {
-		t.Errorf("%+v without a table", got)
+		t.Errorf("%+v from a missing table", got)
 	}
 	speed := report.Table{Key: "speedup", Columns: []report.Column{{Key: "cores"}, {Key: "speedup"}}}
 	speed.Add(report.Count(4), report.Decimal(3.5))

@@ -9,32 +9,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is a question of the page to its second program, which contains code that few visits
-// need. The subject (a profile, a module) is sent once, before any number of questions.
+// Question is a question that the page asks its second program, which contains code that few visits
+// need. The subject (a profile or a module) is sent once, before the questions.
 type Question struct {
-	Of    string   // who answers: see below
-	Words []string // name=value, for each value: see Fields
+	Of    string   // what answers: see below
+	Words []string // name=value for each value: see Fields
 	Bytes []byte   // the content of a file, if the question is about one
 }
 
-// The values of Question.Of.
+// Values of Question.Of.
 const (
 	OfModels      = "models"      // compute-node models; a ModelQuestion
 	OfCores       = "multicore"   // a MulticoreQuestion
 	OfExport      = "export"      // an export.Request
-	OfVerb        = "verb"        // a question to a verb, in the words of ask.Question
-	OfDescription = "description" // of a hierarchy of caches, in Bytes
+	OfVerb        = "verb"        // a verb's question, in the words of ask.Question
+	OfDescription = "description" // the description of a cache hierarchy, in Bytes
 )
 
-// Reply is an answer to a Question, or a part of one. The types of questions document its
-// tables, by their keys, and its Bytes.
+// Reply is an answer to a Question, or a part of an answer. The question types document its tables,
+// by their keys, and its Bytes.
 type Reply struct {
 	More       bool           // another reply to the same question follows
 	Problem    string         // why there is no answer
 	Notes      []string       // warnings, in sentences
-	Unmodelled []string       // costs that times leave out, in a few words each
+	Unmodelled []string       // costs that the times leave out, each in a few words
 	Tables     []report.Table // by their keys
-	Bytes      []byte         // a file, or an encoded profile
+	Bytes      []byte         // the contents of a file, or an encoded profile
 }
 
 // Table returns the table with that key, or nil.
@@ -45,13 +45,13 @@ func (r *Reply) Table(key string) *report.Table {
 	return nil
 }
 
-// Fields describes the fields of a question by name, once for both directions: WordsOf writes
-// their values as words, name=value, and ReadWords sets them. A zero value has no word; a list
-// has a word for each value.
+// Fields describes the fields of a question by name, for both writing and reading: WordsOf writes
+// their values as words of the form name=value, and ReadWords sets them. A zero value has no word.
+// A list has a word for each value.
 type Fields struct {
 	words   []string
 	reading bool
-	err     error // the first
+	err     error // the first error
 }
 
 // WordsOf returns the words of the fields that list describes.
@@ -61,12 +61,12 @@ func WordsOf(list func(*Fields)) []string {
 	return f.words
 }
 
-// ReadWords sets the fields that list describes. The error is a *[trace.OptionError]: a value
-// or a name is wrong.
+// ReadWords sets the fields that list describes. If a value or a name is wrong, it returns a
+// *[trace.OptionError].
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {
-		f.fail("question", f.words[0], "the names of this version: reload the page")
+		f.fail("question", f.words[0], "a name that this version knows: reload the page")
 	}
 	return f.err
 }
@@ -77,7 +77,7 @@ func (f *Fields) fail(name, got, want string) {
 	}
 }
 
-// Texts is a list of texts; nil and empty are the same.
+// Texts describes a list of texts. A nil list and an empty one are the same.
 func (f *Fields) Texts(name string, list *[]string) {
 	if !f.reading {
 		for _, value := range *list {
@@ -96,7 +96,7 @@ func (f *Fields) Texts(name string, list *[]string) {
 	})
 }
 
-// Text is one text.
+// Text describes one text.
 func (f *Fields) Text(name string, text *string) {
 	var list []string
 	if *text != "" {
@@ -111,7 +111,7 @@ func (f *Fields) Text(name string, text *string) {
 	}
 }
 
-// Numbers is a list of whole numbers; nil and empty are the same.
+// Numbers describes a list of whole numbers. A nil list and an empty one are the same.
 func (f *Fields) Numbers(name string, list *[]uint32) {
 	var texts []string
 	for _, n := range *list {
@@ -128,7 +128,7 @@ func (f *Fields) Numbers(name string, list *[]uint32) {
 	}
 }
 
-// Number is a whole number.
+// Number describes a whole number.
 func (f *Fields) Number(name string, n *uint32) {
 	var list []uint32
 	if *n != 0 {
@@ -143,7 +143,7 @@ func (f *Fields) Number(name string, n *uint32) {
 	}
 }
 
-// Wide is a whole number of 64 bits.
+// Wide describes a 64-bit whole number.
 func (f *Fields) Wide(name string, n *uint64) {
 	var text string
 	if *n != 0 {
@@ -157,7 +157,7 @@ func (f *Fields) Wide(name string, n *uint64) {
 	}
 }
 
-// Flag is true or false.
+// Flag describes a Boolean value.
 func (f *Fields) Flag(name string, set *bool) {
 	var n uint32
 	if *set {
@@ -168,11 +168,11 @@ func (f *Fields) Flag(name string, set *bool) {
 }
 
 // ModelQuestion is a Question to the compute-node models of a program (package costmodel).
-// These are the tables of the reply, by their keys:
+// The reply has the following tables, by key:
 //
 //	program     name, value: facts of the whole program
 //	functions   number, function, source, calls, instructions, share, cycles, limit
-//	chosen      function, block: the subjects of the other tables, by number, 0: none
+//	chosen      function, block: the subjects of the other tables, by number; 0: none
 //	blocks      number, block, source, count, instructions, share, cycles_each, cycles, limit: of the function, most cycles first
 //	ways        from, to (blocks of the function by number, from 0), share, count
 //	branches    branch (its name in the branch-probability file), block (as in ways), source, to, share, count, text, origin
@@ -181,18 +181,18 @@ func (f *Fields) Flag(name string, set *bool) {
 //	parameters  name, value
 //	processors  name, title, chosen
 //
-// Times are in cycles of the processor's core, shares from 0 to 1. Bytes are the encoded
-// profile of a module without a profile, to keep, or the branch-probability file.
+// Times are in cycles of the processor's core. Shares are between 0 and 1. Bytes is either the
+// branch-probability file or, for a module without a profile, an encoded profile to store.
 type ModelQuestion struct {
-	Machine   []string // the hierarchy in question, a level a line (hierarchy.Lines)
-	Processor string   // its name; "" for the default one
-	// Changes are lines of a branch-probability file, which replace measured or read ones: branches
-	// and parameters.
+	Machine   []string // the hierarchy in question, one level per line (hierarchy.Lines)
+	Processor string   // the processor's name; "" for the default processor
+	// Changes contains lines of a branch-probability file, for branches and parameters. They
+	// replace values that were measured or read from a file.
 	Changes string
-	// Function is 1 + the number of the function in view, Block the same of a block in the program;
-	// 0 for the ones that take most time.
+	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
+	// the program. 0 means the one that takes the most time.
 	Function, Block uint32
-	Whole           bool // the reply's Bytes shall be the file of probabilities
+	Whole           bool // the reply's Bytes are to be the branch-probability file
 }
 
 func (q *ModelQuestion) fields(f *Fields) {
@@ -213,5 +213,5 @@ func ReadModelQuestion(words []string) (q ModelQuestion, err error) {
 	return q, err
 }
 
-// NoHierarchy is the note of a reply that knows no caches.
+// NoHierarchy is the note of a reply without a cache hierarchy.
 const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."

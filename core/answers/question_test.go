@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fill sets every field to something that is not its zero value.
+// fill sets every field to a nonzero value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -41,21 +41,21 @@ func TestQuestionsRoundTrip(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if words := (ModelQuestion{}).Question().Words; len(words) != 0 {
-		t.Errorf("nothing is asked in words: %q", words)
+		t.Errorf("a zero question has words: %q", words)
 	}
 }
 
-// Errors name the word that is wrong.
+// An error names the word that is wrong.
 func TestWrongWords(t *testing.T) {
 	if _, err := ReadMulticoreQuestion([]string{"seed=-1"}); err == nil || !strings.Contains(err.Error(), `seed "-1"`) {
-		t.Errorf("%v, want what is wrong with the seed", err)
+		t.Errorf("%v, want an error about the seed", err)
 	}
 	for text, want := range map[string]string{
 		"function=x":             `function "x", want a whole number below 2^32`,
 		"function=4294967296":    "below 2^32",
 		"function=1,function=2":  "one value",
 		"changes=a,changes=b":    "one value",
-		"processor=p,core=4":     "want the names of this version",
+		"processor=p,core=4":     "a name that this version knows",
 		"processor=p,nonsense":   `"nonsense"`,
 		"block=-1":               "a whole number",
 		"machine=a,machine=b,=c": `"=c"`,
@@ -66,7 +66,7 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// FuzzWords: words that can be read are written the same way again.
+// FuzzWords checks that words that can be read are written in the same way again.
 func FuzzWords(f *testing.F) {
 	f.Add("cores=1\x00cores=2\x00machine=L1=32KiB,8\x00seed=7")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -8,10 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// tellApart adds a file and line to names that several data objects have, such as blocks that one
-// function allocates at two source lines. Otherwise a join would pair them in the order of their
-// misses, which differs between runs. Objects of the same line are paired. The others are paired in
-// the order of the code, if both tables have the same number; doubt is a warning about these.
+// tellApart adds a file and line to names that several data objects share, such as blocks that one
+// function allocates at two source lines. Otherwise a join would pair the objects in the order of
+// their misses, which differs between runs. Objects of the same line are paired. The others are
+// paired in source order if both tables have the same number of them; doubt is a warning about
+// these pairs.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
@@ -32,7 +33,7 @@ func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt s
 		}
 	}
 	if moved != "" {
-		doubt = "data with the same name is in other lines in B than in A, and is paired in the order of the code, as " + moved
+		doubt = "data with the same name is at different lines in A and B, and is paired in source order, as in " + moved
 	}
 	return a, b, doubt
 }
@@ -59,8 +60,8 @@ func rowName(t *report.Table, row int, by report.Key) string {
 	return strings.Join(parts, "\x00")
 }
 
-// nameByLines adds lines to the names of rows of a and b. It returns a name that is paired although
-// its lines differ, or "".
+// nameByLines adds lines to the names of rows of a and b. It returns the name of a pair whose lines
+// differ, or "".
 func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)
@@ -100,7 +101,7 @@ func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	return moved
 }
 
-// inCode sorts rows by their places in the code.
+// inCode sorts rows by their source locations.
 func inCode(t *report.Table, rows []int) {
 	sort.SliceStable(rows, func(x, y int) bool { return comparePlace(t, rows[x], t, rows[y]) < 0 })
 }
@@ -136,8 +137,8 @@ func rename(t *report.Table, row int, words string) {
 	t.Rows[row] = cells
 }
 
-// repeatedNames warns about rows with the same name, unless they have less than 1 % of the
-// first level's misses.
+// repeatedNames returns a warning about rows with the same name, unless they have less than 1 % of
+// the first level's misses.
 func repeatedNames(a, b report.Table, by report.Key) string {
 	if a.Key != "sites" && a.Key != "objects" {
 		return ""

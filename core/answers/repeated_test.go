@@ -13,7 +13,7 @@ type heapRow struct {
 	misses uint64
 }
 
-// heap is a table of data, those first that miss most, as they are.
+// heap returns a table of heap data with the given rows.
 func heap(rows ...heapRow) report.Table {
 	t := report.Table{Key: "sites", Columns: []report.Column{{Key: "name"}, {Key: "kind"}, {Key: "function"}, {Key: "file"}, {Key: "line"}, {Key: "L1_misses"}}}
 	for _, r := range rows {
@@ -22,37 +22,37 @@ func heap(rows ...heapRow) report.Table {
 	return t
 }
 
-// TestBlocksOfOneFunction: two allocations in one function are compared each with
-// itself, whichever misses more.
+// TestBlocksOfOneFunction: each of two allocations in one function is compared with itself, no
+// matter which of them misses more.
 func TestBlocksOfOneFunction(t *testing.T) {
 	const blocks = "[blocks]"
 	for _, c := range []struct {
 		a, b  report.Table
-		want  map[string]string // by name: A, B
+		want  map[string]string // misses in A and B, by name
 		doubt string
 	}{
-		{ // the same code, with other input
+		{ // the same code with different input
 			a:    heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10}),
 			b:    heap(heapRow{blocks, 5, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"[blocks] h.c:4": "400,100", "[blocks] h.c:5": "10,300"},
 		},
-		{ // one of them was not reached
+		{ // one of the allocations was not reached
 			a:    heap(heapRow{blocks, 5, 10}),
 			b:    heap(heapRow{blocks, 4, 300}, heapRow{blocks, 5, 30}),
 			want: map[string]string{"[blocks] h.c:4": "0,300", "[blocks] h.c:5": "10,30"},
 		},
-		{ // a line was inserted between
+		{ // a line was inserted between the allocations
 			a:     heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10}),
 			b:     heap(heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
 			want:  map[string]string{"[blocks] h.c:4": "400,100", "[blocks] h.c:5, in B h.c:6": "10,300"},
-			doubt: "in the order of the code",
+			doubt: "in source order",
 		},
-		{ // only B has several
+		{ // only B has several allocations
 			a:    heap(heapRow{"x", 1, 1}),
 			b:    heap(heapRow{"x", 9, 2}, heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"x": "1,2", "[blocks] h.c:4": "0,100", "[blocks] h.c:6": "0,300"},
 		},
-		{ // without any difference
+		{ // the names cannot be distinguished
 			a:     heap(heapRow{blocks, 4, 400}, heapRow{blocks, 4, 10}),
 			b:     heap(heapRow{blocks, 4, 300}, heapRow{blocks, 4, 100}),
 			want:  map[string]string{"[blocks] h.c:4": "10,100"},
@@ -67,16 +67,16 @@ func TestBlocksOfOneFunction(t *testing.T) {
 		}
 		for name, want := range c.want {
 			if have[name] != want {
-				t.Errorf("%s: %s, want %s; all are %v", name, have[name], want, have)
+				t.Errorf("%s: %s, want %s; all rows: %v", name, have[name], want, have)
 			}
 		}
 		if len(have) != len(c.want) || (c.doubt == "") != (got.Doubt == "") || !strings.Contains(got.Doubt, c.doubt) {
-			t.Errorf("%v with the doubt %q, want %v and %q", have, got.Doubt, c.want, c.doubt)
+			t.Errorf("%v with the warning %q, want %v and %q", have, got.Doubt, c.want, c.doubt)
 		}
 	}
 	before := heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10})
 	Join([]report.Table{before}, []report.Table{before})
 	if before.Rows[0][0].Plain() != blocks {
-		t.Error("a join renames the rows that it was given")
+		t.Error("a join renamed the rows of its arguments")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Sample returns facts about the sample of a profile, at the first line size. An exact profile
-// has none.
+// Sample returns facts about the sample of a profile, at the first line size, or none for an exact
+// profile.
 func Sample(p *profile.Profile) (facts []report.Fact) {
 	s := p.Sampled
 	if s == nil {
@@ -26,7 +26,7 @@ func Sample(p *profile.Profile) (facts []report.Fact) {
 		return facts
 	case profile.LinesSample:
 		if len(s.Sizes) > 0 {
-			add("sample_rate", "rate in the end", report.Ratio(profile.RateOf(s.Sizes[0].Threshold)))
+			add("sample_rate", "final sampling rate", report.Ratio(profile.RateOf(s.Sizes[0].Threshold)))
 		}
 	case profile.SpaceSample:
 		add("sample_rate", "rate", report.Ratio(s.Rate()))
@@ -40,7 +40,7 @@ func Sample(p *profile.Profile) (facts []report.Fact) {
 		add("sampled_lines", "sampled lines", report.Count(size.Lines))
 	}
 	if s.Mode == profile.TimeSample {
-		add("censored_samples", "samples not used again", report.Count(size.Censored))
+		add("censored_samples", "samples without a reuse", report.Count(size.Censored))
 	}
 	if l := p.LocalityAt(size.LineBytes); l != nil {
 		add("analysed_share", "accesses analysed", report.Share(size.Analysed, l.Accesses()))
@@ -55,8 +55,8 @@ func FromSample(t *report.Table, p *profile.Profile) {
 	}
 }
 
-// Bound is [FromSample] for a table with a row of misses for each of these capacities in lines.
-// It adds their confidence intervals.
+// Bound is [FromSample] for a table with a row of misses for each of these capacities, in lines. It
+// adds the confidence intervals of the misses.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)
 	after := t.Index("misses") + 1
@@ -70,19 +70,19 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 	}
 }
 
-// IsOfSample reports whether sites, threads and communication of a profile are of a sample of lines
-// or accesses.
+// IsOfSample reports whether the sites, threads and communication of a profile come from a sample
+// of lines or accesses.
 func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
 // Warnings about answers from a sample.
 const (
 	half                  = "; ± is half of the 95 % confidence interval"
-	SitesOfSample         = "references and strides are of all accesses; how they miss, by place and by data, is estimated" + half
-	ThreadsOfSample       = "what cores miss is estimated" + half + "; the causes of changed distances are not counted"
-	CommunicationOfSample = "communication is that of the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
+	SitesOfSample         = "references and strides are counted over all accesses; misses by source location and by data are estimated" + half
+	ThreadsOfSample       = "the misses of cores are estimated" + half + "; the causes of changed distances are not counted"
+	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
-// RestsOnSample returns the sentence as a warning if the profile is of a sample.
+// RestsOnSample returns the sentence as a warning if the profile comes from a sample.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil
@@ -90,13 +90,14 @@ func RestsOnSample(p *profile.Profile, sentence string) []string {
 	return []string{p.Sampled.Chip() + ": " + sentence}
 }
 
-// offs are columns with half the width of intervals, one value for each row of a table.
+// offs collects columns of half-widths of confidence intervals, with one value for each row of a
+// table.
 type offs struct {
-	keys   []string // of the columns before them
+	keys   []string // the keys of the columns that they follow
 	values map[string][]report.Value
 }
 
-// add adds the value of the next row.
+// add appends the value for the next row.
 func (o *offs) add(key string, v report.Value) {
 	if o.values == nil {
 		o.values = map[string][]report.Value{}
@@ -117,7 +118,8 @@ func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	o.add("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
 }
 
-// insert inserts the columns after theirs. Rows at the end may have no values.
+// insert inserts each column after the one that it belongs to. Rows at the end of the table may
+// have no values.
 func (o *offs) insert(t *report.Table) {
 	for _, key := range o.keys {
 		at := t.Index(key) + 1
@@ -132,8 +134,9 @@ func (o *offs) insert(t *report.Table) {
 	}
 }
 
-// missesOff returns half the width of the interval of a cache's misses. bounds are the intervals of
-// fully associative caches; a fully associative cache of the same size would miss full times.
+// missesOff returns the half-width of the interval for a cache's misses. bounds are the intervals
+// for fully associative caches. full is the number of misses in a fully associative cache of the
+// same size.
 func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float64 {
 	if len(bounds) == 0 {
 		return 0
@@ -146,5 +149,5 @@ func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float
 	return max(0, float64(b.High)*scale-misses, misses-float64(b.Low)*scale)
 }
 
-// wholeOff rounds half the width of an interval up.
+// wholeOff rounds the half-width of an interval up.
 func wholeOff(x float64) report.Value { return report.Count(uint64(math.Ceil(x))) }

@@ -15,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sites lays out which source lines or data structures make the misses of a hierarchy.
+// Sites contains the tables of which source lines or data structures cause the misses of a
+// hierarchy.
 type Sites struct {
 	Profile *profile.Profile
 	Ranker  *attribution.Ranker
@@ -23,8 +24,8 @@ type Sites struct {
 	By      attribution.By
 	Name    func(string) string                   // makes a function's name readable; may be nil
 	Source  func(file string, line uint32) string // returns the text of a line; may be nil
-	// Number is the only column in addition to the names of a row; "": all columns. All columns
-	// of a million rows would take gigabytes.
+	// Number is the only column besides those that name a row; "" means all columns. All columns of
+	// a million rows would take gigabytes.
 	Number string
 
 	rows []attribution.Row // ranked by misses in the first level
@@ -43,18 +44,18 @@ type sitePart uint8
 
 const (
 	inPlace    sitePart = iota
-	inCounts            // of misses, accesses and fetched bytes, which every row has
-	inStrides           // of the rows of code
-	inWords             // about the sites of a row
-	inIdentity          // of a single site or data object
+	inCounts            // misses, accesses and fetched bytes, which every row has
+	inStrides           // strides, which only rows of code have
+	inWords             // text about the sites of a row
+	inIdentity          // the identity of a single site or data object
 )
 
-// othersName is the name of the row for all other rows.
+// othersName is the name of the row that sums all other rows.
 const othersName = "(all others)"
 
-// Table has a row for each site, line, function or data object in an order of [Sites.Order], and a
-// row for misses that cannot be attributed. All rows after the first top ones are summed in one
-// row.
+// Table returns a row for each site, line, function or data object, in an order from [Sites.Order],
+// and a row for misses that cannot be attributed. All rows after the first top rows are summed into
+// one.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -94,7 +95,7 @@ func (s *Sites) Table(order []int, top int) report.Table {
 	return t
 }
 
-// unplaced is the cell of a row without a source location.
+// unplaced returns the cell for a row without a source location.
 func (c *siteColumn) unplaced(r *attribution.Row) report.Value {
 	switch {
 	case c.part == inCounts, c.part == inStrides && r.References > 0:
@@ -105,7 +106,7 @@ func (c *siteColumn) unplaced(r *attribution.Row) report.Value {
 	return report.None()
 }
 
-// naming are the columns that name a row, between blanks.
+// naming lists the columns that name a row, each with a blank on either side.
 const naming = " name function file line column kind variable "
 
 func isNaming(key string) bool { return strings.Contains(naming, " "+key+" ") }
@@ -121,8 +122,8 @@ func (s *Sites) Rows() []attribution.Row {
 	return s.rows
 }
 
-// Reaching returns the rows, in descending order, that cause at least a share of the misses of a
-// level.
+// Reaching returns the fewest rows, in descending order, that together cause at least this share of
+// the misses of a level.
 func (s *Sites) Reaching(level int, share float64) []int {
 	order, sum := s.Order(s.level(level)+"_misses", math.MaxInt), 0.0
 	for i, row := range order {
@@ -134,7 +135,7 @@ func (s *Sites) Reaching(level int, share float64) []int {
 	return order
 }
 
-// Keys returns all columns that a table can have.
+// Keys returns the keys of all columns that a table can have.
 func (s *Sites) Keys() (keys []string) {
 	for _, c := range s.columns() {
 		keys = append(keys, c.Key)
@@ -152,9 +153,9 @@ func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row)
 	return all[at].Column, all[at].cell, true
 }
 
-// Order sorts the rows by a column: numbers in descending order, except that the worst
-// utilisation comes first, and words in ascending order. Equal rows, and all without such a
-// column, are ranked by their misses in the first level. Only the first rows of that ranking are
+// Order sorts the rows by a column: numbers in descending order, except that the worst utilisation
+// comes first, and words in ascending order. Equal rows are ranked by their misses in the first
+// level, and so are all rows if there is no such column. Only the first rows of that ranking are
 // sorted.
 func (s *Sites) Order(column string, first int) []int {
 	sign := -1.
@@ -176,7 +177,7 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the first rows by a key, and by a text where keys are equal, both ascending.
+// OrderBy sorts the first rows by a key, and by a text if keys are equal, both in ascending order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	o := ordering{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
 	for i := range o.order {
@@ -209,10 +210,11 @@ func (o *ordering) Less(i, j int) bool {
 	return x < y
 }
 
-// narrow are the columns for people in addition to misses and utilisation, between blanks.
+// narrow lists the columns that people see in addition to misses and utilisation, each with a blank
+// on either side.
 const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow drops the columns for programs, except for keep.
+// Narrow drops the columns that only programs need, except for keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -225,7 +227,8 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	return PickColumns(t, columns...)
 }
 
-// Parts of keys: of a level's coherence misses, and of the utilisation in a cache.
+// Parts of column keys: the suffix for a level's coherence misses, and the prefix for the
+// utilisation in a cache.
 const (
 	coherenceMisses = "_coherence_misses"
 	utilisation     = "utilisation_"
@@ -258,12 +261,12 @@ func (s *Sites) columns() []siteColumn {
 	return s.all
 }
 
-// add appends a column: KEY or KEY=LABEL.
+// add appends a column. text is KEY or KEY=LABEL.
 func (s *Sites) add(part sitePart, text string, cell func(*attribution.Row) report.Value) {
 	s.all = append(s.all, siteColumn{report.Columns(text)[0], part, cell})
 }
 
-// addText appends a column of words.
+// addText appends a column of text.
 func (s *Sites) addText(part sitePart, text string, of func(*attribution.Row) string) {
 	s.add(part, text, func(r *attribution.Row) report.Value { return report.TextOf(of(r)) })
 }
@@ -273,7 +276,7 @@ func (s *Sites) object(r *attribution.Row) *profile.DataObject {
 	return &s.Profile.Sites.Data[r.Object]
 }
 
-// addPlace appends where a row is.
+// addPlace appends the columns for the location of a row.
 func (s *Sites) addPlace() {
 	function := func(r *attribution.Row) string {
 		if s.Name != nil {
@@ -300,7 +303,7 @@ func (s *Sites) addPlace() {
 	}
 }
 
-// addLevel appends the misses in a level.
+// addLevel appends the columns for the misses in a level.
 func (s *Sites) addLevel(n int) {
 	l := &s.Levels[n]
 	s.add(inCounts, s.level(n)+"_misses=misses "+s.level(n), func(r *attribution.Row) report.Value { return predicted(r.Misses[n], l.Exact) })
@@ -318,7 +321,8 @@ func (s *Sites) addLevel(n int) {
 	}
 }
 
-// addCounts appends the accesses, which are unknown for the remainder.
+// addCounts appends the columns for accesses, which are unknown for misses that cannot be
+// attributed.
 func (s *Sites) addCounts() {
 	add := func(text string, cell func(*attribution.Row) report.Value) {
 		s.add(inCounts, text, func(r *attribution.Row) report.Value {
@@ -337,7 +341,7 @@ func (s *Sites) addCounts() {
 	}
 }
 
-// addUtilisation appends the utilisation of lines in a cache for which it was measured.
+// addUtilisation appends the line utilisation in the i-th cache for which it was measured.
 func (s *Sites) addUtilisation(i int) {
 	of := s.Profile.Sites
 	bytes := of.Capacities[i] * uint64(of.LineBytes)
@@ -360,7 +364,7 @@ func (s *Sites) addUtilisation(i int) {
 	})
 }
 
-// addCode appends the properties of the sites of a row, and of a single site its identity.
+// addCode appends the properties of the sites of a row and, for a single site, its identity.
 func (s *Sites) addCode() {
 	s.addText(inStrides, "stride", func(r *attribution.Row) string { return r.Stride().String() })
 	for c := range profile.NumStrides {
@@ -411,7 +415,7 @@ func objectName(o *profile.DataObject) string {
 	return "[all other data]"
 }
 
-// AddressOf names an instruction without a known function.
+// AddressOf returns a name for an instruction whose function is unknown.
 func AddressOf(s *profile.Site) string {
 	switch {
 	case s.Module != "":
@@ -427,8 +431,9 @@ func AddressOf(s *profile.Site) string {
 // estimated reports whether misses are estimated from a sample.
 func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
-// missesOff is half the width of the interval of a row's misses at a level. The errors of its
-// sites may have the same sign. A row without a source location has none.
+// missesOff returns the half-width of the interval for a row's misses at a level. It adds those of
+// the row's sites, whose errors may have the same sign. A row without a source location has no
+// interval.
 func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	if r.Accesses == 0 {
 		return report.None()
@@ -452,7 +457,7 @@ func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	return report.Count(min(off, r.Accesses))
 }
 
-// coldOff is half the width of the interval of first accesses.
+// coldOff returns the half-width of the interval for cold misses.
 func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	off := uint64(0)
 	for _, u := range s.reuses(r) {
@@ -475,10 +480,11 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 	return strings.Join(texts, ", ")
 }
 
-// Before lists, for some rows of the table, the three rows that most often touched their lines
-// before, at distances from profile.PreviousFrom on. For data objects these are source lines.
+// Before lists, for some rows of the table, the three rows that most often accessed the same lines
+// before them. It counts only stack distances of at least profile.PreviousFrom. For data objects,
+// the rows that it lists are source lines.
 func (s *Sites) Before(of []int) report.Table {
-	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: report.Columns(
+	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}
 	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {
@@ -513,8 +519,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances lists the accesses of the row that Place names, by distance; ok is false if there is
-// none.
+// Distances returns the accesses, by distance, of the row that Place calls place. ok is false if
+// there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
@@ -524,7 +530,7 @@ func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	return t, false
 }
 
-// DistancesOf returns the accesses of a row by stack distance, in powers of two.
+// DistancesOf returns the accesses of a row by stack distance, in bins that are powers of two.
 func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	t := report.Table{Key: "distances", Title: "Accesses by stack distance, of " + s.Place(r), Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	counts, cold := s.Binned(r)
@@ -539,8 +545,8 @@ func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	return t
 }
 
-// Binned returns a row's accesses in the bins of the histogram, up to the longest distance, and
-// its cold misses.
+// Binned returns a row's accesses in the histogram's bins, up to the longest distance, and its cold
+// misses.
 func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 	counts = make([]uint64, 1, profile.WindowBins)
 	for _, reuse := range s.reuses(r) {
@@ -556,7 +562,7 @@ func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 	return counts, cold
 }
 
-// reuses returns the counts of a row's sites or of its data object. The row of all other objects
+// reuses returns the counts of a row's sites or of its data object. The row for all other objects
 // has none.
 func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	switch {
@@ -571,7 +577,7 @@ func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	return list
 }
 
-// Place names a row in a few words.
+// Place describes a row in a few words.
 func (s *Sites) Place(r *attribution.Row) string {
 	name := r.Function
 	if s.Name != nil {
@@ -596,24 +602,24 @@ func (s *Sites) Place(r *attribution.Row) string {
 	return name
 }
 
-// Estimated warns about levels at which the sites' misses are estimates, though an analysis
-// could count them.
+// Estimated returns warnings about levels in which the sites' misses are estimates although an
+// analysis could count them.
 func Estimated(levels []attribution.Attribution) (list []string) {
 	for i := range levels {
 		l := &levels[i]
 		if l.Countable == "" || l.Level.Misses == 0 {
 			continue
 		}
-		text := l.Level.Cache.Name + ": which places miss is estimated from their distances"
+		text := l.Level.Cache.Name + ": the misses of each source location are estimated from its stack distances"
 		if l.Rest > 0 {
-			text += ", and " + strconv.FormatFloat(100*l.Rest/l.Level.Misses, 'f', 1, 64) + " % of its misses are of none"
+			text += ", and " + strconv.FormatFloat(100*l.Rest/l.Level.Misses, 'f', 1, 64) + " % of the level's misses cannot be attributed"
 		}
 		list = append(list, text+"; analyze the trace with --utilisation "+l.Countable+" to count them")
 	}
 	return list
 }
 
-// MissingSites warns about references without a known source location.
+// MissingSites returns a warning about references without a known source location.
 func MissingSites(p *profile.Profile) (list []string) {
 	s := p.Sites
 	unknown, all := uint64(0), uint64(0)
@@ -626,7 +632,7 @@ func MissingSites(p *profile.Profile) (list []string) {
 	const few = 2000 // below 0.05 %, the share would be written as 0.0 %
 	if unknown > 0 && unknown >= all/few && p.Input.Kinds != 1<<trace.Fetch {
 		share := strconv.FormatFloat(100*float64(unknown)/float64(all), 'f', 1, 64)
-		list = append(list, share+" % of the references have no known place in the source: instructions are named by their addresses; --symbols FILE names them where FILE is the program that was traced")
+		list = append(list, share+" % of the references have no known source location, so instructions are named by their addresses; --symbols FILE finds their locations if FILE is the traced program")
 	}
 	return list
 }

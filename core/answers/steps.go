@@ -8,14 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// mostSteps is the most rows of [Steps].
+// mostSteps is the maximum number of rows of [Steps].
 const mostSteps = 4
 
-// Steps lists the cache sizes at which the miss ratio falls steeply, ascending: a fully associative
-// LRU cache of capacity_lines misses much less often than one of below_lines. A cliff is a fall
-// within a 64th of the size, others are wider.
+// Steps lists the cache sizes at which the miss ratio falls steeply, in ascending order: a fully
+// associative LRU cache of capacity_lines misses much less often than one of below_lines. A fall
+// within 1/64 of the size is a cliff; other falls are wider.
 func Steps(c *profile.Curve, lineBytes uint32) report.Table {
-	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls, fully associative LRU, exact", Columns: report.Columns(
+	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls (fully associative LRU, exact)", Columns: report.Columns(
 		"below_lines=below (lines)", "below_bytes=below", "capacity_lines=capacity (lines)", "capacity_bytes=capacity",
 		"miss_ratio_below=miss ratio below", "miss_ratio=miss ratio", "cliff")}
 	list := knees(c)
@@ -28,8 +28,8 @@ func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 	return t
 }
 
-// MostApart returns the lines of the fully associative LRU cache in which the miss ratios of two runs
-// differ most, the smallest one if there are several; 0 if they never differ.
+// MostApart returns the capacity, in lines, of the smallest fully associative LRU cache in which
+// the miss ratios of two runs differ most. It returns 0 if they never differ.
 func MostApart(a, b *profile.Curve) (lines uint64) {
 	most := 0.
 	for _, c := range []*profile.Curve{a, b} {
@@ -44,22 +44,23 @@ func MostApart(a, b *profile.Curve) (lines uint64) {
 
 // knee is a fall of the miss-ratio curve between two capacities.
 type knee struct {
-	Below uint64  // lines: the largest capacity at which the fall has not begun
-	Lines uint64  // lines: the least capacity at which it is over
+	Below uint64  // in lines: the largest capacity before the fall
+	Lines uint64  // in lines: the smallest capacity after the fall
 	From  float64 // miss ratio at Below
 	To    float64 // miss ratio at Lines
 }
 
-// cliff reports whether a few lines make the fall: at most a 64th of the capacity.
+// cliff reports whether the fall spans only a few lines: at most 1/64 of the capacity.
 func (k knee) cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
 
-// cliffWidth and slopeWidth are the most lines over which a fall to a capacity may extend.
+// cliffWidth and slopeWidth return the maximum number of lines that a cliff or slope may span if it
+// ends at this capacity.
 func cliffWidth(lines uint64) uint64 { return max(1, lines/64) }
 func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
-// knees returns the falls of a curve that save at least 2 % of accesses, mostSteps at most: first the
-// cliffs, then slopes within a factor of 4/3 that do not touch a cliff, each in descending order of
-// steepness.
+// knees returns at most mostSteps falls of a curve that each turn at least 2 % of all accesses into
+// hits. Cliffs come first, followed by slopes within a factor of 4/3 that do not touch a cliff.
+// Both are in descending order of the fall.
 func knees(c *profile.Curve) []knee {
 	var knees []knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -74,11 +75,11 @@ func knees(c *profile.Curve) []knee {
 	return knees
 }
 
-// steepest is the largest fall within a width that touches none of the others.
-// Caches of less than four lines are none.
+// steepest returns the largest fall within a width that touches none of the others. It ignores
+// caches of fewer than four lines.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	below, all := 0, distances{curve: c} // distances that the smaller capacity hits
+	below, all := 0, distances{curve: c} // counts the distances that hit in the smaller capacity
 	for d, upto := range c.From(0) {
 		lines := d + 1
 		if lines < 4 {
@@ -90,7 +91,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 			next, count, hits = all.at(below)
 		}
 		hits -= count
-		// The next distance is the largest capacity that hits no more.
+		// next, the next distance, is the largest capacity in which that distance misses.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue
@@ -105,7 +106,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 	return best, found
 }
 
-// tighten moves the lower end up to where the fall really begins: 19/20 of the fall lies above.
+// tighten moves the lower end up to where the fall really begins, so that 19/20 of the fall remain.
 func (k *knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
 	first := sort.Search(c.Len(), func(i int) bool {
@@ -121,8 +122,8 @@ func (k *knee) tighten(c *profile.Curve) {
 	}
 }
 
-// nearKnee reports whether a fall overlaps one of the others, or continues it: a
-// gradual curve is not made of steps.
+// nearKnee reports whether a fall overlaps one of the others or continues it. A gradual decline
+// must not be reported as several steps.
 func nearKnee(others []knee, k knee) bool {
 	for _, o := range others {
 		if k.Below < o.Lines && o.Below < k.Lines {
@@ -135,16 +136,17 @@ func nearKnee(others []knee, k knee) bool {
 	return false
 }
 
-// distances reads the distances of a curve by their index. It is fast for consecutive distances.
+// distances reads the distances of a curve by index. Consecutive reads are fast.
 type distances struct {
 	curve *profile.Curve
-	first int // index of the first in read
+	first int // index of the first distance in read
 	read  []distance
 }
 
 type distance struct{ d, count, upto uint64 }
 
-// at returns the i-th distance, its accesses, and the accesses with at most that distance.
+// at returns the i-th distance, the number of accesses at that distance, and the number at no more
+// than that distance.
 func (r *distances) at(i int) (d, count, upto uint64) {
 	const together = 256
 	if i < r.first || i >= r.first+len(r.read) {

@@ -13,13 +13,13 @@ import (
 // Threads contains the tables of how threads use private and shared caches (MODELS §6).
 type Threads struct {
 	Profile *profile.Profile
-	Levels  []hierarchy.Cache // each is predicted separately
+	Levels  []hierarchy.Cache // each level is predicted separately
 	asker   *hierarchy.Asker
 	levels  []hierarchy.ByCore // the prediction for each level
 }
 
-// NewThreads asks asker, which is for the profile, about each level. The profile must have
-// stacks of threads for the levels' line sizes.
+// NewThreads predicts each level with asker, which belongs to the profile. The profile must have
+// per-thread LRU stacks for the levels' line sizes.
 func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
 	t := &Threads{Profile: p, Levels: levels, asker: asker}
 	var doubts []hierarchy.Warning
@@ -59,10 +59,11 @@ func NumbersOf(list []uint32) string {
 	return strings.Join(words, ",")
 }
 
-// Cores has a row for each core and private level: its accesses, its misses without other
-// cores' stores, and its misses in a coherent cache, by cause. A miss is cold if the core never
-// had the line. It is a coherence miss if it would have hit without other cores' stores (in a
-// cache with sets, this is an expectation). All others are capacity or conflict misses.
+// Cores returns a table with a row for each core and private level: the core's accesses, its misses
+// if other cores' stores had no effect, and its misses in a coherent cache, by cause. A miss is
+// cold if the core never had the line. It is a coherence miss if it would have been a hit without
+// other cores' stores (in a set-associative cache, this is an expected number). All other misses
+// are capacity or conflict misses.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
@@ -93,8 +94,8 @@ func (t *Threads) Cores() report.Table {
 	return table
 }
 
-// privateOff returns half the width of the interval of a core's misses without other cores'
-// stores, 0 if they are exact.
+// privateOff returns the half-width of the interval for a core's misses without the effect of other
+// cores' stores, or 0 if they are exact.
 func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) float64 {
 	if c.Off == nil {
 		return 0
@@ -112,8 +113,8 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
 }
 
-// Views has a row for each private level, with the misses of all cores by each of the models of
-// MODELS §6.
+// Views returns a table with a row for each private level: the misses of all cores, according to
+// each model of MODELS §6.
 func (t *Threads) Views() report.Table {
 	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: report.Columns(
 		"level", "accesses", "private_misses=misses undisturbed", "anger_misses=coherent by Anger",
@@ -133,7 +134,7 @@ func (t *Threads) Views() report.Table {
 	return table
 }
 
-// viewsOff adds the half widths over cores, whose errors may have the same sign.
+// viewsOff adds the half-widths of all cores, because their errors may have the same sign.
 func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 	s := t.Profile.SharingAt(t.Levels[level].LineBytes)
 	for n := range s.Cores {
@@ -145,10 +146,11 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 	return private, coherent, is
 }
 
-// Domains has a row for each core and shared level: its misses there, its misses alone, and its
-// share: the capacity of a private fully associative cache in which it would miss as often as
-// in the shared one (Anger, Figure 8). There is no share if other cores fetch lines that the
-// core would miss in a private cache of any size.
+// Domains returns a table with a row for each core and shared level: the core's misses in the
+// level, its misses if it used the level alone, and its effective share. The share is the capacity
+// of a private fully associative cache in which the core would miss as often as in the shared one
+// (Anger, Figure 8). It is not defined if other cores fetch lines that the core would miss in a
+// private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Caches that cores share", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
@@ -188,8 +190,8 @@ func (t *Threads) Domains() report.Table {
 	return table
 }
 
-// Changes compares, for each domain and core, the distances of its accesses on the shared stack and
-// on its private one.
+// Changes compares, for each domain and core, the stack distances of the core's accesses in the
+// shared stack with those in its private stack.
 func Changes(s *profile.Sharing) report.Table {
 	t := report.Table{Key: "changes", Title: "How sharing changes stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",
@@ -206,10 +208,10 @@ func Changes(s *profile.Sharing) report.Table {
 	return t
 }
 
-// ThreadCurves has a row for each core, view and capacity at which the misses of a fully
-// associative LRU cache change. The views are a private cache without other cores' stores, a
-// coherent private cache, and one that all cores share (concurrent). With brief, capacities are
-// powers of two.
+// ThreadCurves returns a table with a row for each core, view and capacity at which the misses of a
+// fully associative LRU cache change. The views are a private cache without the effect of other
+// cores' stores, a coherent private cache, and a cache shared by all cores (concurrent). If brief
+// is set, only capacities that are powers of two are listed.
 func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
 	t := report.Table{Key: "curves", Columns: report.Columns(
 		"core", "threads", "view", "capacity_lines=capacity (lines)", "misses")}

@@ -8,12 +8,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// MatchLines matches the source lines of two versions of a program by their text. Rows of A get the
-// file and the line of B; two more columns contain the line's number in A, and whether it moved or
-// changed. Tables without files and lines, and tables of equal versions, stay as they are.
+// MatchLines matches the source lines of two versions of a program by their text. In rows of A, it
+// replaces the file and the line by those of B. Two additional columns contain the line's number in
+// A, and whether the line moved or changed. Tables without files and lines, and tables of equal
+// versions, are not changed.
 //
-// a and b are the source files that the two profiles keep. A file without a version in the other
-// profile is matched by the number of its lines, as before.
+// a and b are the source files stored in the two profiles. Lines of a file without a version in the
+// other profile are still matched by their numbers.
 func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	v := versions{files: [2]*sourcefile.Files{a, b}, of: map[string]*version{}}
 	for i := range tables[0] {
@@ -26,30 +27,30 @@ func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	}
 }
 
-// byLine reports whether rows are source lines, and not data that is declared in one.
+// byLine reports whether the rows are source lines, and not data declared in them.
 func byLine(t *report.Table) bool {
 	return t.Key == "sites" && t.Index("name") < 0 && t.Index("file") >= 0 && t.Index("line") >= 0
 }
 
-// versions are the files that are in two profiles.
+// versions contains the files that two profiles have in common.
 type versions struct {
 	files [2]*sourcefile.Files
-	of    map[string]*version // by the name in A
-	back  map[string]*version // by the name in B
+	of    map[string]*version // by the file's name in A
+	back  map[string]*version // by the file's name in B
 }
 
 // version is a file in A and in B.
 type version struct {
 	names [2]string
 	to    []sourcefile.Match // by line of A
-	from  []int              // by line of B: the line in A; -1: there is none
+	from  []int              // by line of B: the line in A, or -1
 }
 
-// mostPairs is the number of pairs of files up to which files of different names are matched: each pair
-// takes as long as a diff.
+// mostPairs is the maximum number of pairs of files for which files of different names are matched.
+// Each pair takes as long as a diff.
 const mostPairs = 64
 
-// read finds the versions of the files that two tables name, and reports whether any differ.
+// read finds the versions of the files named in two tables, and reports whether any differ.
 func (v *versions) read(tables [2]*report.Table) (differ bool) {
 	var names [2][]string
 	for i, t := range tables {
@@ -66,7 +67,7 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 			v.pair(name, name)
 		}
 	}
-	for _, a := range names[0] { // files with other names: the pairs that have most in common
+	for _, a := range names[0] { // files with different names: the pairs that have the most in common
 		best, most := "", 0.5
 		for _, b := range names[1] {
 			if v.of[a] == nil && v.back[b] == nil && len(names[0])*len(names[1]) <= mostPairs {
@@ -85,7 +86,7 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 	return differ
 }
 
-// same is the share of the longer file's lines that are in both, in the same order.
+// same returns the share of the longer file's lines that both files contain in the same order.
 func (v *versions) same(a, b string) float64 {
 	same := 0
 	for _, m := range v.files[0].Match(a, v.files[1], b) {
@@ -109,7 +110,8 @@ func (v *versions) pair(a, b string) {
 	v.of[a], v.back[b] = f, f
 }
 
-// rename gives the rows of a table of A (side 0) or B their location in B, and adds the two columns.
+// rename replaces the locations in the rows of a table of A (side 0) or B by their locations in B,
+// and adds the two columns.
 func (v *versions) rename(t *report.Table, side int) {
 	file, line := t.Index("file"), t.Index("line")
 	t.Columns = append(slices.Clone(t.Columns), report.Column{Key: "a_line", Label: "line in A"}, report.Column{Key: "text", Label: "its text"})

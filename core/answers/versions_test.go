@@ -9,13 +9,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions: one line is the same further down, one is changed,
-// one is removed and one is added, and the file has another name. Equal versions get no columns.
+// TestMatchLines joins the lines of two versions: one line has moved, one has changed, one was
+// removed and one was added, and the file has a different name. Equal versions get no additional
+// columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))
 		if !ok {
-			t.Fatal("the text is not taken")
+			t.Fatal("the source text was not accepted")
 		}
 		return sourcefile.New([]trace.SourceFile{f})
 	}

@@ -154,7 +154,7 @@ func TestSitesTopByColumn(t *testing.T) {
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
-		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Who touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
+		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Which code touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
 			t.Errorf("by %s: no table of it: %s", by, got)
 		}
 		got := stackglass(append(line, "--format", "json")...)
@@ -192,7 +192,7 @@ func TestSitesSayEstimates(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	const want = "L1: which places miss is estimated from their distances"
+	const want = "L1: the misses of each source location are estimated from its stack distances"
 	for _, verb := range []string{"sites FILE", "compare FILE demo:matmul-naive --on sites", "export FILE --to json"} {
 		for file, doubted := range map[string]bool{plain: true, counted: false, "demo:matmul-naive": false} {
 			line := strings.Replace(verb, "FILE", file, 1) + " --cache L1=3KiB,4"
@@ -352,7 +352,7 @@ func TestSymbols(t *testing.T) {
 		{"here.csv --symbols walk", head, ""},
 		{"moved.csv --symbols walk", "0x", "no instruction of the trace is in a function of walk: it is another program"},
 		{fmt.Sprintf("moved.csv --symbols walk@%d", file.Low+0x1000000), head, ""},
-		{"here.csv", "0x", "--symbols FILE names them"},
+		{"here.csv", "0x", "--symbols FILE finds their locations"},
 	} {
 		got := stackglass(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
 		rows := strings.Split(got.stdout, "\n")
