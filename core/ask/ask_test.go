@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every verb has the descriptions that people and programs need.
+// TestVerbs checks that every verb has the descriptions that people and programs need.
 func TestVerbs(t *testing.T) {
 	var names []string
 	for _, v := range Verbs() {
 		if v.Name == "" || v.Title == "" || v.Needs == nil || v.Missing == nil || v.Answer == nil {
-			t.Errorf("verb %q lacks a part: %+v", v.Name, v)
+			t.Errorf("verb %q is incomplete: %+v", v.Name, v)
 		}
 		if slices.Contains(names, v.Name) || VerbOf(v.Name) != v {
-			t.Errorf("there are two verbs %s", v.Name)
+			t.Errorf("two verbs are named %s", v.Name)
 		}
 		names = append(names, v.Name)
 		if (v.Machine == UsualCaches) != (len(v.Usual) > 0) {
@@ -40,7 +40,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// drawn draws values for an argument that Check accepts.
+// drawn draws values that Check accepts for an argument.
 func drawn(t *rapid.T, a Arg) []string {
 	n := 1
 	if a.Kind == List {
@@ -62,7 +62,7 @@ func drawn(t *rapid.T, a Arg) []string {
 	return list
 }
 
-// A question is the same after it is written as words and read.
+// A question that is written as words and read back is unchanged.
 func TestWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := New(rapid.SampledFrom(Verbs()).Draw(t, "verb"))
@@ -82,7 +82,7 @@ func TestWordsRoundTrip(t *testing.T) {
 		back, err := Parse(q.Words())
 		if q.Check() != nil {
 			if err == nil {
-				t.Fatalf("%q is read, although it is wrong", q.Words())
+				t.Fatalf("Parse accepted the wrong question %q", q.Words())
 			}
 			return
 		}
@@ -92,7 +92,7 @@ func TestWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// Errors name the word that is wrong.
+// An error names the word that is wrong.
 func TestParseErrors(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                            "verb",
@@ -120,7 +120,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if q, err := Parse(strings.Split(text, "\n")); err == nil {
 			if _, err := Parse(q.Words()); err != nil {
-				t.Fatalf("%q is read, and %q is not: %v", text, q.Words(), err)
+				t.Fatalf("Parse accepted %q, but not its words %q: %v", text, q.Words(), err)
 			}
 		}
 	})

@@ -15,16 +15,16 @@ import (
 
 var granularities = []string{"word", "line", "page"}
 
-// communication prints the values that threads write and other threads use.
+// communication reports values that one thread writes and another uses.
 var _ = Add(&Verb{
 	Name:    "communication",
-	Title:   "Data that move between threads; false sharing",
+	Title:   "Communication between threads, and false sharing",
 	Machine: SomeCaches,
 	Args: []Arg{
 		{Name: "granularity", Default: "word", Words: granularities, Help: "the `UNIT` of flows: " + strings.Join(granularities, ", ")},
 		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: manual("print only this `TABLE`: flow, site, object, owner, window")},
-		{Name: "false-sharing", Kind: Switch, Help: manual("print false sharing only")},
-		top("show the first `N` pairs of places"),
+		{Name: "false-sharing", Kind: Switch, Help: manual("print only false sharing")},
+		top("show the first `N` pairs of source locations"),
 		Line,
 	},
 	Needs: func(q Question) analysis.Analyses {
@@ -38,9 +38,9 @@ var _ = Add(&Verb{
 		by, granularity := q.Text("by"), q.Text("granularity")
 		switch {
 		case granularity != "word" && by != "" && by != "flow":
-			return &Error{"--granularity " + granularity + ": --by " + by + " answers for words; only --by flow answers for lines and pages"}
+			return &Error{"--granularity " + granularity + ": --by " + by + " covers only words; only --by flow covers lines and pages"}
 		case q.Is("false-sharing") && by != "":
-			return &Error{"--false-sharing and --by " + by + " exclude each other: each is one table"}
+			return &Error{"--false-sharing and --by " + by + " exclude each other: each prints one table"}
 		}
 		return nil
 	},
@@ -60,7 +60,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	}
 	c := &answers.Communication{Profile: p, Name: r.Readable}
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
-		return r.Cannot("--granularity page: a sample of lines cannot answer for pages, which need all their lines; use word or line, or intervals of the run, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--granularity page: a sample of lines says nothing about pages, which need all of their lines; use word or line, or sample intervals of the run, as in --sample onoff=1e6/1e8")
 	}
 	doubts, err := r.aboutCaches(c, caches)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 		doubts = append(doubts, r.Name+": "+text+"; choose some with --threads")
 	}
 	if p.Input.Header.Sliced {
-		doubts = append(doubts, r.Name+": the threads are in order only from one time slice to the next, so within a slice a value may seem to come from another store than it did; capture the program with STACKGLASS_ORDER=exact to know")
+		doubts = append(doubts, r.Name+": references of different threads are ordered only between time slices, so within a slice a value may be attributed to the wrong store; for the exact order, capture the program with STACKGLASS_ORDER=exact")
 	}
 	d.Input = append(r.Facts(c.LineBytes()), report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(p.Totals.Threads)))})
 	d.Warnings = append(doubts, answers.RestsOnSample(p, answers.CommunicationOfSample)...)
@@ -92,33 +92,34 @@ func (r *Run) noCommunication() error {
 	case p.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
-		return r.Cannot(`the trace has no thread numbers, so it is unknown what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
+		return r.Cannot(`the trace has no thread numbers, so nothing is known about data that threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters need no thread numbers`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so threads exchange no data")
 	case answers.IsOfSample(p):
-		return r.Cannot("the sample has lines of only one thread, or none; take a larger one, or another one with --sample-seed")
+		return r.Cannot("the sample has lines of at most one thread; take a larger sample, or a different one with --sample-seed")
 	}
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
-// aboutCaches refuses caches without an answer, and returns warnings about the others.
+// aboutCaches returns an error if there is no answer for one of the caches, and otherwise warnings
+// about them.
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
-		return nil, r.Cannot("--cache: the profile has no stacks of threads; analyze the trace again with --analyses communication,sharing")
+		return nil, r.Cannot("--cache: the profile has no per-thread stacks; analyze the trace again with --analyses communication,sharing")
 	}
 	for _, cache := range caches {
 		if cache.LineBytes != c.LineBytes() {
-			return nil, &Error{"--cache " + cache.Name + ": lines of " + strconv.FormatUint(uint64(cache.LineBytes), 10) + " bytes, and communication was analysed for lines of " +
-				strconv.FormatUint(uint64(c.LineBytes()), 10) + "; give --line, or the same line size"}
+			return nil, &Error{"--cache " + cache.Name + ": lines of " + strconv.FormatUint(uint64(cache.LineBytes), 10) + " bytes, but communication was analysed for lines of " +
+				strconv.FormatUint(uint64(c.LineBytes()), 10) + "; set --line, or use the same line size"}
 		}
 		if !cache.Full() {
-			doubts = append(doubts, cache.Name+": treated as fully associative, because the depths of transfers in sets are not known")
+			doubts = append(doubts, cache.Name+": treated as fully associative, because the stack depths of transfers within sets are not known")
 		}
 	}
 	return doubts, nil
 }
 
-// fewPairs is the number of pairs of source locations for people without --top.
+// fewPairs is the number of pairs of source locations shown to people who do not set --top.
 const fewPairs = 10
 
 // flowTables returns the tables of the answer, except the table of --cache.
@@ -161,7 +162,7 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 }
 
 // falseSharing returns the table of false sharing. For people, it describes the fixes, or says that
-// there is none.
+// there is no false sharing.
 func falseSharing(q Question, c *answers.Communication) report.Table {
 	t := c.FalseSharing()
 	switch {

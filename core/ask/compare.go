@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary is the question of a comparison that names none. It is about two runs, so it is not
-// among [Verbs].
+// Summary is the verb of a comparison that names no question. It needs two runs, so it is not among
+// [Verbs].
 var Summary = &Verb{
 	Name:  "summary",
 	Args:  []Arg{Line},
@@ -28,9 +28,8 @@ var Summary = &Verb{
 	},
 }
 
-// Compare asks two runs the same question and joins their answers table by table; on is the
-// question in the user's words. The caller lays out the tables of the document. Errors
-// name the run.
+// Compare asks two runs the same question and joins their answers table by table. on is the
+// question in the user's words. The caller adds the tables to the document. Errors name the run.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table
@@ -61,7 +60,8 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 	return d, compared, nil
 }
 
-// named prefixes an error about the question with the name of the run, unless it contains it.
+// named prefixes an error about the question with the name of the run, unless the error already
+// contains it.
 func (r *Run) named(err error) error {
 	if err == ErrStopped || strings.Contains(err.Error(), r.Name) {
 		return err
@@ -101,7 +101,7 @@ func join(runs [2]*Run, d *report.Document, tables [2][]report.Table, doubts [2]
 	return compared
 }
 
-// comparedFacts name both runs and the question.
+// comparedFacts returns facts that identify both runs and the question.
 func comparedFacts(runs [2]*Run, q Question, on string) []report.Fact {
 	facts := []report.Fact{{Key: "on", Label: "compared on", Value: report.TextOf(on)}}
 	for i, side := range []string{"a", "b"} {

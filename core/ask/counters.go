@@ -10,15 +10,15 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// ByflFormat is the format of a result of Byfl, in place of a trace format.
+// ByflFormat stands in place of the trace format of a result from Byfl.
 const ByflFormat = "byfl"
 
-// counters sums a program's instructions.
+// counters reports a program's instruction counts.
 var _ = Add(&Verb{
 	Name:  "counters",
 	Title: "Operations, bytes, branches and calls",
 	Args: []Arg{
-		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("sum up by this `UNIT`: program, function or block")},
+		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("group by this `UNIT`: program, function or block")},
 		{Name: "sort", Help: manual("sort functions or blocks by this `COLUMN` of csv, numbers descending (default: bytes)")},
 	},
 	Needs: needs(analysis.Locality | analysis.Counters),
@@ -41,7 +41,7 @@ var _ = Add(&Verb{
 			return r.Cannot("the profile holds no counters; analyze the trace again with --analyses locality,counters")
 		}
 		if d.Input = r.Facts(0); p.Input.Header.Format == ByflFormat {
-			d.Input = d.Input[:2] // a result of Byfl has no references
+			d.Input = d.Input[:2] // results from Byfl count no references
 		} else {
 			d.Warnings = answers.NotCounted(p)
 		}
@@ -60,7 +60,7 @@ var _ = Add(&Verb{
 	},
 })
 
-// sortable returns an error if the table has no column of that name.
+// sortable returns an error if the table has no column with that name.
 func sortable(t *report.Table, column string) error {
 	if t.Index(column) >= 0 {
 		return nil

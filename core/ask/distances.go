@@ -17,7 +17,7 @@ import (
 // histogram counts accesses by LRU stack distance: F(Δ).
 var _ = Add(&Verb{
 	Name:    "histogram",
-	Title:   "Count the accesses with each stack distance",
+	Title:   "Number of accesses at each stack distance",
 	Args:    []Arg{Line},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
@@ -36,7 +36,8 @@ var _ = Add(&Verb{
 	}),
 })
 
-// ofLocality is for Verb.Answer: a table from the stack distances of the line size in question.
+// ofLocality returns a function for Verb.Answer, which adds a table computed from the stack
+// distances at the line size in question.
 func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) (report.Table, error)) func(*Run, Question, *report.Document) error {
 	return func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
@@ -49,11 +50,11 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 	}
 }
 
-// curve prints the misses of a fully associative LRU cache of every capacity: m(C).
+// curve reports the misses m(C) of a fully associative LRU cache for every capacity C.
 var _ = Add(&Verb{
 	Name:    "curve",
-	Title:   "Misses of caches of every capacity",
-	Args:    []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("the sizes at which the miss ratio falls most, instead of all")}},
+	Title:   "Misses at every cache capacity",
+	Args:    []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("only the sizes at which the miss ratio falls most")}},
 	Needs:   needs(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
@@ -89,7 +90,7 @@ var _ = Add(&Verb{
 	Compared: mostApart,
 })
 
-// mostApart names the cache in which the miss ratios of two runs differ most.
+// mostApart returns facts about the cache in which the miss ratios of two runs differ most.
 func mostApart(runs [2]*Run, q Question) []report.Fact {
 	var curves [2]*profile.Curve
 	for i, r := range runs {
@@ -112,11 +113,11 @@ func mostApart(runs [2]*Run, q Question) []report.Fact {
 	return facts
 }
 
-// sets prints the misses of set-associative LRU caches.
+// sets reports the misses of set-associative LRU caches.
 var _ = Add(&Verb{
 	Name:   "sets",
-	Title:  "Misses of caches of every number of sets and ways",
-	Args:   []Arg{Line, {Name: "causes", Kind: Switch, Help: manual("how many are cold, capacity and conflict misses")}},
+	Title:  "Misses for every number of sets and ways",
+	Args:   []Arg{Line, {Name: "causes", Kind: Switch, Help: manual("split misses into cold, capacity and conflict misses")}},
 	Needs:  needs(analysis.Sets),
 	Lines:  oneLine,
 	Spills: true,
@@ -135,7 +136,7 @@ var _ = Add(&Verb{
 			modelled := *found
 			modelled.Sets = hierarchy.ModelledSets(found)
 			found = &modelled
-			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are predictions of the stack distance cache model (SDCM), which assigns lines to sets at random")
+			d.Warnings = append(d.Warnings, "the sample has too few lines in each set to count misses; these numbers are predicted by the stack distance cache model (SDCM), which assigns lines to sets at random")
 		}
 		switch t = answers.Sets(found); {
 		case q.Is("causes"):
@@ -150,7 +151,7 @@ var _ = Add(&Verb{
 	}),
 })
 
-// shapes keeps the rows that the set tables of all profiles have.
+// shapes keeps only the rows that the set tables of all profiles have.
 func shapes(t report.Table, brief bool) report.Table {
 	if brief {
 		t.Title += ", ways that are powers of two (all: --format csv)"
@@ -163,11 +164,11 @@ func shapes(t report.Table, brief bool) report.Table {
 	return t
 }
 
-// noDistances is for Verb.Missing.
+// noDistances is a value for Verb.Missing.
 var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile holds no stack distances")
 
-// withBeside returns the stack distances of the run, and of the run that it is compared with, if
-// there is one.
+// withBeside returns the stack distances of the run, followed by those of the run that it is
+// compared with, if any.
 func (r *Run) withBeside(q Question, own *profile.Locality) ([]*profile.Locality, error) {
 	if r.Beside == nil {
 		return []*profile.Locality{own}, nil
@@ -194,13 +195,13 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 	if !profile.ValidLineBytes(lineBytes) {
 		return nil, &Error{option + "not a power of two from 8 to 4096; " + holds}
 	}
-	return nil, &Error{option + holds + "; give one of them, or analyze the trace again with --lines"}
+	return nil, &Error{option + holds + "; choose one of these sizes, or analyze the trace again with --lines"}
 }
 
-// footprint prints the number of distinct lines in a window of any length.
+// footprint reports the number of distinct lines in windows of every length.
 var _ = Add(&Verb{
 	Name:    "footprint",
-	Title:   "Distinct lines in windows of any length",
+	Title:   "Distinct lines in windows of every length",
 	Needs:   needs(analysis.Footprint),
 	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile holds no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {

@@ -2,6 +2,6 @@
 
 package ask
 
-// manual is text for the command's users. The page leaves it out, because help is a large part of
-// the verbs.
+// manual returns help text for the command's users. The page leaves such text out, because it is a
+// large part of the verbs.
 func manual(text string) string { return text }

@@ -1,7 +1,6 @@
 // Package program adds the questions about a program to package ask: its blocks, its loops, their
-// time on a processor, and predictions for several cores. Their answers take much code, which the
-// page's first program does without, so only programs that answer these questions import this
-// package.
+// time on a processor, and predictions for several cores. The answers need much code, so only
+// programs that answer these questions import this package. The page's first program does not.
 package program
 
 import (
@@ -23,18 +22,18 @@ import (
 
 var blockTables = []string{"function", "block", "branch", "opcode"}
 
-// Blocks counts how often the blocks of a program run.
+// Blocks reports how often the blocks of a program run.
 var Blocks = ask.Add(&ask.Verb{
 	Name:  "blocks",
-	Title: "How often blocks run and branches are taken",
+	Title: "Execution counts of blocks, and branch probabilities",
 	Args: []ask.Arg{
 		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (csv: function)"},
 		ask.TopRows,
-		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the weights that a compiler's profile left in it"},
-		{Name: "probabilities", Help: "read the probabilities of branches from this `FILE`, as --template writes it"},
-		{Name: "set", Kind: ask.List, Help: "set parameters of --probabilities: `NAME=NUMBER`, as in n=1000,density=1/8"},
+		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the weights from a compiler's profile"},
+		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, as in n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
-		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "another `NUMBER` selects another sample"},
+		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "the `NUMBER` that selects the sample"},
 		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: the functions that are called from outside: `NAME=CALLS`, as in main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
@@ -67,10 +66,10 @@ var Blocks = ask.Add(&ask.Verb{
 		}
 		d.Input, d.Warnings = b.facts, b.warnings
 		if q.Is("prof") {
-			d.Warnings = append(d.Warnings, r.Name+": weights of a compiler's profile are scaled, and changed by optimisations: counts from them are near the truth, and never exact")
+			d.Warnings = append(d.Warnings, r.Name+": the weights in a compiler's profile are scaled, and optimisations change them, so counts computed from them are approximate")
 		}
 		if n := system.Guess(); n > 0 {
-			d.Warnings = append(d.Warnings, r.Name+": the probabilities of "+strconv.Itoa(n)+" branches are unknown: loops are assumed to run ten times, and other successors to be equally likely")
+			d.Warnings = append(d.Warnings, r.Name+": the probabilities of "+strconv.Itoa(n)+" branches are unknown, so loops are assumed to run ten times, and other successors to be equally likely")
 		}
 		found, err := answers.NewBlocks(system)
 		if err != nil {
@@ -86,18 +85,19 @@ var Blocks = ask.Add(&ask.Verb{
 	},
 })
 
-var needsTrace = &ask.Error{Text: "--windows: executions are sampled while a trace is read; give the trace, without --probabilities"}
+var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give the trace, without --probabilities"}
 
-// checkParameters refuses values of parameters without a file that has these.
+// checkParameters returns an error if values are given for parameters, but no file that declares
+// them.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
-		return &ask.Error{Text: "--set: parameters belong to a file; give it by --probabilities"}
+		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; give it with --probabilities"}
 	}
 	return nil
 }
 
-// BranchFile returns the branches of a program as a text to be changed, which
-// the argument probabilities reads.
+// BranchFile returns the branches of a program as text that the user can edit and the argument
+// probabilities can read.
 func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	b, err := branchesOf(r, q)
 	if err != nil {
@@ -112,20 +112,20 @@ func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	case q.Given("probabilities"):
 		text += ", as " + q.Text("probabilities") + " has them"
 	case b.edges != nil:
-		text += ", as often as they were taken in that run"
+		text += ", with their counts from that run"
 	case q.Is("prof"):
-		text += ", with the weights of a compiler's profile"
+		text += ", with the weights from a compiler's profile"
 	}
 	return system.AppendSheet(nil, text), nil
 }
 
-// branches is a program with the counts of its branches.
+// branches contains a program and the counts of its branches.
 type branches struct {
 	run      *ask.Run
 	program  *trace.Program
-	edges    *blocks.Run    // nil: it has not run
-	weights  [][]uint64     // of a compiler's profile, by block
-	sites    *profile.Sites // of the run; nil: reuse is unknown
+	edges    *blocks.Run    // nil: the program has not run
+	weights  [][]uint64     // from a compiler's profile, by block
+	sites    *profile.Sites // the sites of the run; nil: reuse is unknown
 	facts    []report.Fact
 	warnings []string
 }
@@ -140,12 +140,12 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 		return nil, err
 	}
 	b := &branches{run: r, program: run.Program, edges: run}
-	if run.Profile != nil { // the profile is of a module
+	if run.Profile != nil { // the profile describes a module
 		b.edges, b.weights = nil, run.Profile.Weights
 	} else {
 		for _, arg := range []string{"prof", "enter"} {
 			if q.Given(arg) {
-				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is not LLVM IR but a run, which contains the counts of branches; leave the option out"}
+				return nil, &ask.Error{Text: "--" + arg + ": " + r.Name + " is a run and not LLVM IR, and contains its branch counts; leave the option out"}
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func decodeRun(r *ask.Run) (*blocks.Run, error) {
 	case p.Blocks == nil:
 		return nil, r.Cannot("the profile holds no blocks; analyze the trace again with --analyses blocks")
 	case len(p.Blocks) == 0:
-		return nil, r.Cannot("the trace contains no blocks; compile the program with \"stackglass cc -- clang …\", which records them, or give its LLVM IR")
+		return nil, r.Cannot("the trace contains no blocks; compile the program with \"stackglass cc -- clang …\", which records them, or use its LLVM IR")
 	}
 	run, err := blocks.DecodeRun(r.Profile.Blocks)
 	if err != nil {
@@ -192,15 +192,15 @@ func moduleBranches(r *ask.Run, q ask.Question) (*branches, error) {
 	return b, b.check(q)
 }
 
-// check refuses to take weights that are not there.
+// check returns an error if the question needs weights that the module does not have.
 func (b *branches) check(q ask.Question) error {
 	if q.Is("prof") && !slices.ContainsFunc(b.weights, func(w []uint64) bool { return w != nil }) {
-		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights of a compiler's profile; compile with -fprofile-use, or leave the option out"}
+		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights from a compiler's profile; compile with -fprofile-use, or leave the option out"}
 	}
 	return nil
 }
 
-// about adds the program to an error, unless an argument is to blame.
+// about adds the program's name to an error, unless the error is about an argument.
 func (b *branches) about(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err
@@ -208,7 +208,7 @@ func (b *branches) about(err error) error {
 	return b.run.Cannot(err.Error())
 }
 
-// system sets the weights of a program's branches, and its entries.
+// system returns the system of a program, with the weights of its branches and its entries.
 func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err error) {
 	switch {
 	case b.edges != nil:
@@ -243,7 +243,7 @@ func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err err
 	return s, model.Set(values)
 }
 
-// listed returns the values of an argument, where commas may separate several.
+// listed returns the values of an argument. Each may contain several values, separated by commas.
 func listed(q ask.Question, arg string) (list []string) {
 	for _, value := range q.List(arg) {
 		list = append(list, strings.Split(value, ",")...)
@@ -251,16 +251,16 @@ func listed(q ask.Question, arg string) (list []string) {
 	return list
 }
 
-// mostDigits is the longest that a parameter's value is written.
+// mostDigits is the maximum number of characters in a parameter's value.
 const mostDigits = 100
 
-// parameters are the given values for the parameters of a branch-probability file.
+// parameters returns the values given for the parameters of a branch-probability file.
 func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error) {
 	values := map[string]*big.Rat{}
 	for _, text := range listed(q, "set") {
 		name, value, found := strings.Cut(text, "=")
 		number, ok := (*big.Rat)(nil), false
-		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") { // exponents make numbers of any length
+		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") { // a short exponent can make a huge number
 			number, ok = new(big.Rat).SetString(value)
 		}
 		if !found || !ok {
@@ -274,7 +274,7 @@ func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error
 	return values, nil
 }
 
-// enter says where a program begins.
+// enter sets the functions at which a program begins.
 func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
 	if !q.Given("enter") {
 		s.EnterMain()
@@ -290,16 +290,16 @@ func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
 		number, known := numbers[name]
 		switch {
 		case !found || err != nil:
-			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ", want a function and how often it is called, as in main=1"}
+			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ", want a function and its number of calls, as in main=1"}
 		case !known:
-			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ": there is no function of that name in the file"}
+			return &ask.Error{Text: "--enter " + strconv.Quote(text) + ": the file has no function with that name"}
 		}
 		s.Enter(number, n)
 	}
 	return nil
 }
 
-// blockAnswer are the tables that are asked for.
+// blockAnswer returns the requested tables.
 func blockAnswer(q ask.Question, b *answers.Blocks) (list []report.Table, err error) {
 	most := int(q.Number("top"))
 	if most == 0 || !q.Brief || q.Given("by") && !q.Given("top") {

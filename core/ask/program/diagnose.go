@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Diagnose finds what makes a run slow.
+// Diagnose finds out why a run is slow.
 var Diagnose = ask.Add(&ask.Verb{
 	Name:    "diagnose",
-	Title:   "Find problems, their cost, and what to change",
+	Title:   "Find problems, what they cost, and what to change",
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=48KiB,12,latency=4", "L2=1MiB,16,latency=14", "L3=32MiB,16,latency=47,shared=all", "memory=latency=300"},
 	Places:  true,

@@ -18,14 +18,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// changeKinds are the changes that can be tried, in the order in which they are made.
+// changeKinds lists the changes that can be tried, in the order in which they are applied.
 var changeKinds = []ask.Arg{
 	{Name: "pad", Kind: ask.List, Help: "add bytes after each row of an array, as in `A=+64`"},
-	{Name: "align", Kind: ask.List, Help: "move all arrays, or one, to a multiple of `BYTES`, as in 64 or a=64"},
-	{Name: "array-of-structs", Kind: ask.List, Help: "combine `ARRAYS`, as in x,y, into one array of structures"},
+	{Name: "align", Kind: ask.List, Help: "align all arrays, or one array, to a multiple of `BYTES`, as in 64 or a=64"},
+	{Name: "array-of-structs", Kind: ask.List, Help: "merge `ARRAYS`, as in x,y, into one array of structures"},
 	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next one"},
 	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, as in i,j"},
-	{Name: "tile", Kind: ask.List, Help: "cut `LOOPS` into tiles, as in i=32,j=32"},
+	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, as in i=32,j=32"},
 }
 
 // Loops lists the loop nests of a run.
@@ -38,8 +38,8 @@ var Loops = ask.Add(&ask.Verb{
 		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all shown loops"},
 		{Name: "share", Default: "1%", Help: "leave out loops with less than this `SHARE` of the references"},
 		ask.Line,
-		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the nest with most references)"},
-		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that save most misses of the first level"},
+		{Name: "nest", Kind: ask.Number, Default: "0", Help: "the `NUMBER` of the nest to change (0: the nest with the most references)"},
+		{Name: "propose", Kind: ask.Number, Default: "0", Help: "print the `N` changes that save the most misses of the first level"},
 	}, changeKinds...),
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Loops },
 	Lines: func(q ask.Question) []uint32 { return []uint32{q.Line()} },
@@ -48,7 +48,7 @@ var Loops = ask.Add(&ask.Verb{
 		case q.Given("loop") && q.Is("arrays"):
 			return &ask.Error{Text: "--loop and --arrays exclude each other: --loop prints the arrays of one loop"}
 		case changes(q) && len(q.Machine.Levels) == 0:
-			return &ask.Error{Text: "no cache whose misses can be counted: give --cache L1=32KiB,8, or --hierarchy i7-6700"}
+			return &ask.Error{Text: "there is no cache to count misses in: add --cache L1=32KiB,8, or --hierarchy i7-6700"}
 		case changesGiven(q) && q.Number("propose") > 0:
 			return &ask.Error{Text: "--propose and changes exclude each other: --propose looks for changes"}
 		}
@@ -59,7 +59,7 @@ var Loops = ask.Add(&ask.Verb{
 	Answer:  nests,
 })
 
-// noLoops says why a profile has no loops.
+// noLoops returns the reason why a profile has no loops, or "".
 func noLoops(p *profile.Profile) string {
 	switch {
 	case p.Totals.AllReferences() == 0:
@@ -67,7 +67,7 @@ func noLoops(p *profile.Profile) string {
 	case p.Loops == nil:
 		return "the profile holds no loops"
 	case len(p.Loops) == 0:
-		return "the trace does not fold: its tree of loops grew beyond its memory and was given up"
+		return "the trace does not compress into loops: its loop tree exceeded the memory limit and was discarded"
 	}
 	return ""
 }
@@ -84,7 +84,7 @@ func leastShare(q ask.Question) (float64, error) {
 	return ask.ParseShare(q, "references, as in 1% or 0.01", 0)
 }
 
-// CheckLoops says why a run has no loops, or returns nil.
+// CheckLoops returns an error if a run has no loops.
 func CheckLoops(r *ask.Run) error {
 	text := noLoops(r.Profile)
 	switch {
@@ -99,19 +99,19 @@ func CheckLoops(r *ask.Run) error {
 	return r.Cannot(text)
 }
 
-// LoopDoubts are what is doubtful about the loops of a run.
+// LoopDoubts returns warnings about the loops of a run.
 func LoopDoubts(r *ask.Run) (doubts []string) {
 	in := &r.Profile.Input.Header
 	if r.Profile.Sites == nil && !in.PCs {
-		doubts = append(doubts, r.Name+": the trace has neither sites nor addresses of instructions, so few loops are found, and they are not the program's loops")
+		doubts = append(doubts, r.Name+": the trace has neither sites nor addresses of instructions, so only few loops are found, and they are not the program's loops")
 	}
 	if in.Sliced {
-		doubts = append(doubts, r.Name+": the threads are in order only from one time slice to the next, so nests of several threads are cut where a slice ends")
+		doubts = append(doubts, r.Name+": references of different threads are ordered only between time slices, so nests of several threads are cut where a slice ends")
 	}
 	return doubts
 }
 
-// mostNests is the most nests that are printed for people.
+// mostNests is the maximum number of nests printed for people.
 const mostNests = 1000
 
 func nests(r *ask.Run, q ask.Question, d *report.Document) error {
@@ -128,7 +128,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
 			d.Warnings = append(d.Warnings, r.Name+": stands for 2^64 rows or more: counts are modulo 2^64, and misses cannot be counted")
-			levels, least = nil, 0 // shares are of a number that is unknown
+			levels, least = nil, 0 // shares would need the total, which is unknown
 		}
 	} else {
 		if err := CheckLoops(r); err != nil {
@@ -151,7 +151,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 	return err
 }
 
-// foldedLoops are the loops of a trace that was not unfolded.
+// foldedLoops returns the loops of a loop-compressed trace that was not expanded.
 func foldedLoops(r *ask.Run, q ask.Question, most int, d *report.Document) *answers.Loops {
 	f := r.Folded
 	found := &answers.Loops{Outline: outline.New(f.Tree, most), Place: answers.ProgramPlaces(f.Program), LineBytes: q.Line()}
@@ -168,7 +168,8 @@ func foldedLoops(r *ask.Run, q ask.Question, most int, d *report.Document) *answ
 	return found
 }
 
-// listLoops lays out the loops, their arrays, and the misses of levels in them.
+// listLoops adds tables of the loops, their arrays, and the misses of levels in them to the
+// document.
 func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.Cache, least float64, d *report.Document) error {
 	of := l.Shown(least)
 	if number := q.Text("loop"); number != "" {
@@ -213,10 +214,10 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 	return nil
 }
 
-// searchTime is how long a search for changes may take.
+// searchTime is the time limit of a search for changes.
 const searchTime = time.Minute
 
-// tryChanges tries the changes that are given, or searches for some.
+// tryChanges tries the changes given in the question, or searches for changes.
 func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document) error {
 	nest, err := chosenNest(q, l)
 	if err != nil {
@@ -246,10 +247,10 @@ func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document
 		begun := time.Now()
 		table, stopped, err = t.Propose(q.Machine.Levels[0], int(min(most, math.MaxInt)), func() bool { return time.Since(begun) < searchTime && r.Wanted() })
 		if stopped {
-			d.Warnings = append(d.Warnings, "not all changes were tried: the search was ended after "+searchTime.String())
+			d.Warnings = append(d.Warnings, "not all changes were tried: the search was stopped after "+searchTime.String())
 		}
 		if err == nil && len(table.Rows) == 0 {
-			d.Warnings = append(d.Warnings, "of the changes that were tried none saves a fiftieth of the misses")
+			d.Warnings = append(d.Warnings, "none of the changes tried saves 2 % of the misses")
 		}
 	}
 	d.Tables = []report.Table{table}
@@ -259,10 +260,10 @@ func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document
 	return err
 }
 
-// chosenNest is the number of the nest to change, from 0.
+// chosenNest returns the number of the nest to change, counted from 0.
 func chosenNest(q ask.Question, l *answers.Loops) (nest int, err error) {
 	if l.Nests == 0 {
-		return 0, &ask.Error{Text: "there is no loop to change: the trace folds to none"}
+		return 0, &ask.Error{Text: "there is no loop to change: no loops were found in the trace"}
 	}
 	if number := q.Number("nest"); number != 0 {
 		for i := range l.Loops {
@@ -270,7 +271,7 @@ func chosenNest(q ask.Question, l *answers.Loops) (nest int, err error) {
 				return of.Nest, nil
 			}
 		}
-		return 0, &trace.OptionError{Option: "nest", Got: strconv.FormatUint(number, 10), Want: "1 to " + strconv.Itoa(l.Nests) + ", as stackglass loops FILE numbers them"}
+		return 0, &trace.OptionError{Option: "nest", Got: strconv.FormatUint(number, 10), Want: "1 to " + strconv.Itoa(l.Nests) + ", as numbered by stackglass loops FILE"}
 	}
 	largest := uint64(0)
 	for i := range l.Loops {

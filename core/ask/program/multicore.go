@@ -13,27 +13,27 @@ import (
 
 var coreTables = []string{"rates", "speedup", "work", "cores", "loops", "sampling"}
 
-// Multicore predicts the threads of a sequential run on several cores.
+// Multicore predicts how the program of a sequential run would behave on several cores.
 var Multicore = ask.Add(&ask.Verb{
 	Name:    "multicore",
 	Use:     "--cores N,… --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-	Title:   "Hit ratios and speed-up on more cores, from one thread",
+	Title:   "Hit ratios and speed-up on more cores, from a one-thread run",
 	Machine: ask.AllCaches,
 	Args: []ask.Arg{
 		{Name: "cores", Default: "1,2,4,8,16", Help: "the `NUMBERS` of cores, each up to 64"},
 		{Name: "protocol", Default: "mesi", Words: []string{"mesi", "msi"}, Help: "the coherence `PROTOCOL` of private caches: mesi or msi"},
 		{Name: "processor", Help: "add times on this processor: a name, or a `FILE` that describes one (default: none)"},
-		{Name: "division", Default: "iterations", Words: []string{"iterations", "region", "printed"}, Help: "how work is divided: a `WAY`, iterations, region or printed"},
-		{Name: "schedule", Help: "divide all loops by this `SCHEDULE`, as in static, static,1, dynamic,4, guided (default: that of the program)"},
+		{Name: "division", Default: "iterations", Words: []string{"iterations", "region", "printed"}, Help: "the `WAY` in which work is divided: iterations, region or printed"},
+		{Name: "schedule", Help: "use this `SCHEDULE` for all loops, as in static, static,1, dynamic,4, guided (default: the program's schedule)"},
 		{Name: "interleave", Default: "round-robin", Words: []string{"round-robin", "uniform", "block", "time"}, Help: "the `ORDER` of the cores' references: round-robin, uniform, block, time"},
 		{Name: "seed", Kind: ask.Number, Default: "0", Help: "the `SEED` of a random order and of random replacement"},
 		{Name: "private", Kind: ask.List, Help: "`ADDRESSES` that are private to each thread, as in 0x7f00-0x7fff (default: stacks; may be repeated)"},
-		{Name: "sdcm", Default: "sample", Help: "add the stack distance cache model: from a `SAMPLE` of the lines, all of them (slow), windows of each block (as in windows,rate=0.05,least=100), or none"},
+		{Name: "sdcm", Default: "sample", Help: "add the stack distance cache model, from this `SAMPLE`: sample (some lines), all (slow), windows of each block (as in windows,rate=0.05,least=100), or none"},
 		{Name: "by", Words: coreTables, Help: "print only this `TABLE`: " + strings.Join(coreTables, ", ") + " (csv: rates)"},
 	},
 	Check: func(q ask.Question) error {
 		if q.Text("by") == "speedup" && !q.Given("processor") {
-			return &ask.Error{Text: "--by speedup needs a processor; name one by --processor"}
+			return &ask.Error{Text: "--by speedup needs a processor; choose one with --processor"}
 		}
 		_, err := CoresQuestion(q)
 		return err
@@ -56,7 +56,7 @@ var Multicore = ask.Add(&ask.Verb{
 	},
 })
 
-// CoresQuestion converts the question for the models.
+// CoresQuestion converts the question to the form that the models read.
 func CoresQuestion(q ask.Question) (words answers.MulticoreQuestion, err error) {
 	for text := range strings.SplitSeq(q.Text("cores"), ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)

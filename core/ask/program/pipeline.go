@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Pipeline predicts what the blocks of a program take on a processor.
+// Pipeline predicts the cycles that a program's blocks take on a processor.
 var Pipeline = ask.Add(&ask.Verb{
 	Name:    "pipeline",
 	Title:   "Cycles on a processor, and the bottlenecks",
@@ -21,8 +21,8 @@ var Pipeline = ask.Add(&ask.Verb{
 	Places:  true,
 	Args: []ask.Arg{
 		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` that describes one"},
-		{Name: "probabilities", Help: "read the probabilities of branches from this `FILE`, as blocks --template writes it"},
-		{Name: "set", Kind: ask.List, Help: "set parameters of --probabilities: `NAME=NUMBER`, as in n=1000"},
+		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that blocks --template writes"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, as in n=1000"},
 		{Name: "module", Help: "a `FILE` with the LLVM IR of a traced program"},
 		{Name: "function", Help: "print the blocks of this `FUNCTION` (default: the slowest)"},
 		{Name: "block", Help: "print the schedule of the block with this `LABEL` (default: the slowest)"},
@@ -59,7 +59,7 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	return nil
 }
 
-// Processor returns the processor in question: a known one, or one that a file describes.
+// Processor returns the processor in question, which is either a known one or described by a file.
 func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	name := q.Text("processor")
 	p, unknown := pipeline.Named(name)
@@ -68,7 +68,7 @@ func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	}
 	text, err := r.ReadFile(q, "processor")
 	if err != nil {
-		return nil, &ask.Error{Text: "--processor " + name + ": " + unknown.Error() + "; or a file, and there is none of that name that can be read"}
+		return nil, &ask.Error{Text: "--processor " + name + ": " + unknown.Error() + "; or a file, but no file with that name can be read"}
 	}
 	if p, err = pipeline.Read(text); err != nil {
 		return nil, &ask.Error{Text: "--processor " + name + ": " + err.Error()}
@@ -76,7 +76,7 @@ func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// models opens the models of a run, together with a module if there is one, or of a module alone.
+// models opens the models of a run, with its module if there is one, or of a module alone.
 func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	name, text := r.Name, r.Module
 	if r.Module == nil {
@@ -96,7 +96,7 @@ func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	return m, nil
 }
 
-// modelQuestion converts the question for the models.
+// modelQuestion converts the question to the form that the models read.
 func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err error) {
 	if len(q.Machine.Levels) > 0 {
 		words.Machine = q.Machine.Lines()
@@ -124,7 +124,7 @@ func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err
 	return words, nil
 }
 
-// ofBlock asks the models about the function and the block that are named.
+// ofBlock asks the models about the function and the block named in the question.
 func ofBlock(m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (*answers.Reply, error) {
 	reply := m.Answer(words)
 	if reply.Problem != "" {
@@ -140,7 +140,7 @@ func ofBlock(m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (
 		t := reply.Table(pick.table)
 		at := slices.IndexFunc(t.Rows, func(row []report.Value) bool { return row[t.Index(pick.arg)].Plain() == q.Text(pick.arg) })
 		if at < 0 {
-			return nil, &ask.Error{Text: "--" + pick.arg + " " + q.Text(pick.arg) + ": there is none of that name"}
+			return nil, &ask.Error{Text: "--" + pick.arg + " " + q.Text(pick.arg) + ": there is no " + pick.arg + " with that name"}
 		}
 		n, _ := t.Rows[at][t.Index("number")].Number()
 		*pick.number = uint32(n)

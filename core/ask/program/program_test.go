@@ -13,7 +13,7 @@ import (
 	_ "github.com/stackglass/stackglass/core/ask/program"
 )
 
-// module counts to 100 in a loop.
+// module is a program that counts to 100 in a loop.
 const module = `define i32 @main() {
 entry:
   br label %loop
@@ -36,7 +36,7 @@ func question(t *testing.T, words string) ask.Question {
 	return q
 }
 
-// A profile that lacks data for a verb is refused with a reason, which Missing returns as well.
+// If a profile lacks the data for a verb, the error contains the reason that Missing returns.
 func TestMissing(t *testing.T) {
 	p := new(profile.Profile)
 	for words, want := range map[string]string{
@@ -51,7 +51,7 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: %v, want %q", words, err, want)
 		}
 		if q.Verb.Missing(p) == "" || !strings.Contains(err.Error(), q.Verb.Missing(p)) {
-			t.Errorf("%s: %v, and missing is %q", words, err, q.Verb.Missing(p))
+			t.Errorf("%s: %v, but Missing returns %q", words, err, q.Verb.Missing(p))
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := executions(d, "loop"); n != 10 {
-		t.Errorf("the loop runs %v times, want the 10 of a guess", n)
+		t.Errorf("the loop runs %v times, want the assumed 10", n)
 	}
 	if _, err = r.Answer(question(t, "blocks probabilities=none.txt")); err == nil || err.Error() != "--probabilities none.txt: no such file" {
 		t.Error(err)
@@ -87,7 +87,7 @@ func executions(d *report.Document, block string) float64 {
 	return -1
 }
 
-// A prediction for several cores is asked in words, and the verb lays out its tables.
+// The verb asks for a prediction in words, and adds the reply's tables to the document.
 func TestCores(t *testing.T) {
 	var asked answers.MulticoreQuestion
 	r := &ask.Run{Name: "a.sgt", Predict: func(words answers.MulticoreQuestion) (*answers.Reply, error) {
@@ -109,6 +109,6 @@ func TestCores(t *testing.T) {
 		t.Errorf("answered %+v", d)
 	}
 	if _, err := ask.Parse([]string{"multicore", "by=speedup", "machine=L1=1KiB,2"}); err == nil {
-		t.Error("times without a processor")
+		t.Error("--by speedup was accepted without a processor")
 	}
 }
