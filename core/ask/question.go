@@ -14,15 +14,15 @@ import (
 type Question struct {
 	Verb    *Verb
 	Machine hierarchy.Hierarchy // the caches in question; without levels: none
-	Brief   bool                // for people: without less important rows and columns
-	Only    string              // the only number of each row that is needed, of tables with many rows; "": all
-	values  map[string][]string // of the given arguments
+	Brief   bool                // the answer is for people: less important rows and columns are left out
+	Only    string              // the only column of numbers that is needed in tables with many rows; "": all
+	values  map[string][]string // by name, of the given arguments
 }
 
 // New returns the question with all arguments at their defaults.
 func New(v *Verb) Question { return Question{Verb: v, values: map[string][]string{}} }
 
-// With returns the question with values for an argument that the verb has; without values, it
+// With returns the question with these values for one of the verb's arguments. Without values, it
 // removes the argument.
 func (q Question) With(name string, values ...string) Question {
 	q.values = maps.Clone(q.values)
@@ -58,7 +58,7 @@ func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 // Line returns the line size in question, in bytes.
 func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
-// Caches returns the hierarchy that the question is about: the user's, or the usual one.
+// Caches returns the hierarchy that the question is about: the user's hierarchy, or the usual one.
 func (q Question) Caches() hierarchy.Hierarchy {
 	if len(q.Machine.Levels) > 0 || q.Verb.Machine != UsualCaches {
 		return q.Machine
@@ -75,7 +75,8 @@ func (q Question) Caches() hierarchy.Hierarchy {
 	return h
 }
 
-// Check checks the values. The error is a *[trace.OptionError] if one argument is to blame.
+// Check checks the values of the arguments. The error is a *[trace.OptionError] if it is about a
+// single argument.
 func (q Question) Check() error {
 	for name, list := range q.values {
 		a := q.Verb.Arg(name)
@@ -119,8 +120,8 @@ func (a *Arg) check(list []string) error {
 	return nil
 }
 
-// Words returns the question as words: the verb, name=value for each value that was given,
-// in the order of the verb's arguments, and machine=LINE for each line of the hierarchy
+// Words returns the question as words: the verb, then name=value for each given value, in the order
+// of the verb's arguments, then machine=LINE for each line of the hierarchy
 // ([hierarchy.Hierarchy.Lines]).
 func (q Question) Words() []string {
 	words := []string{q.Verb.Name}
@@ -138,14 +139,14 @@ func (q Question) Words() []string {
 	return words
 }
 
-// Words of a question in addition to its arguments.
+// Names of words that are not arguments.
 const (
 	machine = "machine"
 	brief   = "brief"
 )
 
 // Parse reads words as Words returns them, and checks the question. The error is a
-// *[trace.OptionError] if one word is to blame.
+// *[trace.OptionError] if it is about a single word.
 func Parse(words []string) (Question, error) {
 	q, err := Read(words)
 	if err != nil {
@@ -154,7 +155,7 @@ func Parse(words []string) (Question, error) {
 	return q, q.Check()
 }
 
-// Read is Parse for some of the words of a question. It checks only the verb and the hierarchy.
+// Read is Parse for an incomplete question. It checks only the verb and the hierarchy.
 func Read(words []string) (Question, error) {
 	name := ""
 	if len(words) > 0 {

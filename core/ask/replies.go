@@ -9,13 +9,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The verbs pipeline, multicore and diagnose answer from replies of models, which another program
-// may have computed. Modelled, Predicted and Diagnosed lay these replies out.
+// The verbs pipeline, multicore and diagnose build their answers from replies of models, which
+// another program may have computed. Modelled, Predicted and Diagnosed turn these replies into
+// answers.
 
-// TopRows is the argument for the number of rows of each table for people.
-var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json have all)"}
+// TopRows is the argument that sets the number of rows of each table for people.
+var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json always contain all)"}
 
-// Pipeline returns the verb pipeline for runs about which the models have replied, by profile.
+// Pipeline returns the verb pipeline for runs with the given replies of the models, by profile.
 func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	return &Verb{
 		Name: "pipeline", Machine: SomeCaches, Args: []Arg{{Name: "function"}, {Name: "block"}, TopRows},
@@ -26,7 +27,7 @@ func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	}
 }
 
-// Diagnosed returns the verb diagnose for runs that were diagnosed elsewhere, by profile.
+// Diagnosed returns the verb diagnose for runs with the given diagnoses, by profile.
 func Diagnosed(replies map[*profile.Profile]*answers.Reply) *Verb {
 	return &Verb{
 		Name: "diagnose", Machine: SomeCaches, Args: []Arg{{Name: "processor"}},
@@ -37,7 +38,7 @@ func Diagnosed(replies map[*profile.Profile]*answers.Reply) *Verb {
 			}
 			d.Main, d.Warnings = "findings", reply.Notes
 			for _, t := range reply.Tables {
-				if t.Key != "processors" { // to choose from: no part of the answer
+				if t.Key != "processors" { // the processors to choose from are not part of the answer
 					d.Tables = append(d.Tables, t)
 				}
 			}
@@ -46,7 +47,7 @@ func Diagnosed(replies map[*profile.Profile]*answers.Reply) *Verb {
 	}
 }
 
-// Modelled lays out the reply to an [answers.ModelQuestion] as an answer of the verb pipeline.
+// Modelled turns the reply to an [answers.ModelQuestion] into an answer of the verb pipeline.
 func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	if r.Module == nil {
@@ -82,8 +83,8 @@ func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	}
 }
 
-// modelTables are the keys of the tables in an answer. A comparison only has the tables about the
-// same function and block in both runs.
+// modelTables returns the keys of the tables in an answer. A comparison contains only tables that
+// are about the same function and block in both runs.
 func (r *Run) modelTables(q Question) []string {
 	keys := []string{"functions", "blocks", "bounds", "schedule"}
 	switch {
@@ -97,7 +98,7 @@ func (r *Run) modelTables(q Question) []string {
 	return keys[:1]
 }
 
-// indices are the whole numbers from first to last-1.
+// indices returns the whole numbers from first to last-1.
 func indices(first, last int) (list []int) {
 	for i := first; i < last; i++ {
 		list = append(list, i)
@@ -105,7 +106,7 @@ func indices(first, last int) (list []int) {
 	return list
 }
 
-// ModelAdvice is a note of the models as a warning, with the options that help.
+// ModelAdvice returns a note of the models as a warning, with the options that help.
 func ModelAdvice(note string) string {
 	text := strings.TrimSuffix(note, ".")
 	if note == answers.NoHierarchy {
@@ -114,8 +115,8 @@ func ModelAdvice(note string) string {
 	return text
 }
 
-// Predicted lays out the reply to a question about several cores as an answer of the verb
-// multicore: the table with that key, or, where by is "", the main ones.
+// Predicted turns the reply to a question about several cores into an answer of the verb multicore.
+// It contains the table with the key by or, if by is "", the main tables.
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {
@@ -131,7 +132,7 @@ func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.R
 	}
 	known("trace_format", "trace format")
 	text("division", "divided by", cmp.Or(q.Division, "iterations"))
-	text("schedule", "schedules", cmp.Or(q.Schedule, "as the program asks"))
+	text("schedule", "schedules", cmp.Or(q.Schedule, "as in the program"))
 	text("interleave", "order of references", cmp.Or(q.Interleave, "round-robin"))
 	known("regions", "parallel regions")
 	if q.Processor != "" {
@@ -151,7 +152,7 @@ func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.R
 	}
 }
 
-// Phrase is a sentence in the form that follows a colon.
+// Phrase returns a sentence in a form that can follow a colon.
 func Phrase(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if len(sentence) > 1 && sentence[0] >= 'A' && sentence[0] <= 'Z' && (sentence[1] >= 'a' && sentence[1] <= 'z' || sentence[1] == ' ') {

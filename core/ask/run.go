@@ -16,33 +16,33 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Run is the subject of questions. Functions may be nil.
+// Run is the subject of questions. Its functions may be nil.
 type Run struct {
-	Name     string           // of its file, for the user
-	Profile  *profile.Profile // or else Module or Folded
-	Module   []byte           // the text of LLVM IR, of a program that was not run
+	Name     string           // the name of its file, for the user
+	Profile  *profile.Profile // nil if Module or Folded is set
+	Module   []byte           // the LLVM IR text of a program that was not run
 	Folded   *Folded          // a loop-compressed trace that was not expanded
-	Warnings []string         // about the run as a whole; [NewRun] has those about its profile
+	Warnings []string         // about the run as a whole; [NewRun] adds those about its profile
 
-	// Readable returns a function's name as in the source.
+	// Readable returns a function's name as written in the source.
 	Readable func(string) string
-	// Source returns the text of a line of source, with single blanks, or "". If it is nil, the files
-	// that the profile has answer.
+	// Source returns the text of a source line, with each run of blanks as one blank, or "". If it
+	// is nil, the text comes from the files stored in the profile.
 	Source func(file string, line uint32) string
 	// File reads a file that an argument names.
 	File func(name string) ([]byte, error)
-	// Windows are samples of each block's executions, at lines of 64 bytes; may be nil.
+	// Windows contains samples of each block's executions, for 64-byte lines. It may be nil.
 	Windows []blocks.SampledReuse
-	// Predict reads the trace again and predicts several cores.
+	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run that this one is compared with, or nil: both answers have the rows and
-	// columns that either needs.
+	// Beside is the run that this one is compared with, or nil. Each of the two answers contains
+	// the rows and columns that either needs.
 	Beside *Run
 	// GoOn reports whether a long answer is still wanted.
 	GoOn func() bool
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
-	Cores    string // groups of threads on a core, as the user chose them; "": none
+	Cores    string // the user's groups of threads that share a core; "": none
 
 	asker  *hierarchy.Asker
 	ranker *attribution.Ranker
@@ -53,16 +53,16 @@ type Run struct {
 type Folded struct {
 	Tree    *loops.Tree
 	Program *trace.Program // may be nil
-	Partial bool           // the rest could not be read
+	Partial bool           // the rest of the trace could not be read
 }
 
-// NewRun returns a run of a profile that was read from a file.
+// NewRun returns a run for a profile that was read from a file.
 func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns the predictor of caches for the run. Each run has one, because it caches results
-// that many predictions need.
+// Asker returns the cache predictor of the run. Each run has its own, because the predictor caches
+// results that many predictions need.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
 		r.asker = hierarchy.NewAsker(r.Profile)
@@ -70,7 +70,8 @@ func (r *Run) Asker() *hierarchy.Asker {
 	return r.asker
 }
 
-// Ranker attributes misses to the sites of the run; nil if its profile has none. Each run has one.
+// Ranker returns the ranker that attributes misses to the sites of the run, or nil if the profile
+// has no sites. Each run has its own.
 func (r *Run) Ranker() *attribution.Ranker {
 	if r.ranker == nil {
 		r.ranker, _ = attribution.New(r.Profile)
@@ -78,7 +79,8 @@ func (r *Run) Ranker() *attribution.Ranker {
 	return r.ranker
 }
 
-// SourceText returns a function for the text of source lines, nil if there is none.
+// SourceText returns a function that returns the text of source lines, or nil if no text is
+// available.
 func (r *Run) SourceText() func(file string, line uint32) string {
 	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
 		return r.Source
@@ -86,8 +88,8 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 	return r.Files().Line
 }
 
-// Files returns the source files that the profile keeps. Each run has one, since each file is unpacked, and
-// matched with other versions, only once.
+// Files returns the source files stored in the profile. Each run has its own, so that each file is
+// decompressed, and matched with other versions, only once.
 func (r *Run) Files() *sourcefile.Files {
 	if r.files == nil {
 		r.files = sourcefile.New(r.Profile.Sources)
@@ -95,21 +97,22 @@ func (r *Run) Files() *sourcefile.Files {
 	return r.files
 }
 
-// Error says in a sentence why a question has no answer.
+// Error explains in a sentence why a question has no answer.
 type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// Cannot returns an error that begins with the name of the run.
+// Cannot returns an error whose text begins with the name of the run.
 func (r *Run) Cannot(text string) error { return &Error{r.Name + ": " + text} }
 
-// ErrStopped is the error of an answer that is no longer wanted.
+// ErrStopped is returned when the answer is no longer wanted.
 var ErrStopped = &Error{"the answer is no longer wanted"}
 
 // Wanted reports whether the answer is still wanted.
 func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }
 
-// ReadFile reads the file that an argument of a question names; "" is no file.
+// ReadFile reads the file that an argument of a question names. It returns nothing if the argument
+// is "".
 func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	name := q.Text(arg)
 	switch {
@@ -126,8 +129,8 @@ func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	return text, nil
 }
 
-// Answer answers a question. The error is an *[Error] or a *[trace.OptionError] if the
-// question has no answer; both are for the user.
+// Answer answers a question. If there is no answer, the error is an *[Error] or a
+// *[trace.OptionError]. Both are written for the user.
 func (r *Run) Answer(q Question) (*report.Document, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -181,7 +184,7 @@ func (r *Run) Facts(lineBytes uint32) []report.Fact {
 func Doubts(name string, p *profile.Profile) (list []string) {
 	say := func(text string) { list = append(list, name+": "+text) }
 	if p.State.Partial {
-		say("this covers a part of the trace only: " + p.State.Reason)
+		say("this covers only a part of the trace: " + p.State.Reason)
 	}
 	if p.Totals.AllReferences() == 0 {
 		say(NoReference)
@@ -197,12 +200,12 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	}
 	switch n := p.Totals.BadRecords; {
 	case n == 1:
-		say("1 record could not be read and left out")
+		say("1 record could not be read and was left out")
 	case n > 1:
-		say(strconv.FormatUint(n, 10) + " records could not be read and left out")
+		say(strconv.FormatUint(n, 10) + " records could not be read and were left out")
 	}
 	return list
 }
 
 // NoReference is the warning about an empty profile.
-const NoReference = "no reference was analysed: the trace has none, or none of the chosen kinds, threads and part"
+const NoReference = "no reference was analysed: the trace has none, or none in the chosen kinds, threads and part"

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sites ranks source locations or data by misses.
+// sites ranks source locations or data structures by misses.
 var _ = Add(&Verb{
 	Name:    "sites",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
@@ -23,13 +23,13 @@ var _ = Add(&Verb{
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []Arg{
-		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("sum up by this `UNIT`: site, line, function or object")},
+		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("group by this `UNIT`: site, line, function or object")},
 		top("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv, numbers descending, utilisation ascending (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
 	},
-	// Threads have private caches, and totals equal what-if.
+	// Threads have private caches, and the totals must equal those of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,
 	Groups: true, Places: true,
@@ -41,15 +41,15 @@ var _ = Add(&Verb{
 	Answer:  (*Run).sites,
 })
 
-// top is the argument for the number of rows.
+// top returns the argument for the number of rows.
 func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
 
-// shareOf reads the share of misses that the rows make.
+// shareOf parses the share of misses that the rows must cause.
 func shareOf(q Question) (float64, error) {
 	return ParseShare(q, "misses, as in 90% or 0.9", math.SmallestNonzeroFloat64)
 }
 
-// ParseShare reads the argument share, as in 90% or 0.9, from least up.
+// ParseShare parses the argument share, as in 90% or 0.9. The share must be at least least.
 func ParseShare(q Question, of string, least float64) (share float64, err error) {
 	text, percent := strings.CutSuffix(q.Text("share"), "%")
 	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
@@ -62,7 +62,7 @@ func ParseShare(q Question, of string, least float64) (share float64, err error)
 	return share, nil
 }
 
-// mostRows is the most rows for people without --top.
+// mostRows is the maximum number of rows shown to people who do not set --top.
 const mostRows = 100
 
 func (r *Run) sites(q Question, d *report.Document) error {
@@ -79,11 +79,11 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	if q.Given("distances") {
 		t, ok := s.Distances(q.Text("distances"))
 		if d.Tables = []report.Table{t}; !ok {
-			return &trace.OptionError{Option: "distances", Got: q.Text("distances"), Want: "a row of the table by " + string(by) + ": its function, its file and line with a colon between, and blanks between these"}
+			return &trace.OptionError{Option: "distances", Got: q.Text("distances"), Want: "a row of the table by " + string(by) + ": the function, and the file and line joined by a colon, separated by blanks"}
 		}
 		return nil
 	}
-	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // the first by the column, not the first by misses in its order
+	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // takes the first rows in the column's order, and does not reorder the first rows by misses
 	switch {
 	case rows > 0:
 	case !q.Brief:
@@ -111,7 +111,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	return nil
 }
 
-// Attributed attributes the misses of the hierarchy in question. The strings are warnings.
+// Attributed attributes the misses of the hierarchy in question. The returned strings are warnings.
 func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []string, error) {
 	ranker := r.Ranker()
 	if ranker == nil {
@@ -130,7 +130,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 
 // noSites explains why there are no sites.
 func (r *Run) noSites() error {
-	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
+	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`
 	switch {
 	case r.Profile.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
@@ -147,6 +147,6 @@ func (r *Run) aboutUsual(q Question, err error) error {
 		return err
 	}
 	usual := q.Verb.Usual[0]
-	return r.Cannot("the cache that is asked about without --cache, " + usual + ", has lines of 64 bytes; give one with a line size of the profile, as in --cache " +
+	return r.Cannot("the default cache, " + usual + ", has lines of 64 bytes; choose a cache with a line size of the profile, as in --cache " +
 		usual + "," + strconv.Itoa(int(r.Profile.Sites.LineBytes)) + ", or analyze the trace again with --lines 64 among others")
 }

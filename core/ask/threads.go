@@ -11,13 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// threads prints how threads use private and shared caches.
+// threads reports how threads use private and shared caches.
 var _ = Add(&Verb{
 	Name:    "threads",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
 	Title:   "Misses of threads in private and shared caches",
 	Machine: UsualCaches,
-	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // of each core, and of all
+	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // one cache per core, and one shared by all
 	Args: []Arg{
 		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: manual("print only this `TABLE`: core, domain, change, view")},
 		{Name: "curve", Kind: Switch, Help: manual("print the misses at every capacity, by core")},
@@ -53,7 +53,7 @@ var _ = Add(&Verb{
 		case len(p.Totals.Threads) == 1:
 			return "all references are of one thread"
 		}
-		return "the profile holds no stacks of threads"
+		return "the profile holds no per-thread stacks"
 	},
 	Answer: (*Run).threads,
 })
@@ -72,7 +72,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return err
 	}
 	if q.Text("by") == "change" && answers.IsOfSample(p) {
-		return r.Cannot("--by change: a sample does not count how distances change; sample intervals of the run instead, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--by change: a sample of lines does not count how stack distances change; sample intervals of the run instead, as in --sample onoff=1e6/1e8")
 	}
 	t, doubts, err := answers.NewThreads(p, r.Asker(), q.Caches().Levels)
 	if err != nil {
@@ -105,26 +105,26 @@ func (r *Run) threads(q Question, d *report.Document) error {
 	return nil
 }
 
-// noThreads says why the profile has no stacks of threads.
+// noThreads returns an error that explains why the profile has no per-thread stacks.
 func (r *Run) noThreads() error {
 	switch p := r.Profile; {
 	case p.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
-		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if answer for all as one; " +
-			`to have threads, compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`)
+		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if treat all references as those of one thread; " +
+			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
-			", so no other thread disturbs its caches; curve, sets and what-if answer for them")
+			", so no other thread disturbs its caches; use curve, sets and what-if instead")
 	case r.Analysed && p.Sampled != nil:
-		return r.Cannot("the sample has lines of only one core, or none; take a larger one, or another one with --sample-seed")
+		return r.Cannot("the sample has lines of at most one core; take a larger sample, or a different one with --sample-seed")
 	case r.Analysed:
-		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so no other thread disturbs its caches; curve, sets and what-if answer for them")
+		return r.Cannot("--cores " + r.Cores + " puts all threads on one core, so nothing disturbs its caches; use curve, sets and what-if instead")
 	}
-	return r.Cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
+	return r.Cannot("the profile holds no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction except for those that Doubts words in its own way.
+// Told returns the warnings of a prediction, except those that Doubts gives in its own words.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {
@@ -135,8 +135,8 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	return list
 }
 
-// crowded warns about threads without a core of their own. Each group of threads that the user
-// chose has a core, even if the trace lacks the threads.
+// crowded returns a warning about threads without a core of their own. Each group of threads that
+// the user chose has a core, even if the trace lacks its threads.
 func (r *Run) crowded() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)
@@ -151,5 +151,5 @@ func (r *Run) crowded() []string {
 		return nil
 	}
 	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads and at most " + strconv.Itoa(profile.MaxCores) +
-		" cores; those that came last share the others' in turn; --cores says which go together, and --threads which to analyse"}
+		" cores; the threads that came last are assigned to the cores in turn; --cores chooses which threads share a core, and --threads which to analyse"}
 }

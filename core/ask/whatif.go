@@ -23,10 +23,10 @@ var _ = Add(&Verb{
 	Args: []Arg{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("one row for each `UNIT`: level or core")},
 		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, as in 0=4MiB,1=2MiB")},
-		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for the next one)")},
+		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for more levels)")},
 	},
 	Needs: func(q Question) analysis.Analyses {
-		// Instructions are counted for MPKI.
+		// MPKI needs the number of instructions.
 		return analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
 	},
 	Lines:  LevelLines,
@@ -84,7 +84,7 @@ func (q Question) whatIf() (h, other hierarchy.Hierarchy, parts []hierarchy.Shar
 	return q.Machine, other, parts, err
 }
 
-// predict predicts a hierarchy, with the remarks about it among the warnings.
+// predict predicts a hierarchy. The warnings include those about the hierarchy itself.
 func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy.ByCore, []hierarchy.Warning, error) {
 	p, doubts, err := r.Asker().Predict(h, parts)
 	if err == nil && h.About != "" {
@@ -93,9 +93,9 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 	return p, doubts, err
 }
 
-// Against returns the hierarchy that the one in question is compared with: a preset by its name,
-// and lines as [hierarchy.Hierarchy.Add] reads them. It has no levels without the argument. Threads
-// run on the same cores as in the hierarchy in question, unless a line says otherwise.
+// Against returns the hierarchy to compare with, read from the argument: a preset's name, and lines
+// as [hierarchy.Hierarchy.Add] reads them. Without the argument, the hierarchy has no levels.
+// Threads run on the same cores as in the hierarchy in question, unless a line says otherwise.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads
@@ -121,7 +121,8 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// Levels returns the levels of every hierarchy in question, for which an analysis has to count.
+// Levels returns the levels of all hierarchies in question. An analysis has to count for all of
+// them.
 func (q Question) Levels() hierarchy.Hierarchy {
 	h := q.Caches()
 	if other, err := q.Against(); err == nil {
@@ -130,10 +131,11 @@ func (q Question) Levels() hierarchy.Hierarchy {
 	return h
 }
 
-// LevelLines is for Verb.Lines: the line sizes of the caches in question, ascending.
+// LevelLines is a function for Verb.Lines. It returns the line sizes of the caches in question, in
+// ascending order.
 func LevelLines(q Question) []uint32 { return LineSizes(q.Levels()) }
 
-// LineSizes returns the line sizes of a hierarchy, ascending.
+// LineSizes returns the line sizes of a hierarchy, in ascending order.
 func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, c := range h.Levels {
 		sizes = append(sizes, c.LineBytes)
@@ -153,7 +155,7 @@ func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
 	return numbers
 }
 
-// Stacks returns the stacks of cores that the answer reads.
+// Stacks returns the cores' LRU stacks that the answer reads.
 func (q Question) Stacks() analysis.Stacks {
 	stacks, other := analysis.CoherentStacks, hierarchy.Hierarchy{}
 	if q.Given("share") {
@@ -168,7 +170,8 @@ func (q Question) Stacks() analysis.Stacks {
 	return stacks
 }
 
-// setTables is the analysis of set tables if they make the answer for a level exact.
+// setTables returns the analysis that counts set tables if they make the answer for some level
+// exact.
 func setTables(q Question) analysis.Analyses {
 	if SetNumbers(q.Levels()) != 0 {
 		return analysis.Sets
@@ -176,7 +179,7 @@ func setTables(q Question) analysis.Analyses {
 	return 0
 }
 
-// oneCore explains why there are no numbers by core.
+// oneCore explains why there are no numbers for each core.
 func oneCore(p *profile.Profile) hierarchy.Warning {
 	switch {
 	case !p.Input.Header.Threads:
@@ -184,10 +187,10 @@ func oneCore(p *profile.Profile) hierarchy.Warning {
 	case len(p.Totals.Threads) < 2:
 		return "the trace has one thread, so there is one core"
 	}
-	return "the profile has no stacks of threads; analyze the trace again, by default or with --analyses sharing"
+	return "the profile has no per-thread stacks; analyze the trace again, by default or with --analyses sharing"
 }
 
-// shares reads parts of a cache, each THREAD=SIZE.
+// shares parses the parts of a cache, each of the form THREAD=SIZE.
 func shares(q Question) (list []hierarchy.Share, err error) {
 	for _, value := range q.List("share") {
 		for text := range strings.SplitSeq(value, ",") {

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// windows follows the working set and the misses over the run.
+// windows reports the working set and the misses over the run.
 var _ = Add(&Verb{
 	Name:   "windows",
 	Title:  "Working set and misses over time",
@@ -35,7 +35,7 @@ var _ = Add(&Verb{
 	}),
 })
 
-// withoutRepeats drops columns of misses that equal the next one.
+// withoutRepeats drops each column of misses that equals the next one.
 func withoutRepeats(t report.Table) report.Table {
 	var kept []int
 	for i := range t.Columns {

@@ -1,39 +1,41 @@
 // Package attribution attributes the misses of a cache hierarchy to source locations and data
 // structures (MODELS §15).
 //
-// A profile has the stack distances of each site in bins (analysis/sites), and the exact distances
-// of all sites together. So the misses of a fully associative LRU level are exact by site if its
-// capacity is the edge of a bin. In the bin that contains the capacity, each site misses the same
-// share as all accesses of the bin, which is known, so that the sum is exact for every capacity.
+// A profile contains binned stack distances for each site (analysis/sites), and the exact distances
+// for all sites together. The misses of each site in a fully associative LRU level are therefore
+// exact if the level's capacity is the edge of a bin. In the bin that contains the capacity, each
+// site is assumed to miss in the same share of its accesses as all sites together. That share is
+// known, so the sum is exact for every capacity.
 //
-// If utilisation was measured for such a cache, fully associative or in sets, its count of fetched
-// lines is exact by site, and is used.
+// If utilisation was measured in a cache like the level, fully associative or set-associative, its
+// exact count of lines fetched by each site is used instead.
 //
-// Any other set-associative level misses, in each bin, the share that SDCM expects at the bin's mean
-// distance (MODELS §5). These estimates are scaled to the prediction of hierarchy.Asker for the level. If
-// the level misses less, the misses beyond the certain ones are scaled down. If it misses more, bins that
-// may hit or miss take up the difference, and the rest belongs to no site: conflicts among few lines, which
-// distances do not attribute. Only utilisation, measured for the cache, does.
+// For any other set-associative level, the share of misses in each bin is the one that SDCM expects
+// at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
+// hierarchy.Asker predicts for the level. If the total is smaller, the misses that are not certain
+// are scaled down. If it is larger, bins whose accesses may hit or miss absorb the difference.
+// Misses that still remain belong to no site. They are conflicts among few lines, which stack
+// distances cannot attribute. Only utilisation measured in the cache can.
 //
 // # Cores
 //
-// If a program's threads run on several cores, the sharing of a level determines which stack its
-// misses come from:
+// If a program's threads run on several cores, it depends on the sharing of a level which stack its
+// misses are computed from:
 //
-//   - A core's own cache: the coherent stack of the core that makes an access, which loses lines to
-//     other cores' stores (MODELS §6.4). The certain misses of a site are then its cores' first
-//     accesses to lines and its coherence misses. A coherence miss is caused by the store if the
-//     line was no deeper on the stack than the cache has lines when the store invalidated it;
-//     otherwise the cache had evicted the line before.
+//   - A private cache of each core: the coherent stack of the core that makes the access. Other
+//     cores' stores remove lines from this stack (MODELS §6.4). The certain misses of a site are
+//     then the first accesses of each core to a line, and the coherence misses. A coherence miss is
+//     caused by the store if the line was no deeper on the stack than the cache has lines when the
+//     store invalidated it; otherwise the cache had evicted the line before.
 //   - A cache that all cores share: the stack of the whole trace.
 //   - A cache that some cores share: the stack of the whole trace, scaled to the prediction,
-//     because the stacks of some cores are not known by site.
+//     because the stack of a group of cores is not recorded by site.
 //
-// Utilisation is measured in one cache of all threads, and in private caches of the cores.
+// Utilisation is measured in a cache shared by all threads, and in private caches of the cores.
 //
-// For a sample of lines, the bins of sites are estimates, too, and do not add up to the histogram;
-// they are scaled to the prediction in the same way. The misses of all sites of a level and the
-// rest always add up to the prediction, and so do coherence misses.
+// For a sample of lines, the bins of sites are estimates too. They do not add up to the histogram,
+// and are scaled to the prediction in the same way. In each level, the misses of all sites and the
+// rest always add up to the prediction, and so do the coherence misses.
 package attribution
 
 import (
@@ -50,37 +52,38 @@ type Attribution struct {
 	Level hierarchy.Level // as predicted
 	Sites []float64       // misses by site, in the order of profile.Sites.Code
 	Data  []float64       // misses by data object, in the order of profile.Sites.Data
-	Rest  float64         // of no site and no object
+	Rest  float64         // misses that belong to no site and no object
 
-	RestUnknown bool // the rest is missing from the profile, and no conflicts
-	Exact       bool // the numbers of sites and objects are not estimates
+	RestUnknown bool // the rest is due to data missing from the profile, and not to conflicts
+	Exact       bool // the misses of sites and objects are not estimates
 
-	// Coherence are the coherence misses of the level: to lines that another core's store
-	// invalidated. If there are some, SiteCoherence and DataCoherence attribute them.
+	// Coherence is the number of coherence misses in the level: misses on lines that another core's
+	// store invalidated. If it is not 0, SiteCoherence and DataCoherence attribute these misses.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
 	Private bool // each core has a cache of its own at this level
-	// Countable is the cache by size and ways, as in 32KiB,8, if the numbers of sites are
-	// estimates and an analysis could count them; otherwise "".
+	// Countable is the cache's size and ways, as in 32KiB,8, if the misses of sites are estimates
+	// but an analysis could count them. Otherwise it is "".
 	Countable string
 
 	capacity capacity
 }
 
-// Ranker attributes the misses of one profile, which must not change, in any number of hierarchies.
+// Ranker attributes the misses of one profile in any number of hierarchies. The profile must not
+// change.
 type Ranker struct {
 	p           *profile.Profile
 	sites, data []part
 	asker       *hierarchy.Asker
-	whole       stack    // of the trace, as if on one core
-	coherent    *stack   // of the cores, together; nil: not in the profile by site
-	lost        *binning // depths at which the coherent stacks lost lines; or nil
+	whole       stack    // of the whole trace, as if it ran on one core
+	coherent    *stack   // of all cores together; nil: the profile does not contain it by site
+	lost        *binning // depths at which the coherent stacks lost lines, or nil
 
-	estimated bool // bins are estimates from a sample of lines
+	estimated bool // the bins are estimates from a sample of lines
 }
 
-// stack holds all accesses on the stack that the bins of sites refer to.
+// stack contains all accesses to the stack that the bins of sites refer to.
 type stack struct {
 	binning
 	certain uint64 // misses in every cache
@@ -92,13 +95,13 @@ type binning struct {
 	curve *profile.Curve
 }
 
-// bin holds all accesses of a bin of distances.
+// bin contains all accesses in a bin of distances.
 type bin struct {
 	count uint64
-	mean  float64 // of their distances
+	mean  float64 // of the distances
 }
 
-// New prepares to attribute the misses of p. ok is false if it has no sites.
+// New returns a Ranker for p. ok is false if p has no sites.
 func New(p *profile.Profile) (r *Ranker, ok bool) {
 	if p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil {
 		return nil, false
@@ -136,7 +139,7 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 	}
 }
 
-// binned puts a histogram into bins; misses in every cache count in the curve only.
+// binned puts a histogram into bins. certain, the misses in every cache, counts only in the curve.
 func binned(h *profile.Histogram, certain uint64) (b binning) {
 	b.curve = profile.NewCurve(h, certain)
 	for d, n := range h.All() {
@@ -152,7 +155,7 @@ func binned(h *profile.Histogram, certain uint64) (b binning) {
 	return b
 }
 
-// addUp sets bins to the sums over sites, which differ from the histogram for a sample.
+// addUp sets the bins to the sums over sites. For a sample, these differ from the histogram.
 func (r *Ranker) addUp(s *stack) {
 	s.certain = 0
 	s.clear()
@@ -163,7 +166,7 @@ func (r *Ranker) addUp(s *stack) {
 	}
 }
 
-// clear resets the counts of bins, and gives empty bins a mean.
+// clear resets the counts of all bins, and sets the mean of empty bins.
 func (b *binning) clear() {
 	for i := range b.bins {
 		if b.bins[i].count == 0 {
@@ -188,10 +191,10 @@ type accesses struct {
 // part is a site or a data object.
 type part struct {
 	reuse    *profile.Reuse
-	coherent *profile.CoherentReuse // nil: not in the profile
+	coherent *profile.CoherentReuse // nil: the profile does not contain it
 }
 
-// parts lists sites and data objects with their reuse.
+// parts returns the sites and the data objects, with their reuse.
 func (r *Ranker) parts() (sites, data []part) {
 	s := r.p.Sites
 	sites, data = make([]part, len(s.Code)), make([]part, len(s.Data))
@@ -208,7 +211,7 @@ func (r *Ranker) parts() (sites, data []part) {
 	return sites, data
 }
 
-// on returns the accesses of a part on the stack of the trace or on the stacks of the cores.
+// on returns the accesses of a part to the stack of the trace or to the stacks of the cores.
 func (r *Ranker) on(s *stack, p part) accesses {
 	if s == r.coherent {
 		c := p.coherent
@@ -217,7 +220,7 @@ func (r *Ranker) on(s *stack, p part) accesses {
 	return accesses{certain: p.reuse.Cold, bins: p.reuse.Bins}
 }
 
-// each returns a number for each part.
+// each returns the results of number for all parts.
 func each[T any](parts []T, number func(T) float64) []float64 {
 	list := make([]float64, len(parts))
 	for i, p := range parts {
@@ -236,8 +239,8 @@ const (
 	allCores
 )
 
-// Attribute predicts a hierarchy and attributes the misses of each level. The error and the
-// warnings are those that the prediction returns; further warnings are about sites.
+// Attribute predicts a hierarchy and attributes the misses of each level. It returns the error and
+// the warnings of the prediction, and adds warnings about sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
 	predicted, warnings, err := r.asker.Predict(h, nil)
 	if err != nil {
@@ -267,15 +270,15 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 			warnings = append(warnings, hierarchy.Warning(cache+what))
 		}
 	}
-	warn(others, " has another line size than the analysis of sites: "+
-		"its misses are divided among sites by the latter, and how much of its lines is used is not known")
+	warn(others, " has a different line size from the analysis of sites: "+
+		"its misses are divided among sites as for the analysed line size, and its line utilisation is unknown")
 	warn(own, " is private to a core, and the profile does not say which source lines cause coherence misses: "+
-		"the misses of each place are estimated as if all threads ran on one core; analyze the trace again to count them")
-	warn(some, " is shared by some of the cores: its misses are divided among places in the code as if all cores shared it")
+		"the misses of each source location are estimated as if all threads ran on one core; analyze the trace again to count them")
+	warn(some, " is shared by some of the cores: its misses are divided among source locations as if all cores shared it")
 	return list, warnings, nil
 }
 
-// sharersOf returns the cores that share a cache; with 0 cores, all threads run on one.
+// sharersOf says which cores share a cache. cores = 0 means that all threads run on one core.
 func sharersOf(c hierarchy.Cache, cores int) sharers {
 	switch by := max(c.SharedBy, 1); {
 	case cores == 0:
@@ -293,8 +296,8 @@ type capacity struct {
 	lines, ways uint64 // ways = lines: fully associative
 }
 
-// capacity returns the capacity of the last level, in lines of the sites' size. For exclusive levels that
-// are answered together, it is that of all of them.
+// capacity returns the capacity of the last level, in lines of the sites' line size. For exclusive
+// levels that are predicted together, it returns their combined capacity.
 func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	last := &levels[len(levels)-1]
 	if !last.Together {
@@ -314,7 +317,7 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	return c
 }
 
-// level attributes the misses of one level, of which some are coherence misses.
+// level attributes the misses of one level. coherence is the number of coherence misses among them.
 func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
 	a := Attribution{Level: *l, Coherence: coherence, Private: by == ownCache, capacity: c}
 	on := &r.whole
@@ -328,7 +331,7 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
 		return a
 	}
-	known := by != someCores && (by != ownCache || r.coherent != nil) // the stack is that of the level's caches
+	known := by != someCores && (by != ownCache || r.coherent != nil) // the stack of the level's caches is known
 	f := fitting{stack: on, shares: on.shares(c), part: 1}
 	expected := f.misses()
 	a.Rest = f.fit(l.Misses, r.estimated || by == someCores)
@@ -347,8 +350,8 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	return a
 }
 
-// attributeCoherence attributes the coherence misses: those to lines that the cache would still have,
-// without another core's store.
+// attributeCoherence attributes the coherence misses: misses on lines that would still be in the
+// cache if another core's store had not invalidated them.
 func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	gone := r.lost.shares(c)
 	misses := func(p part) (sum float64) {
@@ -362,7 +365,8 @@ func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	tie(a.DataCoherence, a.Coherence)
 }
 
-// tie scales numbers to a sum, because the objects of a sample differ from its sites.
+// tie scales numbers to a given sum, because in a sample the totals over objects and over sites
+// differ.
 func tie(list []float64, to float64) {
 	var sum float64
 	for _, n := range list {
@@ -392,7 +396,7 @@ func (c capacity) waysOrFull() uint32 {
 	return uint32(c.ways)
 }
 
-// countable describes the cache for a measurement of utilisation, or returns "".
+// countable describes the cache as the option that measures utilisation does, or returns "".
 func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	ways := c.waysOrFull()
 	if by == someCores || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
@@ -405,12 +409,12 @@ func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	return text
 }
 
-// measuredPrivate reports whether utilisation was measured in private caches, too.
+// measuredPrivate reports whether utilisation was also measured in private caches.
 func (r *Ranker) measuredPrivate() bool {
 	return r.p.Sites.Coherent != nil && r.p.Sites.Coherent.Measured
 }
 
-// used returns the measured utilisation, in private caches or in one.
+// used returns the utilisation measured in private caches or in the cache of all threads.
 func (p part) used(private bool) []profile.Utilisation {
 	if private {
 		return p.coherent.Used
@@ -418,9 +422,9 @@ func (p part) used(private bool) []profile.Utilisation {
 	return p.reuse.Used
 }
 
-// UsedIn says in which caches the utilisation of rows is measured, for one of profile.Sites.Capacities:
-// in private caches of the cores, as some levels have; or in one cache of all threads, although no level
-// has that.
+// UsedIn says in which caches the utilisation of rows was measured, for one of
+// profile.Sites.Capacities. private: in private caches of the cores, as in some level. oneCore: in
+// one cache of all threads, although no level is such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false
@@ -433,8 +437,9 @@ func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	return some && r.measuredPrivate(), some && !r.measuredPrivate()
 }
 
-// fetched returns the misses that utilisation counted, in private caches or in one. If the predicted
-// misses of the level differ, because of a model or the level above, they are scaled, and not exact.
+// fetched returns the misses counted by the measurement of utilisation, in private caches or in one
+// cache. If the predicted misses of the level differ, because of a model or the level above, the
+// counts are scaled and not exact.
 func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
 	for _, p := range r.sites {
@@ -448,10 +453,10 @@ func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []flo
 	return each(r.sites, misses), each(r.data, misses), exact
 }
 
-// binShares are the shares of the accesses of each bin that miss.
+// binShares contains the share of each bin's accesses that miss.
 type binShares [profile.SiteBins]float64
 
-// shares returns the expected shares.
+// shares returns the expected share of misses in each bin.
 func (b *binning) shares(c capacity) (shares binShares) {
 	for i, n := range b.bins {
 		from, end := profile.SiteBinFrom(i), profile.SiteBinFrom(i+1)
@@ -468,7 +473,8 @@ func (b *binning) shares(c capacity) (shares binShares) {
 	return shares
 }
 
-// within returns the share of the accesses at distances from from up to end that are at lines or beyond.
+// within returns, of the accesses at distances in [from, end), the share at distances of at least
+// lines.
 func (b *binning) within(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {
@@ -477,7 +483,7 @@ func (b *binning) within(from, lines, end uint64) float64 {
 	return float64(far) / float64(all)
 }
 
-// hitProbability is SDCM's at a mean distance, interpolated.
+// hitProbability returns SDCM's hit probability at a mean distance, by interpolation.
 func hitProbability(distance float64, c capacity) float64 {
 	below := uint64(distance)
 	low := hierarchy.HitProbability(below, c.lines, c.ways)
@@ -489,7 +495,7 @@ func atEdge(lines uint64) bool {
 	return lines >= 1<<32 || profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines
 }
 
-// allOrNothing reports whether each bin hits or misses as a whole.
+// allOrNothing reports whether in each bin all accesses hit or all accesses miss.
 func (b *binning) allOrNothing(shares *binShares) bool {
 	for i, n := range b.bins {
 		if n.count > 0 && shares[i] != 0 && shares[i] != 1 {
@@ -499,17 +505,17 @@ func (b *binning) allOrNothing(shares *binShares) bool {
 	return true
 }
 
-// nearly reports whether two numbers of misses are equal up to rounding.
+// nearly reports whether two numbers of misses are equal except for rounding errors.
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
 
 // fitting scales the expected misses of a stack to the misses of a level.
 type fitting struct {
 	*stack
 	shares binShares
-	part   float64 // of the certain misses that count
+	part   float64 // the share of the certain misses that count
 }
 
-// misses adds up the misses of all accesses.
+// misses returns the expected number of misses of all accesses.
 func (f *fitting) misses() float64 {
 	sum := f.part * float64(f.certain)
 	for i, b := range f.bins {
@@ -518,7 +524,7 @@ func (f *fitting) misses() float64 {
 	return sum
 }
 
-// missesOf adds up the misses of a site or an object.
+// missesOf returns the expected number of misses of a site or an object.
 func (f *fitting) missesOf(n accesses) float64 {
 	sum := f.part * float64(n.certain)
 	for _, b := range n.bins {
@@ -527,16 +533,16 @@ func (f *fitting) missesOf(n accesses) float64 {
 	return sum
 }
 
-// fit scales the shares so that they add up to the misses of the level, and returns the misses that no bin
-// can hold. With anyBin, the bins are of other caches than the level's, and any of them may take up the
-// difference.
+// fit scales the shares so that they add up to the misses of the level, and returns the misses that
+// do not fit into any bin. anyBin says that the bins describe other caches than the level's, so any
+// bin may absorb the difference.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected
 	switch {
 	case nearly(misses, expected):
 		return 0
-	case misses < certain: // longer lines have fewer
+	case misses < certain: // longer lines have fewer cold misses
 		f.scale(misses / expected)
 		f.part = misses / expected
 		return 0
@@ -563,8 +569,8 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	return missing
 }
 
-// fill adds missing misses to the bins of the longest distances that hit, because distances about the
-// capacity are the least certain. It returns what no bin can hold.
+// fill adds the missing misses to the bins with the longest distances that hit, because distances
+// near the capacity are the least certain. It returns the misses that do not fit into any bin.
 func (f *fitting) fill(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)

@@ -55,7 +55,7 @@ func sum(list []float64) (s float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
 
-// random makes profiles of a random program and of one with named variables.
+// random returns a profile of a random program with two named variables.
 func random(t *rapid.T, spec analysis.Spec) *profile.Profile {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	program := tracetest.RandomProgram(rng)
@@ -80,7 +80,8 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	return c
 }
 
-// The misses of sites, of objects, and of the rest each add up to the level's misses.
+// In each level, the misses of sites and the rest add up to the level's misses, and so do those of
+// objects and the rest.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
@@ -101,7 +102,7 @@ func TestMissesAddUp(t *testing.T) {
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{drawCache(t, "L1"), drawCache(t, "L2"), drawCache(t, "L3")}}
 		predicted, _, err := hierarchy.NewAsker(p).Predict(h, nil)
 		if err != nil {
-			t.Skip("the profile lacks a domain")
+			t.Skip("the profile lacks a sharing domain")
 		}
 		for i, l := range attribute(t, p, h) {
 			if l.Level != predicted.Levels[i] {
@@ -112,7 +113,7 @@ func TestMissesAddUp(t *testing.T) {
 				coherence = predicted.Coherence[i]
 			}
 			if rest := attribution.Rest([]attribution.Attribution{l}).Coherence[0]; l.Coherence != coherence || !near(sum(l.SiteCoherence)+rest, coherence) || rest < 0 {
-				t.Fatalf("%v: %v coherence misses of sites and %v of none, want %v", l.Level.Cache, sum(l.SiteCoherence), rest, coherence)
+				t.Fatalf("%v: %v coherence misses of sites and %v unattributed, want %v", l.Level.Cache, sum(l.SiteCoherence), rest, coherence)
 			}
 			if len(l.Data) > 0 && len(l.SiteCoherence) > 0 && !near(sum(l.DataCoherence), sum(l.SiteCoherence)) {
 				t.Fatalf("%v: %v coherence misses of objects, want %v", l.Level.Cache, sum(l.DataCoherence), sum(l.SiteCoherence))
@@ -129,21 +130,21 @@ func TestMissesAddUp(t *testing.T) {
 				}
 			}
 			if l.Rest < 0 || l.Level.Cache.Full() && l.Level.Cache.LineBytes == 64 && l.Level.Method == hierarchy.Exact && l.Rest != 0 && !l.RestUnknown {
-				t.Fatalf("%v: %v misses of no site", l.Level.Cache, l.Rest)
+				t.Fatalf("%v: %v misses belong to no site", l.Level.Cache, l.Rest)
 			}
 		}
 	})
 }
 
-// privateCaches are simulated caches of threads, each on a core of its own: a store invalidates the
-// line in all others.
+// privateCaches simulates a private cache for each thread, each on its own core. A store
+// invalidates the line in all other caches.
 type privateCaches struct {
 	caches     map[uint32]*stacktest.Private
-	taken      map[[2]uint64]bool // by thread and line: it was present when another thread's store invalidated it
+	taken      map[[2]uint64]bool // by thread and line: the line was present when another thread's store invalidated it
 	sets, ways int
 }
 
-// access reports whether an access misses, and whether that is a coherence miss.
+// access reports whether an access misses, and whether the miss is a coherence miss.
 func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (misses, coherence bool) {
 	if c.caches[thread] == nil {
 		c.caches[thread] = &stacktest.Private{Sets: c.sets, Ways: c.ways}
@@ -160,9 +161,9 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 	return misses, coherence
 }
 
-// In private caches whose capacities are edges of bins, or whose utilisation is measured, the
-// misses of sites equal those of simulated caches; in the former, so do the misses due to other
-// cores' stores.
+// In private caches whose capacities are edges of bins, or in which utilisation is measured, the
+// misses of sites equal those of simulated caches. If the capacities are edges of bins, this also
+// holds for the misses due to other cores' stores.
 func TestExactOnCores(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,7 +178,7 @@ func TestExactOnCores(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		program := tracetest.RandomProgram(rng)
 		steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
-		for i := range steps { // all threads use mostly one part of the memory
+		for i := range steps { // all threads mostly use the same part of the memory
 			for k := range steps[i].Values {
 				if rng.IntN(2) == 0 {
 					steps[i].Values[k] %= 1 << 10
@@ -212,8 +213,8 @@ func TestExactOnCores(t *testing.T) {
 			}
 		}
 		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})[0]
-		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // of other numbers of sets the total is a model's
-			t.Fatalf("%v: exact: %v, %v of no site", cache, got.Exact, got.Rest)
+		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // for other numbers of sets, the total comes from a model
+			t.Fatalf("%v: exact: %v, %v misses of no site", cache, got.Exact, got.Rest)
 		}
 		if !got.Exact {
 			return
@@ -224,7 +225,7 @@ func TestExactOnCores(t *testing.T) {
 				lost = got.SiteCoherence[i]
 			}
 			if got.Sites[i] != misses[number] || sets == 1 && lost != coherence[number] {
-				t.Fatalf("%v: site %d misses %v, %v for other cores' stores; want %v and %v", cache, number, got.Sites[i], lost, misses[number], coherence[number])
+				t.Fatalf("%v: site %d misses %v times, %v times due to other cores' stores; want %v and %v", cache, number, got.Sites[i], lost, misses[number], coherence[number])
 			}
 		}
 		seen += got.Coherence
@@ -234,7 +235,7 @@ func TestExactOnCores(t *testing.T) {
 	}
 }
 
-// A level that all cores share is attributed as on one core, with its measured utilisation.
+// A level shared by all cores is attributed as on one core, from its measured utilisation.
 func TestSharedByAll(t *testing.T) {
 	program, steps := tracetest.Multiplication(32)
 	for i := range steps {
@@ -244,7 +245,7 @@ func TestSharedByAll(t *testing.T) {
 	p := analysed(t, analysis.Spec{Utilisation: []uint64{shared.SizeBytes}}, program, steps)
 	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{shared}})[0]
 	if !got.Exact || got.Coherence != 0 || sum(got.Sites) != got.Level.Misses {
-		t.Errorf("%+v: want the misses that were counted", got)
+		t.Errorf("%+v: want the counted misses", got)
 	}
 	for i := range p.Sites.Code {
 		if want := float64(p.Sites.Code[i].Reuse.Used[0].Fetched); got.Sites[i] != want {
@@ -259,7 +260,8 @@ func TestSharedByAll(t *testing.T) {
 	}
 }
 
-// A profile without coherent stacks by site attributes misses to no known site, and says so.
+// If a profile has no coherent stacks by site, misses are attributed to no known site, and a
+// warning says so.
 func TestProfileWithoutCoherentSites(t *testing.T) {
 	program, steps := tracetest.Multiplication(8)
 	for i := range steps {
@@ -274,7 +276,7 @@ func TestProfileWithoutCoherentSites(t *testing.T) {
 	}
 	l := levels[0]
 	if l.Exact || !l.RestUnknown || l.Rest <= 0 || l.Coherence <= 0 || !near(sum(l.Sites)+l.Rest, l.Level.Misses) || attribution.RestName(levels) != "(of no known site)" {
-		t.Errorf("%+v: want the coherence misses to be of no known site", l)
+		t.Errorf("%+v: want the coherence misses to belong to no known site", l)
 	}
 	if !slices.ContainsFunc(warnings, func(w hierarchy.Warning) bool { return strings.Contains(string(w), "analyze the trace again") }) {
 		t.Errorf("%q: want a warning", warnings)
@@ -290,7 +292,7 @@ func TestExactAtEdges(t *testing.T) {
 		if p.Sites == nil {
 			return
 		}
-		p.Sharing = nil // the counts are of one cache
+		p.Sharing = nil // the counts are for one cache
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
 		counted := attribute(t, p, h)[0]
 		binned := *p
@@ -303,7 +305,7 @@ func TestExactAtEdges(t *testing.T) {
 	})
 }
 
-// Between edges of bins the sum is exact, and a site's misses are not far off.
+// Between the edges of bins, the sum is exact, and the misses of sites are nearly right.
 func TestBetweenEdges(t *testing.T) {
 	program, steps := tracetest.Multiplication(48)
 	for _, lines := range []uint64{37, 50, 55, 61, 93, 301} {
@@ -325,25 +327,25 @@ func TestBetweenEdges(t *testing.T) {
 	}
 }
 
-// A set-associative cache that was measured is exact by site; predictions without the measurement
-// have the same sum.
+// If a set-associative cache was measured, the misses of each site are exact. Predictions without
+// the measurement have the same sum.
 func TestMeasuredInSets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64) // a column of B occupies 8 of 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
 	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
 	counted := attribute(t, p, h)[0]
 	if !counted.Exact || counted.Rest != 0 || sum(counted.Sites) != counted.Level.Misses || counted.Level.Method != hierarchy.Exact {
-		t.Errorf("%+v: want the level's misses, exactly", counted)
+		t.Errorf("%+v: want exactly the level's misses", counted)
 	}
 	p.Sites.Capacities, p.Sites.Ways = nil, nil
 	got := attribute(t, p, h)[0]
 	if got.Exact || got.Rest <= 0 || !near(sum(got.Sites)+got.Rest, counted.Level.Misses) {
-		t.Errorf("%v of sites and %v of none, want conflicts of no site, together %v", sum(got.Sites), got.Rest, counted.Level.Misses)
+		t.Errorf("sites have %v misses, and %v belong to no site; want some conflicts of no site, and %v in total", sum(got.Sites), got.Rest, counted.Level.Misses)
 	}
 }
 
-// Counts in a number of sets that is no power of two are kept: they are the level's total, and no
-// model's.
+// Counts are used even if the number of sets is not a power of two. The level's total then is the
+// count, not the prediction of a model.
 func TestMeasuredInAnySets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}
@@ -355,19 +357,19 @@ func TestMeasuredInAnySets(t *testing.T) {
 	}
 	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})[0]
 	if got.Level.Method != hierarchy.Exact || got.Level.Misses != float64(fetched) || !got.Exact || sum(got.Sites) != float64(fetched) {
-		t.Errorf("%+v by %s, exact: %v; want the %d that were counted", got.Level.Misses, got.Level.Method, got.Exact, fetched)
+		t.Errorf("%+v by %s, exact: %v; want the counted %d", got.Level.Misses, got.Level.Method, got.Exact, fetched)
 	}
 	if got.Level.SDCMMisses == got.Level.Misses || !got.Level.Beside {
-		t.Errorf("SDCM says %v, want its own number, beside the exact one", got.Level.SDCMMisses)
+		t.Errorf("SDCM predicts %v, want its own number besides the exact one", got.Level.SDCMMisses)
 	}
 	hashed := c
 	hashed.Hashed = true
 	if got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{hashed}})[0]; got.Exact || got.Level.Method != hierarchy.SDCM {
-		t.Errorf("a hash chooses other sets than were counted, yet it is answered by %s", got.Level.Method)
+		t.Errorf("a hash chooses different sets from the counted ones, but the method is %s", got.Level.Method)
 	}
 }
 
-// Rows hold every site once, and rank.
+// Rows contain every site once, and are in descending order.
 func TestRows(t *testing.T) {
 	program, steps := tracetest.Multiplication(24)
 	p := analysed(t, analysis.Spec{}, program, steps)
@@ -390,10 +392,10 @@ func TestRows(t *testing.T) {
 		}
 		slices.Sort(seen)
 		if len(rows) != want || !slices.Equal(seen, []int{0, 1, 2, 3, 4}) {
-			t.Errorf("by %s: %d rows of the sites %v, want %d of all five", by, len(rows), seen, want)
+			t.Errorf("by %s: %d rows with the sites %v, want %d rows with all five", by, len(rows), seen, want)
 		}
 		if all.References != p.Totals.AllReferences() || !near(all.Misses[1], levels[1].Level.Misses) {
-			t.Errorf("by %s: the rows come to %d references and %v misses", by, all.References, all.Misses[1])
+			t.Errorf("by %s: the rows add up to %d references and %v misses", by, all.References, all.Misses[1])
 		}
 	}
 	if rows := r.Rows(levels, attribution.Site, 0); p.Sites.Code[rows[0].Sites[0]].Variable != "B" || rows[0].Stride() != profile.ConstantStride {

@@ -9,40 +9,41 @@ import (
 // By is the key by which misses are grouped.
 type By string
 
-// The choices.
+// The possible groupings.
 const (
 	Site     By = "site"
-	Line     By = "line" // of source
+	Line     By = "line" // source line
 	Function By = "function"
 	Object   By = "object" // data structure
 )
 
 // Row is a ranked item: a site, the sites of a line or function, or a data object.
 type Row struct {
-	Function, Module, File string // of the first site, or the object
+	Function, Module, File string // of the first site, or of the object
 	Line                   uint32 // 0 if unknown, or for functions
 	Sites                  []int  // indices in profile.Sites.Code
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
 	References, Accesses, Cold uint64
-	Strides                    [profile.NumStrides]uint64 // of code
+	Strides                    [profile.NumStrides]uint64 // only for code
 	Used                       []profile.Utilisation      // by capacity
 	Misses                     []float64                  // by level
 	Coherence                  []float64                  // coherence misses, by level
 }
 
-// place identifies a row of code.
+// place identifies a row of the table by code.
 type place struct {
 	function, module, file string
 	line                   uint32
 	site                   int
 }
 
-// placeOf returns the row of a site. Sites without a source location have rows of their own.
+// placeOf returns the row that a site belongs to. Each site without a source location has its own
+// row.
 func placeOf(s *profile.Site, i int, by By) place {
 	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {
-	case by == Line && s.Line != 0: // one row also if the function was inlined elsewhere
+	case by == Line && s.Line != 0: // one row, even if the function was inlined elsewhere
 		return place{file: s.File, line: s.Line}
 	case by == Function && s.Function != "":
 		return place{function: s.Function, module: s.Module, file: s.File}
@@ -50,8 +51,8 @@ func placeOf(s *profile.Site, i int, by By) place {
 	return p
 }
 
-// Rows adds up the misses of the attributed levels, in descending order of the misses of the level with
-// that number.
+// Rows groups the misses of the attributed levels into rows. The rows are in descending order of
+// the misses in the level with this index.
 func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 	var rows []Row
 	if by == Object {
@@ -119,7 +120,7 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.Cold += u.Cold
 }
 
-// used returns the utilisation of a part for each capacity, in private caches or in one.
+// used returns the utilisation of a part for each capacity, in private caches or in one cache.
 func (r *Ranker) used(levels []Attribution, p part) []profile.Utilisation {
 	whole := p.used(false)
 	if !r.measuredPrivate() {
@@ -146,7 +147,7 @@ func (r *Row) addUsed(used []profile.Utilisation) {
 	}
 }
 
-// Merge adds another row's numbers.
+// Merge adds the numbers of another row to r.
 func (r *Row) Merge(other *Row) {
 	r.References += other.References
 	r.Accesses += other.Accesses
@@ -159,7 +160,7 @@ func (r *Row) Merge(other *Row) {
 	r.addLevels(other.Misses, other.Coherence)
 }
 
-// Rest returns the row of the misses of no site and no object.
+// Rest returns the row of the misses that belong to no site and no object.
 func Rest(levels []Attribution) Row {
 	r := Row{Object: -1}
 	for i := range levels {
@@ -177,7 +178,7 @@ func Rest(levels []Attribution) Row {
 	return r
 }
 
-// RestName returns the name of that row.
+// RestName returns the name of the row that Rest returns.
 func RestName(levels []Attribution) string {
 	for i := range levels {
 		if levels[i].Rest > 0 && levels[i].RestUnknown {

@@ -196,7 +196,7 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ file, words string }{
 		{"empty", "empty: the file is empty"},
 		{"unknown", "unknown format|not lackey|not din|--input-format"},
-		{"cut.lz4", "cut.lz4|the lz4 stream is cut off|covers a part"},
+		{"cut.lz4", "cut.lz4|the lz4 stream is cut off|covers only a part"},
 		{"head.lz4", "head.lz4|cut off"},
 		{"flipped.lz4", "flipped.lz4|lz4"},
 		{"bad-line.din", "bad-line.din:2|label|\"7\"|--skip-bad"},

@@ -13,7 +13,7 @@ func TestMissingLineSize(t *testing.T) {
 		"what-if 128.sgp --cache L1=2KiB,8,32":                    "--lines 32,128",
 		"compare 32.sgp 128.sgp --on what-if --cache L1=2KiB,8":   "--lines 32,64",
 		"compare 32.sgp 128.sgp --on sites --cache L1=2KiB,8,128": "--lines 32,128",
-		"compare 32.sgp 128.sgp --on sites":                       "32.sgp: the cache that is asked about without --cache, L1=32KiB,8, has lines of 64 bytes",
+		"compare 32.sgp 128.sgp --on sites":                       "32.sgp: the default cache, L1=32KiB,8, has lines of 64 bytes",
 		"sites 128.sgp":                                           "--cache L1=32KiB,8,128",
 		"export 32.sgp --to html --cache L1=2KiB,8":               "--lines 32,64",
 	} {

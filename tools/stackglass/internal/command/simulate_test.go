@@ -72,8 +72,8 @@ func TestSimulateCut(t *testing.T) {
 	}
 	in(t, map[string]string{"cut.sgt": string(whole[:len(whole)*3/4]), "bad.din": "0 1000\n1 2000\n7 3000\n0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
-		expect(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: this covers a part")
-		expect(t, stackglass(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers a part")
+		expect(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: this covers only a part")
+		expect(t, stackglass(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers only a part")
 		got := stackglass(verb, "bad.din", "--cache", "L1=1KiB,full", "--skip-bad", "1")
 		expect(t, got, exitOK, "1 record could not be read")
 	}
