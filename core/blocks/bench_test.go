@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// large is a program of the size of SQLite: $STACKGLASS_IR, or made up of nests.
+// large returns a program of the size of SQLite: the one in $STACKGLASS_IR, or a synthetic one made
+// of loop nests.
 func large(b *testing.B) *System {
 	p := &trace.Program{}
 	if src, err := os.ReadFile(os.Getenv("STACKGLASS_IR")); err == nil {
@@ -66,7 +67,7 @@ func large(b *testing.B) *System {
 	return s
 }
 
-// BenchmarkSolve solves everything again.
+// BenchmarkSolve solves the whole program in each iteration.
 func BenchmarkSolve(b *testing.B) {
 	s := large(b)
 	b.ReportAllocs()
@@ -81,7 +82,7 @@ func BenchmarkSolve(b *testing.B) {
 	b.ReportMetric(float64(len(s.program.Blocks))*float64(b.N)/b.Elapsed().Seconds(), "blocks/s")
 }
 
-// BenchmarkEdit changes one branch and solves again.
+// BenchmarkEdit changes one branch and solves the program again.
 func BenchmarkEdit(b *testing.B) {
 	s := large(b)
 	worst := 0

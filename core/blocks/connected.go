@@ -2,8 +2,9 @@ package blocks
 
 import "slices"
 
-// connected returns the functions that are reachable from roots, by strongly connected components of
-// their calls, callers first (Tarjan, Depth-First Search and Linear Graph Algorithms, 1972).
+// connected returns the functions that are reachable from roots, grouped into the strongly
+// connected components of the call graph, with callers first (Tarjan, Depth-First Search and Linear
+// Graph Algorithms, 1972).
 func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, error)) ([][]int32, error) {
 	c := connecting{seen: make([]int32, n), low: make([]int32, n), calls: calls}
 	for root := range n {
@@ -26,7 +27,7 @@ type connecting struct {
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function with its remaining calls.
+// following is a function with the calls that remain to be followed.
 type following struct {
 	function int32
 	calls    []call
@@ -72,7 +73,7 @@ func (c *connecting) from(root int32) error {
 	return nil
 }
 
-// end makes a component of the open functions from f.
+// end completes a component: the open functions from f on.
 func (c *connecting) end(f int32) {
 	at := len(c.open) - 1
 	for c.open[at] != f {

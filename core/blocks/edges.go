@@ -7,32 +7,34 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Edges count the executions of a program's edges. The slices are indexed by block, Entered by
-// function. For every block b
+// Edges contains the execution counts of a program's edges. Slices are indexed by block, but
+// Entered is indexed by function. For every block b
 //
-//	Visits[b] = Σ Taken into b + Resumed[b], and for the first block of a function + Entered + the calls of it
+//	Visits[b] = Σ Taken into b + Resumed[b], + (for the first block of a function) Entered and its calls
 //	Visits[b] = Σ Taken[b] + Left[b]
 //
-// The calls of a function are Visits - Unmade of the blocks for which [Edges.Callees] returns it.
+// The number of calls of a function is the sum of Visits - Unmade over the blocks for which
+// [Edges.Callees] returns the function.
 type Edges struct {
 	Visits []uint64
 	// Taken[b][i] counts edges from b to Successors[i]. The part of a basic block after a call is a
-	// successor of the part before.
+	// successor of the part before the call.
 	Taken [][]uint64
-	// Entered are invocations of a function by other than calls by name: of main, callbacks,
-	// threads, through pointers.
+	// Entered counts invocations of a function other than by calls that name it: of main, callbacks
+	// and threads, and through pointers.
 	Entered []uint64
-	// Unmade counts calls that name a function of the program and did not enter it: the trace ends
-	// before, or another function of that name was called.
+	// Unmade counts calls that name a function of the program but did not enter it, because the
+	// trace ends before, or because another function with that name was called.
 	Unmade []uint64
-	// Left counts ends of the invocation, by a return, an exception, longjmp, or the end of the
-	// program.
+	// Left counts executions that end the invocation by a return, an exception, longjmp, or the end
+	// of the program.
 	Left []uint64
-	// Resumed counts executions that came to the block by no edge, as after setjmp by a longjmp.
+	// Resumed counts executions that reached the block without following an edge, such as by a
+	// longjmp to a setjmp.
 	Resumed []uint64
 }
 
-// NewEdges returns edges without executions.
+// NewEdges returns edges whose counts are all 0.
 func NewEdges(p *trace.Program) *Edges {
 	e := &Edges{
 		Visits: make([]uint64, len(p.Blocks)), Taken: make([][]uint64, len(p.Blocks)), Entered: make([]uint64, len(p.Functions)),
@@ -44,17 +46,17 @@ func NewEdges(p *trace.Program) *Edges {
 	return e
 }
 
-// Check tests that edges fit the program, and that the executions that enter a block equal those
-// that leave it. Counts of a part of a trace do not balance.
+// Check tests that the edges fit the program, and that as many executions enter each block as leave
+// it. The counts from a part of a trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
-		return errors.New("edges of " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, want the program's: " +
+		return errors.New("edges for " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +
 			strconv.Itoa(len(p.Blocks)) + " and " + strconv.Itoa(len(p.Functions)))
 	}
 	into := make([]uint64, len(p.Blocks))
 	for b := range p.Blocks {
 		if len(e.Taken[b]) != len(p.Blocks[b].Successors) {
-			return errors.New(name(p, b) + ": counts of " + strconv.Itoa(len(e.Taken[b])) + " ways on, want " + strconv.Itoa(len(p.Blocks[b].Successors)))
+			return errors.New(name(p, b) + ": counts of " + strconv.Itoa(len(e.Taken[b])) + " outgoing edges, want " + strconv.Itoa(len(p.Blocks[b].Successors)))
 		}
 		out := e.Left[b]
 		for i, n := range e.Taken[b] {
@@ -62,14 +64,14 @@ func (e *Edges) Check(p *trace.Program) error {
 			into[p.Blocks[b].Successors[i]] += n
 		}
 		if out != e.Visits[b] {
-			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and continued " + strconv.FormatUint(out, 10) + " times, want as many")
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and continued " + strconv.FormatUint(out, 10) + " times, want equal numbers")
 		}
 	}
 	callees := e.Callees(p)
 	calls := append([]uint64{}, e.Entered...)
 	for b, f := range callees {
 		if f == trace.NoFunction && e.Unmade[b] > 0 || e.Unmade[b] > e.Visits[b] {
-			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls were not made, of fewer")
+			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls were not made, but there are fewer calls")
 		}
 		if f != trace.NoFunction {
 			calls[f] += e.Visits[b] - e.Unmade[b]
@@ -81,14 +83,14 @@ func (e *Edges) Check(p *trace.Program) error {
 			in += calls[f]
 		}
 		if in != e.Visits[b] {
-			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and was come to " + strconv.FormatUint(in, 10) + " times, want as many")
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and was reached " + strconv.FormatUint(in, 10) + " times, want equal numbers")
 		}
 	}
 	return nil
 }
 
 // Callees returns, for every block, the function that its call names, or [trace.NoFunction]. If
-// functions in several modules have the name, functions that ran come first, then the function of
+// functions in several modules have that name, it prefers a function that ran, then the function in
 // the block's own module, then the first one.
 func (e *Edges) Callees(p *trace.Program) []uint32 {
 	named := map[string][]uint32{}
@@ -121,7 +123,7 @@ func (e *Edges) Callees(p *trace.Program) []uint32 {
 	return callees
 }
 
-// name returns a block with its function, for errors.
+// name returns the name of a block and its function, for errors.
 func name(p *trace.Program, b int) string {
 	if f := p.Blocks[b].Function; f < uint32(len(p.Functions)) {
 		return "block " + Label(&p.Blocks[b]) + " of " + p.Functions[f].Name

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loop is for (i = 0; i < 3; i++): entry, head, body, exit.
+// loop returns the program for (i = 0; i < 3; i++), with the blocks entry, head, body and exit.
 func loop() *trace.Program {
 	return &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 4}},
@@ -37,12 +37,12 @@ func TestEdgesBalance(t *testing.T) {
 		want   string
 	}{
 		{func(e *Edges) { e.Visits[2]++ }, "block body of f: ran 4 times and continued 3 times"},
-		{func(e *Edges) { e.Left[3]--; e.Visits[3]-- }, "block exit of f: ran 0 times and was come to 1 times"},
-		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times and was come to 3 times"},
-		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: counts of 0 ways on, want 2"},
-		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times and was come to 0 times"},
+		{func(e *Edges) { e.Left[3]--; e.Visits[3]-- }, "block exit of f: ran 0 times and was reached 1 times"},
+		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times and was reached 3 times"},
+		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: counts of 0 outgoing edges, want 2"},
+		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times and was reached 0 times"},
 		{func(e *Edges) { e.Unmade[1] = 1 }, "block head of f: 1 calls were not made"},
-		{func(e *Edges) { e.Left = nil }, "want the program's: 4 and 1"},
+		{func(e *Edges) { e.Left = nil }, "but the program has 4 and 1"},
 	} {
 		e := balanced()
 		test.change(e)
@@ -52,7 +52,7 @@ func TestEdgesBalance(t *testing.T) {
 	}
 }
 
-// Two modules have a helper each, and a copy of the same inline function.
+// Each of two modules has a function called helper, and a copy of the same inline function.
 func TestCalleesOfOneName(t *testing.T) {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "a.c"}, {Name: "b.c"}},
@@ -68,16 +68,16 @@ func TestCalleesOfOneName(t *testing.T) {
 		},
 	}
 	e := NewEdges(p)
-	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first inlined one
+	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first copy of inlined
 	const none = trace.NoFunction
 	want := []uint32{1, none, none, none, 4, 2, none, none}
 	for b, f := range e.Callees(p) {
 		if f != want[b] {
-			t.Errorf("block %d calls function %d, want %d", b, f, want[b])
+			t.Errorf("block %d calls function %d, want function %d", b, f, want[b])
 		}
 	}
 	e = NewEdges(p)
 	if got := e.Callees(p)[5]; got != 5 {
-		t.Errorf("without a run, block 5 calls function %d, want 5, that of the module", got)
+		t.Errorf("without a run, block 5 calls function %d, want 5, the one in its module", got)
 	}
 }

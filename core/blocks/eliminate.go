@@ -8,26 +8,26 @@ type way struct {
 	weight float64
 }
 
-// factor is an eliminated system of n states, in the order of their numbers from
-// the highest down. It solves
+// factor is a system of n states after elimination, from the highest state down. It solves
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
-// and its transpose. It keeps the edges of each state k to lower states (divided by its pivot), and
-// from lower states.
+// and its transpose. For each state k it stores the edges to lower states, divided by the pivot of
+// k, and the edges from lower states.
 type factor struct {
 	pivots []float64
-	outAt  []int32 // state k's edges: outAt[k] up to outAt[k+1], k from the highest
+	outAt  []int32 // edges from outAt[i] up to outAt[i+1] belong to the i-th state, counted from the highest
 	out    []way   // weights divided by the pivot
 	inAt   []int32
-	in     []way // from which state, with which weight
+	in     []way // the source state and the weight
 }
 
-// eliminate factorises the system of states with these edges, sorted by their targets, none to the
-// state itself. leaves are the weights of leaving the system; the pivot of a state is the sum of
-// its weight of leaving and its edges to lower states, so that nothing is subtracted. If diagonal is
-// given, it has the pivots, from which products are subtracted. bad is a state whose pivot is
-// not positive, or -1. eliminate modifies its arguments.
+// eliminate factorises the system of states with these edges. The edges of a state are sorted by
+// target, and no edge leads to the state itself. leaves contains the weights of leaving the system.
+// The pivot of a state is the sum of its weight of leaving and of its edges to lower states, so
+// that nothing is subtracted. If diagonal is not nil, it contains the pivots instead, and products
+// are subtracted from them. bad is a state whose pivot is not positive, or -1. eliminate modifies
+// its arguments.
 func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	n := len(ways)
 	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
@@ -60,7 +60,7 @@ func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 			if int(i) > k {
 				continue
 			}
-			last := len(ways[i]) - 1 // the highest that is left: k
+			last := len(ways[i]) - 1 // the edge to the highest remaining state, which is k
 			w := ways[i][last].weight
 			ways[i] = ways[i][:last]
 			f.in = append(f.in, way{i, w})
@@ -80,7 +80,7 @@ func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	return f, -1
 }
 
-// sources lists, by state, the states with an edge to it.
+// sources returns, for each state, the states with an edge to it.
 func sources(ways [][]way) [][]int32 {
 	counts := make([]int32, len(ways)+1)
 	total := 0
@@ -105,7 +105,7 @@ func sources(ways [][]way) [][]int32 {
 	return from
 }
 
-// addWay adds weight to a state's edge, which may be new.
+// addWay adds weight to a state's edge to another state, and creates the edge if it does not exist.
 func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
 	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
 	if found {
@@ -116,7 +116,7 @@ func addWay(list []way, to int32, weight float64, state int32, from [][]int32) [
 	return slices.Insert(list, at, way{to, weight})
 }
 
-// lists returns the edges of state k to lower states, and from lower states.
+// lists returns the edges of state k to lower states, and those from lower states.
 func (f *factor) lists(k int) (out, in []way) {
 	at := len(f.pivots) - 1 - k
 	return f.out[f.outAt[at]:f.outAt[at+1]], f.in[f.inAt[at]:f.inAt[at+1]]

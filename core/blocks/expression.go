@@ -20,7 +20,7 @@ type expression struct {
 	of       []*expression
 }
 
-// mostDepth bounds nested expressions, mostDigits the numbers in them.
+// mostDepth limits the depth of nested expressions, mostDigits the length of numbers in them.
 const (
 	mostDepth  = 100
 	mostDigits = 200
@@ -42,7 +42,7 @@ func (f *formula) fail(why string) *expression {
 	return &expression{operator: 'n', number: new(big.Rat)}
 }
 
-// parseExpression parses an expression; why is an error or "".
+// parseExpression parses an expression. why is an error text, or "".
 func parseExpression(text string) (e *expression, why string) {
 	f := &formula{text: text}
 	e = f.sum()
@@ -64,7 +64,7 @@ func (f *formula) peek() byte {
 
 func (f *formula) sum() *expression {
 	if f.depth++; f.depth > mostDepth {
-		return f.fail("more than " + strconv.Itoa(mostDepth) + " parentheses within each other")
+		return f.fail("more than " + strconv.Itoa(mostDepth) + " nested parentheses")
 	}
 	e := f.product()
 	for b := f.peek(); b == '+' || b == '-'; b = f.peek() {
@@ -86,7 +86,7 @@ func (f *formula) product() *expression {
 
 func (f *formula) power() *expression {
 	if f.depth++; f.depth > mostDepth {
-		return f.fail("more than " + strconv.Itoa(mostDepth) + " signs and powers within each other")
+		return f.fail("more than " + strconv.Itoa(mostDepth) + " nested signs and powers")
 	}
 	defer func() { f.depth-- }()
 	if f.peek() == '-' {
@@ -113,7 +113,7 @@ func (f *formula) atom() *expression {
 	case isNameStart(b):
 		return f.named()
 	case b == 0:
-		return f.fail("it ends where a number was expected")
+		return f.fail("the expression ends where a number was expected")
 	}
 	return f.fail("cannot read " + strconv.Quote(f.text[f.at:]) + ", want a number, a parameter or a parenthesis")
 }
@@ -137,7 +137,7 @@ func (f *formula) number() *expression {
 	}
 	n, ok := new(big.Rat).SetString(text)
 	if !ok {
-		return f.fail(strconv.Quote(text) + " is no number")
+		return f.fail(strconv.Quote(text) + " is not a number")
 	}
 	return &expression{operator: 'n', number: n}
 }
@@ -185,7 +185,8 @@ func isName(text string) bool {
 	return f.why == "" && e.operator == 'p' && f.at == len(text)
 }
 
-// value computes the expression with parameters from get; why is an error or "".
+// value evaluates the expression. get returns the values of parameters. why is an error text, or
+// "".
 func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
 	switch e.operator {
 	case 'n':

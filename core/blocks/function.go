@@ -11,14 +11,14 @@ type solved struct {
 	ready  bool
 	err    *Error
 	blocks []int32  // by state
-	totals []uint64 // by state: the sum of its weights
+	totals []uint64 // by state: the sum of its edges' weights
 	entry  int32    // state of the first block
 	// The edges of state i are edges[edgeAt[i]:edgeAt[i+1]].
 	edgeAt  []int32
 	edges   []edge
 	factor  *factor
 	visits  []float64 // by state: per invocation
-	resumed []float64 // by state: from executions that enter by no edge, or nil
+	resumed []float64 // by state: visits due to executions that enter without an edge, or nil
 	calls   []call
 }
 
@@ -33,7 +33,7 @@ type call struct {
 	made          share
 }
 
-// prepare solves function n for its visits per invocation.
+// prepare solves for the visits of function n's blocks per invocation.
 func (s *System) prepare(n int) *solved {
 	f := &s.functions[n]
 	if f.ready {
@@ -66,7 +66,7 @@ func (s *System) prepare(n int) *solved {
 	return f
 }
 
-// spread converts executions that enter states from elsewhere into visits.
+// spread converts the number of executions that enter each state from elsewhere into visits.
 func (f *solved) spread(sources []float64) {
 	f.factor.solve(sources)
 	for i := range sources {
@@ -74,8 +74,8 @@ func (f *solved) spread(sources []float64) {
 	}
 }
 
-// order finds the reachable blocks, in reverse postorder of a depth-first search from the function's
-// first block and from resumed blocks.
+// order finds the reachable blocks. They are in reverse postorder of a depth-first search from the
+// function's first block and from resumed blocks.
 func (s *System) order(n int, f *solved) *Error {
 	p := s.program
 	first, end := p.Functions[n].First, p.Functions[n].First+p.Functions[n].Blocks
@@ -97,8 +97,8 @@ func (s *System) order(n int, f *solved) *Error {
 			top := &stack[len(stack)-1]
 			b := top.block
 			if top.next == 0 && s.isUnknown(int(b)) {
-				return s.fail(int(b), "it is reached, and its successors are unknown",
-					"give its successors probabilities, or have all such branches guessed")
+				return s.fail(int(b), "it is reachable, but the probabilities of its successors are unknown",
+					"give its successors probabilities, or let all such branches be guessed")
 			}
 			next := p.Blocks[b].Successors
 			for top.next < len(next) && (s.weight(b, top.next) == 0 || s.positions[next[top.next]] >= 0) {
@@ -126,7 +126,8 @@ func (s *System) order(n int, f *solved) *Error {
 	return nil
 }
 
-// weight returns the weight of a block's i-th edge. In blocks without weights the first one has 1.
+// weight returns the weight of a block's i-th edge. In blocks without weights, the first edge has
+// weight 1.
 func (s *System) weight(b uint32, i int) uint64 {
 	if w := s.weights[b][i]; w > 0 || i > 0 || s.leaves[b] > 0 {
 		return w
@@ -137,7 +138,7 @@ func (s *System) weight(b uint32, i int) uint64 {
 	return 1
 }
 
-// states returns the edges of the states, merged and sorted, and their weights of leaving.
+// states returns the merged and sorted edges of the states, and the states' weights of leaving.
 func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	n := len(f.blocks)
 	ways, leaves = make([][]way, n), make([]float64, n)
@@ -177,11 +178,11 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 				all = append(all, way{e.to, float64(e.weight)})
 			}
 		}
-		// Capacity for another edge, to the header of the outer loop.
+		// This reserves capacity for another edge, to the header of the outer loop.
 		all = append(all, way{})
 		ways[i] = all[from : len(all)-1 : len(all)]
 		leaves[i] = float64(s.leaves[b])
-		if sum == 0 { // no successor
+		if sum == 0 { // the block has no successor
 			sum, leaves[i] = 1, 1
 		}
 		f.totals = append(f.totals, sum)
@@ -221,8 +222,8 @@ func (s *System) endless(f *solved) *Error {
 		}
 	}
 	if worst < 0 {
-		return s.fail(int(f.blocks[f.entry]), "its loops run more than 10^300 times", "weights of such different sizes cannot be solved; choose more similar ones")
+		return s.fail(int(f.blocks[f.entry]), "its loops run more than 10^300 times", "such different weights cannot be solved; choose more similar weights")
 	}
-	return s.fail(int(worst), "an endless loop: it is reached, and no way from it leaves the function",
-		"give a branch of the loop an exit, or a block of it a weight for leaving (a call in it may throw, or end the program)")
+	return s.fail(int(worst), "an endless loop: it is reachable, and no path from it leaves the function",
+		"give a branch in the loop an exit, or one of its blocks a weight for leaving (a call in it may throw, or end the program)")
 }

@@ -10,18 +10,18 @@ import (
 // Match maps the functions and blocks of a module to functions and blocks of a program that
 // contains the module.
 type Match struct {
-	Functions []int32 // by function of the module: of the program, or -1
-	Blocks    []int32 // by block
-	// Different are the functions that differ in the program, so that their blocks match nothing.
+	Functions []int32 // for each function of the module: the function in the program, or -1
+	Blocks    []int32 // the same for blocks
+	// Different lists the functions that differ from the program's, so their blocks match nothing.
 	Different []trace.Missed
-	// Missing are functions that only the module has.
+	// Missing lists functions that exist only in the module.
 	Missing []string
 
 	to, from *trace.Program
 }
 
-// NewMatch matches a module with a program that should contain it, by functions' names and, if several
-// functions have a name, by code.
+// NewMatch matches a module with a program that should contain it. Functions are matched by name
+// and, if several have the same name, by code.
 func NewMatch(module, whole *trace.Program) *Match {
 	m := &Match{Functions: make([]int32, len(module.Functions)), Blocks: make([]int32, len(module.Blocks)), to: module, from: whole}
 	for b := range m.Blocks {
@@ -57,31 +57,31 @@ func NewMatch(module, whole *trace.Program) *Match {
 	return m
 }
 
-// differs returns a difference of two functions, or "".
+// differs describes a difference between two functions, or returns "".
 func (m *Match) differs(a, b *trace.Function) string {
 	if uint64(a.First)+uint64(a.Blocks) > uint64(len(m.to.Blocks)) || uint64(b.First)+uint64(b.Blocks) > uint64(len(m.from.Blocks)) {
-		return "its blocks are not there"
+		return "its blocks are missing"
 	}
 	if a.Blocks != b.Blocks {
-		return strconv.Itoa(int(a.Blocks)) + " blocks here, " + strconv.Itoa(int(b.Blocks)) + " in the other"
+		return strconv.Itoa(int(a.Blocks)) + " blocks here, " + strconv.Itoa(int(b.Blocks)) + " in the trace"
 	}
 	for k := range a.Blocks {
 		x, y := &m.to.Blocks[a.First+k], &m.from.Blocks[b.First+k]
 		switch {
 		case x.Label != y.Label || x.Part != y.Part:
-			return "block " + Label(x) + " here is " + Label(y) + " in the other"
+			return "block " + Label(x) + " here is " + Label(y) + " in the trace"
 		case x.Callee != y.Callee:
-			return "block " + Label(x) + " calls " + strconv.Quote(x.Callee) + " here, " + strconv.Quote(y.Callee) + " in the other"
+			return "block " + Label(x) + " calls " + strconv.Quote(x.Callee) + " here, " + strconv.Quote(y.Callee) + " in the trace"
 		case !slices.Equal(x.Ops, y.Ops):
-			return "block " + Label(x) + " has other instructions in the other"
+			return "block " + Label(x) + " has different instructions in the trace"
 		case !slices.EqualFunc(x.Successors, y.Successors, func(i, j uint32) bool { return i-a.First == j-b.First }):
-			return "block " + Label(x) + " continues elsewhere in the other"
+			return "block " + Label(x) + " continues elsewhere in the trace"
 		}
 	}
 	return ""
 }
 
-// Err returns an error if no function matches, or some differ.
+// Err returns an error if no function matches or if any differ.
 func (m *Match) Err() error {
 	switch {
 	case len(m.Different) > 0:
@@ -90,13 +90,13 @@ func (m *Match) Err() error {
 			more = ", and " + strconv.Itoa(n) + " more"
 		}
 		return &Error{
-			Function: m.Different[0].What, Block: -1, Why: "the trace is of another build: " + m.Different[0].Why + more,
-			Do: "trace the program that this text was compiled to, or write the text anew with the same compiler and options",
+			Function: m.Different[0].What, Block: -1, Why: "the trace is from a different build: " + m.Different[0].Why + more,
+			Do: "trace the program compiled from this LLVM IR, or write the LLVM IR again with the same compiler and options",
 		}
 	case len(m.Missing) > 0 && len(m.Missing) == len(m.Functions):
 		return &Error{
-			Function: m.Missing[0], Block: -1, Why: "no function of the text is in the trace, this one neither",
-			Do: "trace the program that this text was compiled to, with stackglass cc",
+			Function: m.Missing[0], Block: -1, Why: "neither this function nor any other of the LLVM IR is in the trace",
+			Do: "compile this program with stackglass cc, and trace it",
 		}
 	}
 	return nil

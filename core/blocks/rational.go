@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// mostBits bounds the numbers of rational solutions.
+// mostBits limits the size of numbers in rational solutions.
 const mostBits = 1 << 22
 
 func (h share) ofRational(n *big.Rat) *big.Rat {
@@ -16,11 +16,11 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(n, fraction(h.part, h.whole))
 }
 
-// rationalFunction is a function of a component in rational numbers.
+// rationalFunction is the solution of one function of a component in rational numbers.
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
-	calls           map[int32]*big.Rat // per invocation, by the callee's number in the component
-	resumedCalls    map[int32]*big.Rat // in all, from executions that enter by no edge
+	calls           map[int32]*big.Rat // calls per invocation, by the callee's index in the component
+	resumedCalls    map[int32]*big.Rat // calls in total, due to executions that enter without an edge
 }
 
 // rationalComponent computes the visits of functions per invocation.
@@ -42,7 +42,7 @@ func (s *System) rationalComponent(members []int32) ([]rationalFunction, error) 
 		if !s.eliminateRational(f, r.visits, r.resumed) {
 			return nil, &Error{
 				Function: s.program.Functions[n].Name, Block: -1, Place: s.program.Functions[n].Place,
-				Why: "its rational counts have more than " + strconv.Itoa(mostBits) + " bits", Do: "take floating-point ones, or simpler weights",
+				Why: "its rational counts have more than " + strconv.Itoa(mostBits) + " bits", Do: "use floating point, or choose simpler weights",
 			}
 		}
 		r.calls, r.resumedCalls = s.rationalCalls(f, members, r.visits), s.rationalCalls(f, members, r.resumed)
@@ -58,7 +58,7 @@ func rationals(n int) []*big.Rat {
 	return list
 }
 
-// rationalCalls adds up the calls within a component, by the callee's number.
+// rationalCalls adds up the calls within a component, by the callee's index.
 func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) map[int32]*big.Rat {
 	calls := map[int32]*big.Rat{}
 	for _, c := range f.calls {
@@ -74,7 +74,7 @@ func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) ma
 	return calls
 }
 
-// eliminateRational replaces sources by visits, by the same elimination as eliminate.
+// eliminateRational replaces sources by visits. It performs the same elimination as eliminate.
 func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	n := len(f.blocks)
 	out, leaves := make([]map[int32]*big.Rat, n), make([]*big.Rat, n)
@@ -150,7 +150,8 @@ func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	return true
 }
 
-// callMatrix returns the unit matrix minus the calls per invocation, from row to column.
+// callMatrix returns the unit matrix minus the matrix of calls per invocation. The row is the
+// caller and the column is the callee.
 func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	m := make([][]*big.Rat, len(functions))
 	for i := range m {
@@ -163,9 +164,9 @@ func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	return m
 }
 
-// solveDense replaces entries by x with x·m = entries. It returns a row whose pivot is not positive,
-// or -1: then the calls converge, since exactly such a matrix, whose other elements are not
-// positive, has a positive inverse.
+// solveDense replaces entries by x with x·m = entries. It returns a row whose pivot is not
+// positive, or -1. In the latter case the recursion converges: a matrix whose off-diagonal elements
+// are not positive has a nonnegative inverse exactly if all its pivots are positive.
 func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	t, r := new(big.Rat), new(big.Rat)
 	for k := len(m) - 1; k >= 0; k-- {
@@ -194,12 +195,13 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	return -1
 }
 
-// mostRational is the most blocks of functions whose recursion is solved in rational numbers, which
-// takes seconds.
+// mostRational is the maximum number of blocks in functions whose recursion is solved in rational
+// numbers. More would take longer than a few seconds.
 const mostRational = 2000
 
-// rationalInvocations returns the rounded rational invocations of a component's functions, nil if
-// the numbers are too long, and a function whose recursion diverges, or -1.
+// rationalInvocations computes the invocations of a component's functions in rational numbers, and
+// returns them rounded, or nil if the numbers are too long. diverging is a function whose recursion
+// diverges, or -1.
 func (s *System) rationalInvocations(members []int32, entries []float64) (list []float64, diverging int32) {
 	blocks := 0
 	for _, n := range members {

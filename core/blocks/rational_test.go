@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Rational computes the counts as rational numbers, by block, with as many digits as needed: small
-// programs take microseconds; nested loops whose weights have no common divisors need long numbers,
-// and programs of thousands of blocks minutes.
+// Rational computes the counts of blocks as rational numbers with as many digits as needed. Small
+// programs take microseconds. Nested loops whose weights have no common divisors need long numbers,
+// and programs of thousands of blocks take minutes.
 func (s *System) Rational() ([]*big.Rat, error) {
 	list, err := s.components()
 	if err != nil {

@@ -10,30 +10,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Run is a program with the edges of a run, as package analysis/branches stores it in a profile. Its
-// program has no objects, threads or paths; its sites are numbered as in the profile.
+// Run contains a program and the edges of a run, as stored in a profile by package
+// analysis/branches. The program has no objects, threads or paths. Its sites are numbered as in the
+// profile.
 type Run struct {
 	Program *trace.Program
 	Edges   *Edges
 	Profile *Profile // nil for a traced program
 }
 
-// Profile is a compiler's profile in a module that was not run: by block and by function, see
+// Profile is a compiler's profile in a module that was not run, by block and by function: see
 // ir.Module.
 type Profile struct {
-	Weights [][]uint64   // by block: nil, or as many as its successors
+	Weights [][]uint64   // by block: nil, or a weight for each successor
 	Entries []uint64     // by function: invocations; 0 if unknown
-	Flow    []trace.Flow // values that pass between blocks of a function
+	Flow    []trace.Flow // values passed between blocks of a function
 }
 
-// The binary form, the section BLCK of profiles. Integers are uv, as in package profile, a list is
-// its length and then its members, and a string is its length and then its bytes.
+// The binary form, used as section BLCK of profiles. Integers are uv, as in package profile. A list
+// is its length followed by its members, and a string is its length followed by its bytes.
 //
-//	version    1, or 2 where there is a profile
-//	bytes of the program, 0 if it is left out, and then
+//	version    1, or 2 if there is a profile
+//	bytes of the program, 0 if it is left out, followed by
 //	  list of modules, each: name; list of uninstrumented code: what; why; count
 //	  list of (functions, module), of functions in order
-//	  the tables of all modules as of one, as the body of a MODL frame of package sgt
+//	  the tables of all modules as if of a single one, in the form of the body of a MODL frame of package sgt
 //	blocks, functions of the program
 //	list of blocks that ran, each: number - (previous + 1); list of executions that continued at each successor; that left; resumed; unmade
 //	list of functions that were entered, each: number - (previous + 1); entered
@@ -48,7 +49,7 @@ type Profile struct {
 // RunVersion is the newest version of the binary form.
 const RunVersion = 2
 
-// Append appends the run's binary form.
+// Append appends the binary form of r to dst.
 func (r *Run) Append(dst []byte) []byte {
 	c, version := codec.Writer(dst), uint64(1)
 	if r.Profile != nil {
@@ -61,17 +62,18 @@ func (r *Run) Append(dst []byte) []byte {
 	return c.Out
 }
 
-// AppendRun appends the binary form of a run with a program encoded by [AppendProgram], or empty.
+// AppendRun appends the binary form of a run to dst. program is the program as encoded by
+// [AppendProgram], or empty.
 func AppendRun(dst, program []byte, e *Edges) []byte {
 	c, version := codec.Writer(dst), uint64(1)
 	codeHead(c, &version, &program, e)
 	return c.Out
 }
 
-// codeHead codes the version and the program, and writes the counts.
+// codeHead codes the version and the program and, when writing, the counts.
 func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	c.U64(version)
-	c.Check(*version > 0 && *version <= RunVersion, "a version that this program does not know; use a newer stackglass")
+	c.Check(*version > 0 && *version <= RunVersion, "unknown version; use a newer stackglass")
 	if c.Bytes(program); !c.Reads() {
 		codeCounts(c, len(e.Left), e.Entered, e.happened, func(b int, x *Counts) {
 			*x = Counts{e.Taken[b], e.Left[b], e.Resumed[b], e.Unmade[b]}
@@ -79,14 +81,14 @@ func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	}
 }
 
-// Counts are the counts of a block: see [Edges].
+// Counts contains the counts of a block: see [Edges].
 type Counts struct {
 	Taken                 []uint64
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts codes the counts of executed blocks, and of functions. It calls of to get the counts
-// of a block, or to store the counts that were read; Taken is valid until the next call.
+// codeCounts codes the counts of executed blocks and of functions. It calls of to get the counts of
+// a block, or to store the counts that it has read. Taken is valid until the next call.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -104,13 +106,13 @@ func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b in
 	codeSome(c, entered[:m])
 }
 
-// codeSome codes the numbers that are not zero.
+// codeSome codes the nonzero numbers of list.
 func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes the present items of n, each as number - (previous + 1) and by code; each takes at
-// least least bytes.
+// sparse codes those of n items for which there returns true. Each is coded as number - (previous +
+// 1), followed by what code writes, and takes at least least bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -131,7 +133,8 @@ func (e *Edges) happened(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
-// code codes the profile of a program. While reading, its lists have their lengths, and zeros.
+// code codes the profile of a program. For reading, its lists must have their full lengths, filled
+// with zeros.
 func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
 		weights := append([]uint64{}, r.Weights[b]...)
@@ -148,8 +151,8 @@ func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 }
 
 const (
-	otherProgram = "they are of another program"
-	tooMuch      = "there is more than belongs there"
+	otherProgram = "they belong to a different program"
+	tooMuch      = "there is unexpected data at the end"
 )
 
 // AppendProgram appends the binary form of a program without paths.
@@ -169,7 +172,7 @@ func AppendProgram(dst []byte, p *trace.Program) []byte {
 	return sgt.AppendTables(c.Out, bare)
 }
 
-// span is a number of consecutive functions of one module.
+// span is a run of consecutive functions in one module.
 type span struct {
 	functions uint64
 	module    uint32
@@ -190,7 +193,7 @@ func codeModules(c *codec.Coder, modules *[]trace.Module, spans *[]span) {
 	})
 }
 
-// WithoutPaths returns the part of a program that profiles keep, with names of files instead of
+// WithoutPaths returns the part of a program that profiles store, with file names instead of
 // private paths.
 func WithoutPaths(p *trace.Program) *trace.Program {
 	bare := &trace.Program{
@@ -224,14 +227,14 @@ func eachFile(p *trace.Program, do func(file *string)) {
 	}
 }
 
-// RunError reports why the blocks of a profile cannot be read.
+// RunError explains why the blocks of a profile cannot be read.
 type RunError struct{ What string }
 
 func (e *RunError) Error() string {
 	return "the blocks of the profile: " + e.What + "; copy the file again, or analyse the trace again"
 }
 
-// DecodeRun decodes a run, and checks that it balances. The error is a [*RunError].
+// DecodeRun decodes a run, and checks that its counts balance. The error is a [*RunError].
 func DecodeRun(data []byte) (*Run, error) {
 	c := NewRunDecoder(data)
 	r := &Run{}
@@ -240,7 +243,7 @@ func DecodeRun(data []byte) (*Run, error) {
 		return nil, err
 	}
 	if r.Program == nil {
-		return nil, &RunError{"they come without the program"}
+		return nil, &RunError{"the program is missing"}
 	}
 	e := NewEdges(r.Program)
 	if err := c.Each(len(e.Left), e.Entered, func(b int, x *Counts) bool {
@@ -287,7 +290,7 @@ func NewRunDecoder(data []byte) *RunDecoder {
 // Encoded returns the encoded program, which is a part of the data and may be empty.
 func (c *RunDecoder) Encoded() []byte { return c.program }
 
-// Program returns the program, or nil if it was left out.
+// Program returns the decoded program, or nil if it was left out.
 func (c *RunDecoder) Program() (*trace.Program, error) {
 	if err := c.Err(); err != nil || len(c.program) == 0 {
 		return nil, err
@@ -306,7 +309,7 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 	f := uint64(0)
 	for _, s := range spans {
 		if s.functions > uint64(len(p.Functions))-f {
-			return nil, &RunError{"modules of more functions than there are"}
+			return nil, &RunError{"the modules have more functions than the program"}
 		}
 		for range s.functions {
 			p.Functions[f].Module = s.module
@@ -314,7 +317,7 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 		}
 	}
 	if f < uint64(len(p.Functions)) {
-		return nil, &RunError{"functions without a module"}
+		return nil, &RunError{"some functions belong to no module"}
 	}
 	return p, nil
 }
@@ -327,8 +330,9 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each calls each with the counts of every block that ran, and sets the entries of functions. x is
-// valid during the call. each returns whether the block has that number of successors.
+// Each calls each with the counts of every block that ran, and sets entered to the entries of
+// functions. x is valid only during the call. each must return whether the block has that number of
+// successors.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {
@@ -342,7 +346,7 @@ func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Coun
 // Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2).
 type Reuse struct {
 	References    uint64
-	profile.Reuse // binned distances: misses of caches at the edge of a bin are exact
+	profile.Reuse // binned distances: misses of caches whose capacity is the edge of a bin are exact
 }
 
 // Reuse returns the reuse of every block of the run: the sum over the block's sites.
@@ -367,11 +371,11 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	return blocks
 }
 
-// SampledReuse is the conditional reuse profile of a block from a sample of its executions,
-// which the paper calls windows.
+// SampledReuse is the conditional reuse profile of a block, from a sample of its executions. The
+// paper calls sampled executions windows.
 type SampledReuse struct {
-	Executions uint64 // of the block, with references
-	Windows    uint64 // in the sample
+	Executions uint64 // executions of the block that make references
+	Windows    uint64 // executions in the sample
 	profile.Reuse
 }
 

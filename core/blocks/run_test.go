@@ -105,9 +105,9 @@ func TestBadRunsAreErrors(t *testing.T) {
 	}{
 		{nil, "ends too early"},
 		{[]byte{9, 0, 0, 0, 0, 0}, "use a newer stackglass"},
-		{AppendRun(nil, nil, ranTwice().Edges), "without the program"},
-		{unbalanced.Append(nil), "block entry of main: ran 8 times and was come to 2 times"},
-		{append(bytes.Clone(written), 0), "more than belongs there"},
+		{AppendRun(nil, nil, ranTwice().Edges), "the program is missing"},
+		{unbalanced.Append(nil), "block entry of main: ran 8 times and was reached 2 times"},
+		{append(bytes.Clone(written), 0), "unexpected data at the end"},
 		{written[:len(written)-2], "want less than"},
 	} {
 		if _, err := DecodeRun(test.data); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -117,8 +117,8 @@ func TestSheetErrors(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"main head0 - | head1 exit":                     `p.txt:1: there is no = between blanks, want a parameter, an entry or a branch`,
-		"\n\nn = 1 +":                                   `p.txt:3: it ends where a number was expected`,
-		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is no number`,
+		"\n\nn = 1 +":                                   `p.txt:3: the expression ends where a number was expected`,
+		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is not a number`,
 		"n = (1":                                        `p.txt:1: a parenthesis is not closed`,
 		"n = sin(1)":                                    `p.txt:1: there is no function sin of 1 numbers, want min, max, floor or ceil`,
 		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is there twice, in line 1 before`,

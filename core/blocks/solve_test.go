@@ -442,9 +442,9 @@ func TestUnsolvable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Enter(0, 1)
-	wantError(t, s, "block head of f (a.c:11): it is reached, and its successors are unknown; give its successors")
+	wantError(t, s, "block head of f (a.c:11): it is reachable, but the probabilities of its successors are unknown; give its successors")
 	set(t, s, 1, 1, 0)
-	wantError(t, s, "block head of f (a.c:11): an endless loop: it is reached, and no way from it leaves the function; give a branch")
+	wantError(t, s, "block head of f (a.c:11): an endless loop: it is reachable, and no path from it leaves the function; give a branch")
 	set(t, s, 1, 3, 1)
 	c, err := s.Solve()
 	if err != nil || c.Exact[2] != 3 {
@@ -549,5 +549,5 @@ func TestProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.EnterMain()
-	wantError(t, s, "block head1 of main: it is reached, and its successors are unknown")
+	wantError(t, s, "block head1 of main: it is reachable, but the probabilities of its successors are unknown")
 }

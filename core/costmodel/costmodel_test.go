@@ -163,7 +163,7 @@ func TestModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = both.Answer(answers.ModelQuestion{})
-	if got := cell(t, r, "blocks", "block", "for.body8", "count").Plain(); got != "32768" || strings.Contains(strings.Join(r.Notes, ""), "another build") {
+	if got := cell(t, r, "blocks", "block", "for.body8", "count").Plain(); got != "32768" || strings.Contains(strings.Join(r.Notes, ""), "a different build") {
 		t.Errorf("%s times, %q", got, r.Notes)
 	}
 	other := strings.ReplaceAll(string(module), "for.body8", "for.body9")
@@ -171,7 +171,7 @@ func TestModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r = both.Answer(answers.ModelQuestion{}); !strings.Contains(strings.Join(r.Notes, ""), "the trace is of another build") {
+	if r = both.Answer(answers.ModelQuestion{}); !strings.Contains(strings.Join(r.Notes, ""), "the trace is from a different build") {
 		t.Errorf("%q", r.Notes)
 	}
 }

@@ -5,23 +5,24 @@
 //     program is the sum of its blocks' profiles, weighted by their accesses ([Mix]).
 //
 //  2. Each level of a hierarchy has a hit ratio P(h_i) of all accesses ([Profile.Hits]). It is
-//     exact for a fully associative cache and follows the stack distance cache model
-//     (MODELS §5) for a set-associative one, as if each level saw every access.
+//     exact for a fully associative cache. For a set-associative cache it comes from the stack
+//     distance cache model (MODELS §5). Each level is treated as if it saw every access.
 //
-//  3. An access that reaches level i has missed the levels above. A share of
+//  3. An access that reaches level i has missed in the levels above. The share
 //
 //     P_i = (P(h_i) − P(h_i−1)) / (1 − P(h_i−1))
 //
-//     of these accesses hits ([Conditional]). The average latency, from the load to the use of its value, is
+//     of these accesses hit ([Conditional]). The average latency, from the load to the use of its value, is
 //
 //     E(λ) = P_1 λ_1 + (1 − P_1) [P_2 λ_2 + (1 − P_2) [… λ_RAM]]
 //
 // # Errata of the slides
 //
-//   - They do not say that P_hit2 is conditional. With the ratio of all accesses in its place, as
-//     in P(hit) = Σ P(hit|d) P(d), hits in the first level would count again in the second.
-//   - P(BB_i) = N_i / Σ N_j weights a block by its executions. The average is over
-//     references, so that a block with r_i of them in an execution has the weight N_i r_i.
+//   - The slides do not say that P_hit2 is conditional. If the ratio of all accesses were used
+//     instead, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in
+//     the second.
+//   - P(BB_i) = N_i / Σ N_j weights a block by its executions. But the average is over references,
+//     so a block with r_i references per execution has the weight N_i r_i.
 //
 // # Limits
 //
@@ -38,7 +39,8 @@ import (
 )
 
 // Conditional converts hit ratios of all accesses to hit ratios of the accesses that reach each
-// level: 1 if none does, and 0 if the ratio is below that of the level above.
+// level. The result is 1 if no access reaches the level, and 0 if the level's ratio is below that
+// of the level above.
 func Conditional(cumulative []float64) []float64 {
 	list := make([]float64, len(cumulative))
 	above := 0.0
@@ -53,8 +55,8 @@ func Conditional(cumulative []float64) []float64 {
 	return list
 }
 
-// AverageLatency returns E(λ) of accesses of which the share cumulative[i] hits at level i of h
-// or above. It is known if the latencies of all levels with hits are. The error is a
+// AverageLatency returns E(λ) of accesses of which the share cumulative[i] hits at level i of h or
+// above. known reports whether the latencies of all levels with hits are known. The error is a
 // [*trace.OptionError].
 func AverageLatency(h hierarchy.Hierarchy, cumulative []float64) (cycles float64, known bool, err error) {
 	if len(h.Levels) == 0 || len(cumulative) != len(h.Levels) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fromHistogram returns the profile of a histogram of distances, each by itself.
+// fromHistogram returns the profile of a histogram, with a span for each distance.
 func fromHistogram(h *profile.Histogram, cold uint64) *Profile {
 	p := &Profile{Cold: float64(cold)}
 	for d, n := range h.All() {
@@ -30,7 +30,7 @@ func levels(latency []float64) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// TestTwoLevels is the formula of the slides, written out.
+// TestTwoLevels compares with the slides' formula, written out.
 func TestTwoLevels(t *testing.T) {
 	got, known, err := AverageLatency(levels([]float64{4, 12, 200}), []float64{0.9, 0.97})
 	const p1, p2 = 0.9, (0.97 - 0.9) / (1 - 0.9)
@@ -39,7 +39,8 @@ func TestTwoLevels(t *testing.T) {
 	}
 }
 
-// TestSum: conditional ratios, level by level, are the plain sum of shares times latencies.
+// TestSum: conditional ratios, applied level by level, give the plain sum of shares times
+// latencies.
 func TestSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "levels")
@@ -65,7 +66,7 @@ func TestSum(t *testing.T) {
 	})
 }
 
-// TestUnknown: an unknown latency matters where accesses hit.
+// TestUnknown: an unknown latency matters only if accesses hit in its level.
 func TestUnknown(t *testing.T) {
 	h := levels([]float64{4, 0, 200})
 	for _, k := range []struct {
@@ -78,12 +79,12 @@ func TestUnknown(t *testing.T) {
 	}
 	for _, ratios := range [][]float64{{0.5}, {0.5, math.NaN()}, {0.5, 1.5}, {-1, 0}} {
 		if _, _, err := AverageLatency(h, ratios); err == nil {
-			t.Errorf("no error of %v", ratios)
+			t.Errorf("no error for %v", ratios)
 		}
 	}
 }
 
-// TestAsPredicted: a histogram that package hierarchy is asked about costs the same.
+// TestAsPredicted: package hierarchy predicts the same cost for the same histogram.
 func TestAsPredicted(t *testing.T) {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1000}}}
 	for d := range uint64(30_000) {
@@ -115,8 +116,8 @@ func TestAsPredicted(t *testing.T) {
 	}
 }
 
-// TestMix: the profiles of the blocks of a trace, weighted by references, are the profile
-// of the trace.
+// TestMix: the sum of the profiles of a trace's blocks, weighted by references, is the profile of
+// the trace.
 func TestMix(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines []uint64 // most recent first
@@ -147,7 +148,7 @@ func TestMix(t *testing.T) {
 			runs[1]++
 			access(1, 1000)
 		} else {
-			runs[2]++ // refers to nothing
+			runs[2]++ // makes no references
 		}
 	}
 	var blocks []Block
@@ -176,11 +177,12 @@ func TestMix(t *testing.T) {
 		t.Errorf("%v accesses, want %d", got.Accesses(), refs[0]+refs[1])
 	}
 	if got := Mix(nil); got.Accesses() != 0 {
-		t.Errorf("of no blocks: %v", got)
+		t.Errorf("the mix of no blocks: %v", got)
 	}
 }
 
-// TestBins: at the edge of a bin, hits are exact; within it, they are between those at its edges.
+// TestBins: at the edge of a bin, hits are exact. Within a bin, they lie between the hits at its
+// edges.
 func TestBins(t *testing.T) {
 	var h profile.Histogram
 	bins := profile.Reuse{Cold: 7}
@@ -211,6 +213,6 @@ func TestBins(t *testing.T) {
 	c := hierarchy.Cache{SizeBytes: 64 * 512, LineBytes: 64, Ways: 8}
 	want, _ := exact.Hits(c)
 	if got, how := binned.Hits(c); math.Abs(got/want-1) > 0.01 || how != hierarchy.SDCM {
-		t.Errorf("%v hits (%s) of sets, want about %v", got, how, want)
+		t.Errorf("%v hits (%s) in a set-associative cache, want about %v", got, how, want)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Profile is a reuse profile: the numbers, or expected numbers, of line accesses by stack distance.
+// Profile is a reuse profile: the (expected) number of line accesses at each stack distance.
 type Profile struct {
 	Spans []Span  // ascending and disjoint
 	Cold  float64 // first accesses to a line
 }
 
-// Span is a number of accesses whose distances, in lines, are uniform in [From, To).
+// Span is a number of accesses whose distances, in lines, are uniformly distributed in [From, To).
 type Span struct {
 	From, To uint64
 	Accesses float64
@@ -38,7 +38,7 @@ func (p *Profile) Accesses() float64 {
 	return n
 }
 
-// Hits returns the number of accesses that hit in a single LRU cache, by the method
+// Hits returns the number of accesses that hit in a single LRU cache, and the method used:
 // [hierarchy.Exact] or [hierarchy.SDCM].
 func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	lines := c.Lines()
@@ -61,7 +61,8 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	return hits, hierarchy.SDCM
 }
 
-// chance returns the mean hit probability over the span, by the stack distance cache model at a few distances.
+// chance returns the mean hit probability over the span, from the stack distance cache model at a
+// few distances.
 func (s *Span) chance(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From
@@ -78,15 +79,15 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 	return mean
 }
 
-// Block contains the numbers of a basic block that Mix needs.
+// Block contains the data about a basic block that Mix needs.
 type Block struct {
 	Executions float64  // N_i
 	References float64  // r_i, line accesses of one execution
-	Reuse      *Profile // P(Δ|BB_i), of any number of accesses; nil or empty if unknown
+	Reuse      *Profile // P(Δ|BB_i), for any total number of accesses; nil or empty if unknown
 }
 
 // Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with P(BB_i) = N_i r_i / Σ N_j
-// r_j, times the number of its accesses. Blocks whose reuse is known represent the others.
+// r_j, multiplied by its number of accesses. Blocks whose reuse is known represent the others.
 func Mix(blocks []Block) *Profile {
 	p := new(Profile)
 	all, known := 0.0, 0.0
@@ -129,7 +130,7 @@ func (b *Block) accesses() float64 {
 	return b.Executions * b.References
 }
 
-// disjoint cuts spans where others begin or end, and adds up those that coincide.
+// disjoint cuts spans where other spans begin or end, and adds up spans that coincide.
 func disjoint(spans []Span) []Span {
 	var edges []uint64
 	for i := range spans {

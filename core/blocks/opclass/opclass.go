@@ -1,7 +1,7 @@
-// Package opclass classifies instructions: what one execution adds to the counters of Byfl
-// (MODELS §10), such as flops, integer operations and branches. Package analysis/counters
-// defines the counters, and multiplies with the executions in a trace; package blocks
-// multiplies with the executions that it computes.
+// Package opclass classifies instructions by what one execution adds to the counters of Byfl
+// (MODELS §10), such as flops, integer operations and branches. Package analysis/counters defines
+// the counters, and multiplies the amounts by the executions in a trace. Package blocks multiplies
+// them by the executions that it computes.
 package opclass
 
 import (
@@ -15,8 +15,8 @@ import (
 type Instruction struct {
 	Opcode string
 	Adds   []Addition
-	Vector Shape  // of the operands; 0 lanes if they are no vectors
-	Callee string // the function that it calls without ending its block
+	Vector Shape  // of the operands; 0 lanes if they are not vectors
+	Callee string // the function called, if the call does not end its block
 }
 
 // Addition is the amount that an execution adds to one counter.
@@ -25,15 +25,15 @@ type Addition struct {
 	Amount  uint64
 }
 
-// rule describes how opcodes count: the counter of a lane, and the number of values of the
-// operation's type, and of truth values, that a lane reads and writes.
+// rule describes how opcodes are counted: which counter each lane adds to, and how many values of
+// the operation's type and how many truth values each lane reads and writes.
 type rule struct {
-	opcodes       string // between blanks
+	opcodes       string // each with a blank on either side
 	counter       profile.Counter
 	values, truth uint64
 }
 
-// Package analysis/counters has the reasons.
+// Package analysis/counters gives the reasons.
 var rules = []rule{
 	{" fadd fsub fmul fdiv frem ", profile.Flops, 3, 0},
 	{" fneg ", profile.Flops, 2, 0},
@@ -49,11 +49,11 @@ var rules = []rule{
 	{" call invoke ", profile.CallOps, 0, 0},
 }
 
-// oneLane are instructions that read or write one value of a vector.
+// oneLane lists instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of returns the class of an instruction with an opcode and type as in trace.Op. several: the
-// instruction has several successors.
+// Of returns the class of an instruction with an opcode and type as in trace.Op. several reports
+// whether the instruction has several successors.
 func Of(opcode, datatype string, several bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)
@@ -85,8 +85,8 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named counts a call that ends no block: of one of LLVM's own functions, of which only fused
-// operations count, or of a library function that the compiler knows, as "call sin".
+// named counts a call that does not end its block. It calls an LLVM intrinsic, of which only fused
+// operations count, or a library function that the compiler knows, as in "call sin".
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
@@ -96,7 +96,7 @@ func (k *Instruction) named(s Shape) {
 	}
 }
 
-// flops counts floating-point operations on values, each per lane.
+// flops adds each floating-point operations per lane, on the given number of values.
 func (k *Instruction) flops(s Shape, each, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values
@@ -129,11 +129,11 @@ func (k *Instruction) add(counter profile.Counter, amount uint64) {
 // Shape is the shape of a datatype's values.
 type Shape struct {
 	Lanes uint64 // 1 except for vectors
-	Bits  uint64 // of a lane; 0 if unknown, as for structures
+	Bits  uint64 // of each lane; 0 if unknown, as for structures
 	Float bool
 }
 
-// maxLanes and maxBits bound the types that are accepted.
+// maxLanes and maxBits limit the types that are accepted.
 const (
 	maxLanes = 1 << 16
 	maxBits  = 1 << 24
@@ -143,8 +143,8 @@ var floatBits = map[string]uint64{
 	"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ppc_fp128": 128,
 }
 
-// shapeOf parses one of LLVM's types: double, i32, ptr, float*, <4 x float>. A scalable vector has
-// its least length.
+// shapeOf parses an LLVM type, such as double, i32, ptr, float* or <4 x float>. A scalable vector
+// counts with its minimum length.
 func shapeOf(text string) Shape {
 	if inner, ok := strings.CutPrefix(text, "<"); ok {
 		inner = strings.TrimPrefix(inner, "vscale x ")

@@ -26,7 +26,7 @@ type key struct {
 	several          bool
 }
 
-// The instructions that the generator of programs has not.
+// TestKinds covers the instructions that the program generator never emits.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		key  key
