@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// twoModules calls from one to the other.
+// twoModules returns a program of two modules, in which a function of the first calls one of the
+// second.
 func twoModules() *trace.Program {
 	return &trace.Program{
 		Modules: []trace.Module{{Name: "/home/who/src/a.c", Options: "-I/home/who", Missed: []trace.Missed{{What: "f", Why: "inline assembly", Count: 2}}}, {Name: "/home/who/src/b.c"}},
@@ -48,7 +49,7 @@ func TestRunsAreReadAsWritten(t *testing.T) {
 	}
 	written := r.Append(nil)
 	if bytes.Contains(written, []byte("who")) {
-		t.Error("a path is in the profile")
+		t.Error("the profile contains a path")
 	}
 	got, err := DecodeRun(written)
 	if err != nil {
@@ -67,7 +68,7 @@ func TestRunsAreReadAsWritten(t *testing.T) {
 		}
 	}
 	if again := got.Append(nil); !bytes.Equal(again, written) {
-		t.Error("written again, it differs")
+		t.Error("the run differs when written again")
 	}
 }
 
@@ -86,11 +87,11 @@ func TestProfilesOfModulesAreReadAsWritten(t *testing.T) {
 		}
 		for n := range written {
 			if _, err := DecodeRun(written[:n]); err == nil {
-				t.Errorf("the first %d of %d bytes are read", n, len(written))
+				t.Errorf("the first %d of %d bytes were accepted", n, len(written))
 			}
 		}
 		if _, err := DecodeRun(append(written, 0)); err == nil {
-			t.Error("a byte too many is read")
+			t.Error("an extra byte was accepted")
 		}
 	}
 }
@@ -116,7 +117,7 @@ func TestBadRunsAreErrors(t *testing.T) {
 	}
 }
 
-// Any bytes are a run that balances and is written as it was read, or an error.
+// Any bytes are either an error or a run whose counts balance and that is written as it was read.
 func FuzzDecodeRun(f *testing.F) {
 	written := ranTwice().Append(nil)
 	f.Add(written)
@@ -136,7 +137,7 @@ func FuzzDecodeRun(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(again.Edges, r.Edges) {
-			t.Fatal("written and read again, it differs")
+			t.Fatal("the run differs after it was written and read again")
 		}
 	})
 }

@@ -11,21 +11,23 @@ import (
 // Influence is the influence of an edge on a total.
 type Influence struct {
 	Block int
-	Way   int     // number of the successor; the number of successors for leaving
+	Way   int     // index of the successor; for leaving, the number of successors
 	Share float64 // the branch probability
-	// Slope is the derivative of the total by Share, with the other edges in proportion.
+	// Slope is the derivative of the total with respect to Share, if the other edges of the block
+	// change in proportion.
 	Slope float64
-	// Weight is the relative change of the total, to first order, if the odds of the edge change
-	// by the factor e. For the edge that continues a loop, this is a change of its trip count.
+	// Weight is the relative change of the total, to first order, if the odds of the edge change by
+	// the factor e. For the edge that continues a loop, this amounts to changing the loop's trip
+	// count.
 	Weight float64
 }
 
-// Sensitivity returns the influence of each branch on the total of cost (by block, per execution)
-// over the whole program, in descending order of Weight.
+// Sensitivity returns the influence of each branch on the total cost of the program, in descending
+// order of Weight. cost contains the cost of one execution of each block.
 //
-// The derivatives come from the transposed system (the adjoint method). Its solution is the cost of
-// a visit of each block until its invocation ends, with calls. It takes as long as one solution for
-// the counts; finite differences would need one for each branch.
+// The derivatives come from the transposed system (the adjoint method). Its solution is the cost
+// from a visit of each block until the invocation ends, including calls. It takes as long as
+// solving once for the counts. Finite differences would need one solution for each branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {
@@ -53,7 +55,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// Sums over the edges before and after: 1 − w/sum would lose digits.
+	// These are sums over the edges before and after each edge, because 1 − w/sum would lose
+	// digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]
@@ -64,7 +67,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		gain := values[i]*others - (valueBefore + valueBehind[i+1])
 		before, valueBefore = before+w, valueBefore+w*values[i]
 		if w == 0 || others == 0 {
-			continue // the others are never taken, so there is no proportion
+			continue // the other edges are never taken, so they have no proportions
 		}
 		in := Influence{Block: b, Way: i, Share: w / (w + others), Slope: visits * gain / others}
 		if total > 0 {
@@ -75,7 +78,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 	return list
 }
 
-// costAhead returns the cost of a visit until its invocation ends, by block.
+// costAhead returns, by block, the cost from a visit until the invocation ends.
 func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 	components, err := s.components()
 	if err != nil {
@@ -86,7 +89,7 @@ func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 		v.numbers[i] = -1
 	}
 	v.callsBetween(components)
-	each := make([]float64, len(s.functions)) // of an invocation
+	each := make([]float64, len(s.functions)) // the cost of an invocation
 	ahead := make([]float64, len(s.program.Blocks))
 	for i := len(components) - 1; i >= 0; i-- {
 		if err := v.costOf(components[i], cost, each); err != nil {
@@ -139,8 +142,8 @@ func (f *solved) costs(cost []float64) []float64 {
 	return z
 }
 
-// costOf computes the cost of an invocation of each of a component's functions. Callees outside of it
-// are known.
+// costOf computes the cost of an invocation of each function in a component. The costs of callees
+// outside the component must be known.
 func (v *solver) costOf(members []int32, cost, each []float64) error {
 	for i, n := range members {
 		v.numbers[n] = int32(i)
@@ -194,7 +197,7 @@ func (k *component) solveTransposed(own []float64) {
 	k.factor.solve(own)
 }
 
-// Costs returns the cost of an execution of each block in a counter, for [System.Sensitivity].
+// Costs returns how much one execution of each block adds to a counter, for [System.Sensitivity].
 func (w *Work) Costs(counter profile.Counter) []float64 {
 	list := make([]float64, len(w.once))
 	for b := range w.once {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// totalOf is the cost of the program, and how often block b continues to its successors.
+// totalOf returns the total cost of the program.
 func totalOf(t *rapid.T, s *System, cost []float64) *big.Rat {
 	visits, err := s.Rational()
 	if err != nil {
@@ -23,7 +23,7 @@ func totalOf(t *rapid.T, s *System, cost []float64) *big.Rat {
 	return sum
 }
 
-// The derivatives are what differences of rational solutions come to.
+// The derivatives equal the difference quotients of rational solutions.
 func TestSensitivityIsTheDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -54,7 +54,7 @@ func TestSensitivityIsTheDifference(t *testing.T) {
 			for _, x := range weights {
 				sum += x
 			}
-			// A millionth more and less of the way's weight, as integers.
+			// Change the edge's weight by a millionth up and down, in integers.
 			scale := uint64(1) << min(20, bits.LeadingZeros64(sum)-2)
 			if scale < 1<<20 || sum == 0 {
 				continue
@@ -79,17 +79,17 @@ func TestSensitivityIsTheDifference(t *testing.T) {
 				t.Fatal(err)
 			}
 			if more == nil || less == nil {
-				continue // so near to where recursion diverges
+				continue // the recursion is too close to diverging
 			}
 			up, down := new(big.Rat).Sub(more, base), new(big.Rat).Sub(base, less)
 			if up.Cmp(down) != 0 {
 				bend, _ := up.Quo(up.Sub(up, down), new(big.Rat).Sub(more, less)).Float64()
 				if math.Abs(bend) > 1e-4 {
-					continue // the total is no straight line over the difference
+					continue // the total is not linear over the difference
 				}
 			}
 			want, _ := more.Sub(more, less).Quo(more, p.Sub(p, q)).Float64()
-			// Slopes may be small differences of the costs ahead.
+			// Slopes may be small differences of large costs ahead.
 			if math.Abs(in.Slope-want) > 1e-3*math.Abs(want)+1e-13*c.Visits[in.Block]*slices.Max(ahead) {
 				t.Fatalf("block %d, way %d: slope %g, want %g", in.Block, in.Way, in.Slope, want)
 			}
@@ -97,8 +97,8 @@ func TestSensitivityIsTheDifference(t *testing.T) {
 	})
 }
 
-// In a nest, the outermost loop's branch has the most influence: everything in the loop scales with
-// its odds. Inner branches have less influence than outer ones.
+// In a loop nest, the branch of the outermost loop has the most influence, because everything in
+// the loop scales with its odds. Inner branches have less influence than outer ones.
 func TestOutermostBranchMattersMost(t *testing.T) {
 	s, err := NewSystem(nest(3))
 	if err != nil {
@@ -120,15 +120,15 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Outside of the first loop are the entry, the exit and the last test; of the second
-	// also the first one's tests and latches, and the last test each time; and so on.
+	// Outside of the first loop are the entry, the exit and its last test. Outside of the second
+	// loop are also the first loop's tests and latches, and its own last test each time. And so on.
 	outside := 3.0
 	entries := 1.0
 	for i, trips := range []float64{10, 20, 30} {
 		if in := list[2*i]; in.Block != 1+i || math.Abs(math.Abs(in.Weight)-(total-outside)/total) > 1e-9 {
-			t.Errorf("%+v of %g comes as number %d, want the branch of loop %d, with all but %g", in, total, i, i, outside)
+			t.Errorf("%+v of the total %g has rank %d, want the branch of loop %d, which influences all but %g", in, total, i, i, outside)
 		}
-		outside += 2*entries*trips + entries*trips // its tests and latches, and the tests that leave the next
+		outside += 2*entries*trips + entries*trips // the loop's tests and latches, and the tests that leave the next loop
 		entries *= trips
 	}
 }

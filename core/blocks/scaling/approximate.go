@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// approximate finds a law for numbers that fit no polynomial.
+// approximate finds a law for values that no polynomial fits.
 func (f *fitter) approximate(values []float64) Law {
 	best := f.powerLaw(values)
 	if len(f.points) < 3 {
@@ -21,7 +21,7 @@ func (f *fitter) approximate(values []float64) Law {
 	return best
 }
 
-// logarithmic fits a + b log n, or n times that.
+// logarithmic fits a + b log n, or a n + b n log n.
 func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool) {
 	var rows [][]float64
 	for _, p := range f.points {
@@ -44,7 +44,7 @@ func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool
 	return l, true
 }
 
-// off is the largest relative error of a law.
+// off returns the largest relative error of a law.
 func (f *fitter) off(l *Law, values []float64) (off float64) {
 	for i, v := range values {
 		off = max(off, math.Abs(l.At(f.points[i])-v)/max(1, math.Abs(v)))
@@ -52,8 +52,8 @@ func (f *fitter) off(l *Law, values []float64) (off float64) {
 	return off
 }
 
-// powerLaw fits a product of powers, by the logarithms. If there are too few points, the last
-// parameters get no power; values of 0 are left out.
+// powerLaw fits a product of powers to the logarithms of the values. If there are too few points,
+// the last parameters get no power. Values of 0 are left out.
 func (f *fitter) powerLaw(values []float64) Law {
 	l := Law{Kind: PowerLaw, Exponents: make([]float64, len(f.points[0]))}
 	for of := f.varied; ; of = of[:len(of)-1] {
@@ -88,7 +88,7 @@ func (f *fitter) powerLaw(values []float64) Law {
 	return l
 }
 
-// leastSquares returns coefficients with the least relative errors.
+// leastSquares returns the coefficients that minimise the squares of the relative errors.
 func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	weights := make([]float64, len(values))
 	for i, v := range values {
@@ -159,18 +159,18 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 	return c, true
 }
 
-// closeEnough is the largest relative error of a law of distances, and closeInBins the same for
-// distances known to a bin, a quarter of a power of two.
+// closeEnough is the largest relative error allowed in a law of distances. closeInBins is the same
+// for distances of which only the bin is known; a bin is a quarter of a power of two.
 const closeEnough, closeInBins = 0.02, 0.125
 
-// distances finds a law of distances in lines, one for each run: a polynomial that fits them, with
-// one run more than it has terms; a constant, the largest run's, if all are within a line; the sum
-// of two monomials that is close to them, or a power law with nearly an integer power. Other
-// distances have no law, because the shares of classes of distances change: then it is the distance
-// of the largest run.
+// distances finds a law for distances, given in lines, one for each run. The law is a polynomial
+// that fits more runs than it has terms, the distance of the largest run if all are within one
+// line, a sum of two monomials that is close, or a power law whose power is nearly an integer.
+// Other distances follow no law, because the shares of classes of distances change. In that case,
+// the distance of the largest run is used.
 //
-// If only bins of distances are known, the laws may be less close, and sums of two monomials would
-// follow the bins.
+// If only the bins of distances are known, laws may be less accurate, and sums of two monomials are
+// not used, because they would follow the edges of the bins.
 func (f *fitter) distances(values []float64, bins bool) Law {
 	near, terms := closeEnough, min(2, len(values)-1)
 	if bins {
@@ -209,8 +209,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		}
 	}
 	if best.Off > near && !bins {
-		// In a class of distances with several laws, a quantile may belong to another law in each
-		// run: it grows as they do.
+		// If the distances of a class follow several laws, a quantile may belong to a different law
+		// in each run, but it grows in the same way.
 		near = closeInBins
 		best = f.sum(values, 1, near)
 	}
@@ -220,16 +220,16 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 	return best
 }
 
-// nearWhole is the largest difference of the power of a distance to an integer.
+// nearWhole is the largest allowed difference between the power in a distance's law and an integer.
 const nearWhole = 0.25
 
-// isDistance reports whether a polynomial grows, and not too fast.
+// isDistance reports whether a polynomial grows, but not too fast for a distance.
 func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
 }
 
-// sum finds the monomial, or if none is near the sum of two if most allows it, that is closest to
-// distances.
+// sum finds the monomial closest to the distances or, if none is near enough and most allows it,
+// the closest sum of two monomials.
 func (f *fitter) sum(values []float64, most int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= most && best.Off > near; terms++ {
@@ -265,7 +265,7 @@ func (f *fitter) sum(values []float64, most int, near float64) Law {
 	return best
 }
 
-// mostDistance is the highest power of a parameter that distances grow with.
+// mostDistance is the highest power of a parameter in the law of a distance.
 const mostDistance = 3
 
 func degree(powers []int) (n int) {

@@ -12,15 +12,15 @@ import (
 // Law is a number as a function of the parameters.
 type Law struct {
 	Kind    Kind
-	Terms   []Term // of a polynomial; none: 0
-	Checked int    // runs that it fits, beyond the runs that determine the coefficients
+	Terms   []Term // the terms of a polynomial; none: 0
+	Checked int    // number of runs that the law fits beyond those that determine its coefficients
 
-	// Coefficients of other laws: Factor times each parameter to its power (a power law), A + B
-	// log2 n, or A n + B n log2 n, where n is parameter number Of.
+	// Coefficients of other laws: Factor times each parameter raised to its power (a power law), A
+	// + B log2 n, or A n + B n log2 n, where n is the parameter with index Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int
-	Off          float64 // largest relative error for the runs
+	Off          float64 // largest relative error in the runs
 }
 
 // Kind is the form of a law.
@@ -32,16 +32,16 @@ const (
 	PowerLaw                 // c n^x
 	Logarithmic              // a + b log2 n
 	Linearithmic             // a n + b n log2 n
-	Sum                      // of powers of the parameters, close to the runs
+	Sum                      // a sum of products of powers, close to the runs
 )
 
-// Term is one of a polynomial.
+// Term is a term of a polynomial.
 type Term struct {
 	Factor *big.Rat
-	Powers []int // of the parameters
+	Powers []int // the power of each parameter
 }
 
-// At is the law's value.
+// At returns the value of the law at these parameters.
 func (l *Law) At(at []int64) float64 {
 	switch l.Kind {
 	case Polynomial:
@@ -71,7 +71,7 @@ func (l *Law) At(at []int64) float64 {
 
 func log2(n int64) float64 { return math.Log2(math.Max(1, float64(n))) }
 
-// power is the monomial as a float.
+// power returns the value of a monomial as a float.
 func power(at []int64, powers []int) float64 {
 	v := 1.0
 	for j, p := range powers {
@@ -82,7 +82,7 @@ func power(at []int64, powers []int) float64 {
 	return v
 }
 
-// String writes the law with names for the parameters.
+// String formats the law with these names for the parameters.
 func (l *Law) String(names []string) string {
 	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 	switch l.Kind {
@@ -139,9 +139,9 @@ func (l *Law) String(names []string) string {
 	return s.String()
 }
 
-// fitter finds laws for one number of each run.
+// fitter finds laws for numbers of which each run has one value.
 type fitter struct {
-	points    [][]int64 // parameters of the runs
+	points    [][]int64 // the parameters of each run
 	varied    []int
 	monomials []Term       // the highest degree first
 	at        [][]*big.Int // by monomial, then by run
@@ -149,22 +149,22 @@ type fitter struct {
 	known     map[string]Law
 }
 
-// support is a choice of monomials, with the inverse of their values at some runs.
+// support is a choice of monomials, with the inverse of the matrix of their values in some runs.
 type support struct {
-	of      []int // monomials
-	points  []int // runs
+	of      []int // indices of monomials
+	points  []int // indices of runs
 	inverse []*big.Rat
 	float   []float64
 }
 
 const (
 	mostTerms = 4
-	// mostDegree bounds the degree by the number of parameters that vary, and mostSupports
-	// how many sums are tried.
+	// mostDegree limits the degree, by the number of varying parameters. mostSupports limits how
+	// many sums are tried.
 	mostSupports = 4000
-	// fewestBits is the length of a coefficient of one, with its sign.
+	// fewestBits is the length of the coefficient 1, including its sign.
 	fewestBits = 2
-	// mostDenominator bounds the denominators of coefficients.
+	// mostDenominator limits the denominators of coefficients.
 	mostDenominator = 1 << 16
 )
 
@@ -205,7 +205,7 @@ func (f *fitter) ofTerms(terms int) []support {
 	return f.supports[terms-1]
 }
 
-// addMonomials adds the monomials of a degree, of the varied parameters from number j on.
+// addMonomials adds the monomials of this degree in the varied parameters from the j-th on.
 func (f *fitter) addMonomials(powers []int, j, degree int) {
 	if j == len(f.varied)-1 || len(f.varied) == 0 {
 		powers = slices.Clone(powers)
@@ -222,7 +222,7 @@ func (f *fitter) addMonomials(powers []int, j, degree int) {
 	powers[f.varied[j]] = 0
 }
 
-// choose yields all choices of this number of monomials.
+// choose yields all choices of left more monomials.
 func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	if left == 0 {
 		yield(slices.Clone(of))
@@ -237,8 +237,8 @@ func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	}
 }
 
-// support inverts the values of monomials at the last runs if that is possible: larger inputs
-// distinguish terms better.
+// support inverts the matrix of the monomials' values in the last runs for which that is possible.
+// Larger inputs distinguish terms better.
 func (f *fitter) support(of []int) (s support, ok bool) {
 	n := len(of)
 	s.of = of
@@ -261,7 +261,7 @@ func (f *fitter) support(of []int) (s support, ok bool) {
 	}
 }
 
-// before moves to the previous choice of runs.
+// before changes runs to the previous choice of runs.
 func before(runs []int) bool {
 	for i := range runs {
 		if least := i; runs[i] > least {
@@ -275,8 +275,8 @@ func before(runs []int) bool {
 	return false
 }
 
-// invert returns the inverse matrix, by run and then by monomial: row i gives coefficient i.
-// nil: there is none.
+// invert returns the inverse of the matrix of values, indexed by run and then by monomial. Row i of
+// the inverse gives coefficient i. The result is nil if there is no inverse.
 func (f *fitter) invert(of, runs []int) []*big.Rat {
 	n := len(of)
 	m := make([][]*big.Rat, n)
@@ -315,7 +315,7 @@ func (f *fitter) invert(of, runs []int) []*big.Rat {
 	return inverse
 }
 
-// counts finds the law of whole numbers, by run.
+// counts finds the law of whole numbers, given by run.
 func (f *fitter) counts(values []uint64) Law {
 	key := make([]byte, 0, 8*len(values))
 	data := 0
@@ -340,8 +340,8 @@ func (f *fitter) counts(values []uint64) Law {
 	return l
 }
 
-// polynomial finds the polynomial with the shortest description, if that is shorter than the
-// values' description.
+// polynomial finds the polynomial with the shortest description, if it is shorter than data, the
+// length of the values' description.
 func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	if slices.Max(values) == 0 {
 		return Law{Checked: len(values)}, true
@@ -367,7 +367,7 @@ func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	return best, ok
 }
 
-// choices is the logarithm of the number of choices of k of n.
+// choices returns the logarithm, to base 2, of the number of ways to choose k of n.
 func choices(n, k int) (bits float64) {
 	for i := range k {
 		bits += math.Log2(float64(n-i) / float64(i+1))
@@ -375,8 +375,8 @@ func choices(n, k int) (bits float64) {
 	return bits
 }
 
-// meets returns the polynomial of these monomials that fits all values, and the bits of its
-// coefficients, fewer than most; nil: there is none.
+// meets returns the polynomial in these monomials that fits all values, and the length of its
+// coefficients in bits. It returns nil if there is none with fewer than most bits.
 func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
 	n := len(s.of)
 	if n < len(values) && !f.mayMeet(s, values) {
@@ -408,7 +408,7 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 	return terms, length
 }
 
-// mayMeet checks in floating point whether the polynomial fits the other runs.
+// mayMeet checks in floating point whether the polynomial also fits the other runs.
 func (f *fitter) mayMeet(s *support, values []uint64) bool {
 	n := len(s.of)
 	var c [mostTerms]float64

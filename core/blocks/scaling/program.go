@@ -14,26 +14,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Input is a run of a program at one input.
+// Input is a run of a program with one input.
 type Input struct {
-	Name       string // of its file, for errors
+	Name       string // the name of its file, for errors
 	Parameters []int64
 	Profile    *profile.Profile // with blocks and sites
 }
 
-// InputError reports that runs or parameters allow no prediction.
+// InputError reports that no prediction is possible from these runs or at these parameters.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program predicts a whole program at other inputs from runs: its blocks, the edges between them,
-// and the sites that refer to memory.
+// Program predicts a whole program for other inputs, from runs: its blocks, the edges between them,
+// and its memory-referencing sites.
 type Program struct {
-	*Model // its counts, by block
+	*Model // predicts the counts of blocks
 
 	inputs  []Input // in the order of the model's runs
 	runs    []*blocks.Run
-	ways    [][]Law // by block: edges to each successor, then leaving
+	ways    [][]Law // by block: the edge to each successor, then leaving the function
 	resumed []Law   // by block
 	unmade  []Law
 	entered []Law // by function
@@ -41,17 +41,17 @@ type Program struct {
 	bytes   [trace.NumKinds]Law
 }
 
-// site is a place in the code that refers to memory.
+// site is a source location that refers to memory.
 type site struct {
-	like       *profile.Site // in the largest run that has it
+	like       *profile.Site // the site in the largest run that has it
 	references Law
-	accesses   Law // to lines
+	accesses   Law // line accesses
 	strides    [profile.NumStrides]Law
 	reuse      *classed
 }
 
-// FitProgram finds laws for runs of one build of a program. The error is a
-// [*InputError], a [*trace.OptionError], or the error of a profile that cannot be read.
+// FitProgram finds laws for runs of one build of a program. The error is an [*InputError], a
+// [*trace.OptionError], or an error from reading a profile.
 func FitProgram(names []string, inputs []Input) (*Program, error) {
 	p := &Program{}
 	var runs []Run
@@ -74,7 +74,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	}
 	given := p.runs
 	p.runs = nil
-	for i := range p.Model.runs { // in their order
+	for i := range p.Model.runs { // in the order of the model's runs
 		at := slices.IndexFunc(inputs, func(in Input) bool { return slices.Equal(in.Parameters, p.Model.runs[i].Parameters) })
 		p.inputs, p.runs = append(p.inputs, inputs[at]), append(p.runs, given[at])
 	}
@@ -83,7 +83,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	return p, nil
 }
 
-// read returns the blocks of a profile, and rejects profiles that are not of a complete run.
+// read returns the blocks of a profile, and rejects profiles that do not cover a complete run.
 func (in *Input) read() (*blocks.Run, error) {
 	bad := func(got, want string) error {
 		return &InputError{in.Name + ": " + got, want}
@@ -91,32 +91,32 @@ func (in *Input) read() (*blocks.Run, error) {
 	p := in.Profile
 	switch {
 	case p.State.Partial || p.Input.Skip > 0 || p.Input.Limit > 0 || p.Input.Threads != nil:
-		return nil, bad("a part of a run", "the whole of it: counts of a part follow no law")
+		return nil, bad("a part of a run", "a complete run, because counts of a part follow no law")
 	case p.Sampled != nil:
-		return nil, bad("a sample of a run", "all of its references; analyse the trace again without --sample")
+		return nil, bad("a sample of a run", "the complete run; analyse the trace again without --sample")
 	case len(p.Blocks) == 0:
 		return nil, bad("a profile without blocks", "a trace of a program compiled with stackglass cc, analysed with --analyses default,blocks")
 	case p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil:
-		return nil, bad("a profile without places in the code and their distances", "one that was analysed with --analyses default,blocks")
+		return nil, bad("a profile without source locations and their stack distances", "a profile that was analysed with --analyses default,blocks")
 	}
 	r, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
 		return nil, err
 	}
 	if r.Profile != nil {
-		return nil, bad("LLVM IR, which has not run", "a trace or a profile of a run")
+		return nil, bad("LLVM IR, which was not run", "a trace or a profile of a run")
 	}
 	return r, nil
 }
 
-// sameProgram reports whether two runs are of one build.
+// sameProgram returns an error unless two runs are of the same build.
 func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	if !bytes.Equal(blocks.AppendProgram(nil, x.Program), blocks.AppendProgram(nil, y.Program)) {
 		why := ""
 		if err := blocks.NewMatch(x.Program, y.Program).Err(); err != nil {
 			why = " (" + err.Error() + ")"
 		}
-		return &InputError{a.Name + " and " + b.Name + " are of different programs or builds" + why, "runs of one build of one program, at different inputs"}
+		return &InputError{a.Name + " and " + b.Name + " come from different programs or builds" + why, "runs of one build of one program, with different inputs"}
 	}
 	if m, n := a.Profile.Sites.LineBytes, b.Profile.Sites.LineBytes; m != n {
 		return &InputError{a.Name + " and " + b.Name + " have lines of " + strconv.Itoa(int(m)) + " and " + strconv.Itoa(int(n)) + " bytes", "lines of one size; analyse the traces again with the same --lines"}
@@ -124,7 +124,7 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// of returns the law of a number that each run has.
+// of returns the law of a number that has a value in each run.
 func (p *Program) of(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {
@@ -152,8 +152,8 @@ func (p *Program) fitEdges() {
 	}
 }
 
-// addWays replaces the law of a block that no run checks by the sum of the laws of its edges, if
-// these have fewer terms, and so a check.
+// addWays replaces the law of a block, if no run checks it, by the sum of the laws of its edges, if
+// these have fewer terms and are therefore checked.
 func (p *Program) addWays(b int) {
 	sum := Law{Checked: len(p.runs)}
 	for i := range p.ways[b] {
@@ -169,7 +169,7 @@ func (p *Program) addWays(b int) {
 	p.Counts[b] = sum
 }
 
-// addTerm adds a term to a polynomial, whose terms stay in order.
+// addTerm adds a term to a polynomial, and keeps its terms in order.
 func (l *Law) addTerm(t Term) {
 	for i := range l.Terms {
 		if slices.Equal(l.Terms[i].Powers, t.Powers) {
@@ -199,7 +199,7 @@ func (p *Program) fitSites() {
 			}
 		}
 	}
-	in := make([][]*profile.Site, len(order)) // by site and run; nil: it is not there
+	in := make([][]*profile.Site, len(order)) // by site and run; nil: the run does not have the site
 	for k := range in {
 		in[k] = make([]*profile.Site, len(p.inputs))
 	}
@@ -240,10 +240,10 @@ func (p *Program) fitSites() {
 	}
 }
 
-// bins are the exact distances of a run, by kind and by the bins that sites have them in.
+// bins contains the exact distances of a run, by kind and by the bins of sites.
 type bins [trace.NumKinds][profile.SiteBins][]memory.Span
 
-// places is the number of parts of equal weight into which the distances of a bin are divided.
+// places is the number of quantiles that represent the distances in a bin.
 const places = 16
 
 func newBins(p *profile.Profile) *bins {
@@ -262,7 +262,7 @@ func newBins(p *profile.Profile) *bins {
 	return all
 }
 
-// fewer returns the distances in the middle of parts of equal weight, with shares of 1 in all.
+// fewer returns the weighted midpoint quantiles of the distances, with weights that sum to 1.
 func fewer(spans []memory.Span) (list []memory.Span) {
 	all := 0.0
 	for _, s := range spans {
@@ -281,8 +281,8 @@ func fewer(spans []memory.Span) (list []memory.Span) {
 	return list
 }
 
-// profile is a site's profile: in each bin, its distances are distributed as the distances of all
-// references of its kind.
+// profile returns a site's profile. In each bin, the site's distances are assumed to be distributed
+// like those of all references of its kind.
 func (all *bins) profile(s *profile.Site) *memory.Profile {
 	p := &memory.Profile{Cold: float64(s.Reuse.Cold)}
 	for _, b := range s.Reuse.Bins {
@@ -298,20 +298,20 @@ func (all *bins) profile(s *profile.Site) *memory.Profile {
 	return p
 }
 
-// Basis is the basis of a predicted count.
+// Basis says what a predicted count is based on.
 type Basis uint8
 
-// The bases, the firmest first.
+// The bases, from the most to the least reliable.
 const (
 	// Checked: a polynomial that fits more runs than determine its coefficients.
 	Checked Basis = iota
 	// Unchecked: a polynomial with one term for each run.
 	Unchecked
-	// Remainder: a polynomial whose value is no integer here.
+	// Remainder: a polynomial whose value for this input is not an integer.
 	Remainder
-	// Fitted: a law by least squares; counts depend on data, or on more than the runs show.
+	// Fitted: a least-squares law. The counts depend on data, or on more than the runs show.
 	Fitted
-	// Once: it ran in one of the runs alone.
+	// Once: the block ran in only one of the runs.
 	Once
 )
 
@@ -326,21 +326,22 @@ type Block struct {
 	Executions uint64
 }
 
-// Predicted is a run that was not made.
+// Predicted is the prediction for a run that was not made.
 type Predicted struct {
 	*Prediction
-	Of []Block // by block
-	// Run has edges that balance. If the laws' edges do not, up to Slack executions enter or leave
-	// blocks outside of the edges.
+	Of []Block // indexed by block
+	// Run has balanced edges. If the edges predicted by the laws do not balance, up to Slack
+	// executions enter or leave blocks without an edge.
 	Run   *blocks.Run
 	Slack uint64
-	// Profile is like the profile of that run, for questions about caches and blocks: with
-	// distances at one line size, sites and blocks, without data objects, windows and sets.
+	// Profile predicts the profile of the run, for questions about caches and blocks. It contains
+	// the distances at one line size, sites and blocks, but no data objects, windows or sets.
 	Profile *profile.Profile
 }
 
-// Predict returns the run at parameters, with reuse scaled. The error is a [*trace.OptionError] for
-// impossible parameters, or an [*InputError] for counts below 0 or from 2^64 on.
+// Predict predicts the run at these parameters, with scaled reuse. The error is a
+// [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is below 0 or at
+// least 2^64.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
 	prediction, err := p.Model.Predict(at, Scaled)
 	if err != nil {
@@ -358,17 +359,17 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 	return out, nil
 }
 
-// whole returns a law's value as a count; named names it in errors.
+// whole returns a law's value as a count. named returns what the count is called in errors.
 func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
-		return 0, &InputError{named() + " " + got + " times, by the law " + l.String(p.Names), want}
+		return 0, &InputError{named() + " " + got + " times, according to the law " + l.String(p.Names), want}
 	}
 	if l.Kind == Polynomial {
 		v := l.exact(at)
 		n := new(big.Int).Div(new(big.Int).Add(new(big.Int).Mul(v.Num(), big.NewInt(2)), v.Denom()), new(big.Int).Mul(v.Denom(), big.NewInt(2)))
 		switch {
 		case n.Sign() < 0:
-			return bad(n.String(), "0 or more; add a run nearer to these parameters, or predict for others")
+			return bad(n.String(), "0 or more; add a run with parameters closer to these, or predict for other parameters")
 		case !n.IsUint64():
 			return bad(n.String(), "less than 2^64; predict for smaller parameters")
 		}
@@ -391,7 +392,7 @@ func (p *Program) blockName(b int) string {
 	return name
 }
 
-// edges predicts the edges of blocks, such that they balance.
+// edges predicts the edges of blocks, and balances them.
 func (p *Program) edges(out *Predicted) error {
 	t, at := p.runs[0].Program, out.Parameters
 	e := blocks.NewEdges(t)
@@ -433,7 +434,7 @@ func (p *Program) edges(out *Predicted) error {
 			}
 		}
 		switch {
-		case in > e.Visits[b]: // surplus executions that enter it leave it, too
+		case in > e.Visits[b]: // surplus executions that enter the block also leave it
 			more := in - e.Visits[b]
 			e.Left[b] += more
 			e.Visits[b] = in
@@ -449,7 +450,8 @@ func (p *Program) edges(out *Predicted) error {
 	return nil
 }
 
-// blockEdges predicts a block, and its edges so that they add up to it.
+// blockEdges predicts the executions of a block, and its edges so that they add up to these
+// executions.
 func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	t, e := p.runs[0].Program, out.Run.Edges
 	of := &out.Of[b]
@@ -467,7 +469,7 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	list := make([]uint64, len(p.ways[b]))
 	sum, most := uint64(0), 0
 	for i := range list {
-		if list[i], err = p.whole(&p.ways[b][i], at, func() string { return p.blockName(b) + " goes on" }); err != nil {
+		if list[i], err = p.whole(&p.ways[b][i], at, func() string { return p.blockName(b) + " continues at a successor" }); err != nil {
 			return err
 		}
 		if sum+list[i] < sum {
@@ -512,21 +514,22 @@ func (p *Program) basis(b int, c *Count) Basis {
 	return Checked
 }
 
-// foretold are the line accesses of a place in the code.
+// foretold contains the predicted line accesses of a source location.
 type foretold struct {
 	site           *site
 	of             *memory.Profile
 	accesses, cold uint64
 }
 
-// fill counts them, as whole numbers that add up, at distances below the number of lines.
+// fill adds the accesses to r and kind, as whole numbers that add up, at distances below the number
+// of lines.
 func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
 	for _, s := range d.of.Spans {
 		all += s.Accesses
 	}
-	if all == 0 || lines == 0 { // nothing but first touches
+	if all == 0 || lines == 0 { // there are only first accesses
 		d.cold, left = d.accesses, 0
 	}
 	r.Cold = d.cold
@@ -551,7 +554,7 @@ func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint
 	}
 }
 
-// kept is the reuse of a site as in the largest run that has it.
+// kept returns the reuse of a site in the largest run that has it.
 func (p *Program) kept(s *site, accesses float64) *memory.Profile {
 	of := memory.FromReuse(&s.like.Reuse)
 	if all := of.Accesses(); all > 0 {
@@ -563,7 +566,7 @@ func (p *Program) kept(s *site, accesses float64) *memory.Profile {
 	return of
 }
 
-// strides divides a site's references among its strides, as their laws do.
+// strides divides a site's references among its strides, in proportion to the strides' laws.
 func (p *Program) strides(s *site, at []int64, references uint64) (of [profile.NumStrides]uint64) {
 	left := references
 	most := profile.ZeroStride
@@ -577,7 +580,7 @@ func (p *Program) strides(s *site, at []int64, references uint64) (of [profile.N
 	return of
 }
 
-// placeOf names a place in the code.
+// placeOf returns the name of a source location.
 func placeOf(s *profile.Site) string {
 	if s.File == "" {
 		return s.Function
@@ -585,7 +588,7 @@ func placeOf(s *profile.Site) string {
 	return s.File + ":" + strconv.FormatUint(uint64(s.Line), 10)
 }
 
-// doubtProgram adds the further caveats of the prediction.
+// doubtProgram adds the caveats about the program as a whole.
 func (p *Program) doubtProgram(out *Predicted) {
 	say := func(s string) { out.Doubts = append(out.Doubts, s) }
 	guessed := false
@@ -593,17 +596,17 @@ func (p *Program) doubtProgram(out *Predicted) {
 		guessed = guessed || out.Of[b].Basis == Fitted
 	}
 	if n := mostTerms + 1 - len(p.runs); guessed && n > 0 {
-		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are looked for: " + runsMore(n) + " would find and check all of these.")
+		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are tried: " + runsMore(n) + " would find and check all of them.")
 	}
 	if out.Slack > 0 {
-		say("The predicted executions that enter and leave blocks differ by " + strconv.FormatUint(out.Slack, 10) + ".")
+		say("The predicted numbers of executions that enter and leave blocks differ by " + strconv.FormatUint(out.Slack, 10) + ".")
 	}
 	last := p.inputs[len(p.inputs)-1].Profile
 	if len(last.Totals.Threads) > 1 {
-		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads: their references are predicted in one order, as if one thread made them.")
+		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. Their references are predicted in a single order, as if one thread made them.")
 	}
 	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
-		say("Which sets lines fall into is not predicted: of caches in sets, misses are those that the stack distance cache model expects.")
+		say("The prediction does not say which sets lines map to, so misses of set-associative caches are those expected by the stack distance cache model.")
 	}
 }
 
@@ -614,7 +617,7 @@ func runsMore(n int) string {
 	return strconv.Itoa(n) + " more runs"
 }
 
-// profileAt predicts sites, and their sums.
+// profileAt predicts the sites and their sums.
 func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	last := p.inputs[len(p.inputs)-1].Profile
 	out := &profile.Profile{Input: last.Input, Sites: &profile.Sites{LineBytes: last.Sites.LineBytes}}
@@ -632,8 +635,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 			return nil, err
 		}
 		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
-			// Whether references cross lines depends on where the allocator puts arrays: as in the
-			// largest run. A law for it would describe the allocator.
+			// Whether references cross lines depends on where the allocator puts arrays. A law for
+			// it would describe the allocator, so the share of the largest run is used.
 			accesses = uint64(min(math.Round(float64(references)*float64(s.like.Reuse.Accesses())/float64(n)), 1<<63))
 		}
 		accesses = max(accesses, references)
@@ -651,7 +654,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		d := foretold{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
-		} else { // known in some runs only: as in them
+		} else { // known in only some runs: use these runs
 			d.of = p.kept(s, float64(accesses))
 		}
 		d.cold = min(accesses, uint64(math.Round(d.of.Cold)))
@@ -682,7 +685,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same reports whether a run is of the fitted program; otherwise the error is as in [FitProgram].
+// Same returns nil if a run is of the fitted program, and otherwise an error as from [FitProgram].
 func (p *Program) Same(in Input) error {
 	r, err := in.read()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nest is a loop, with loops inside. It runs times·n + more times; a triangle runs as often as the
-// loop around it has run, plus more.
+// nest is a loop with inner loops. It iterates times·n + more times. A triangular loop iterates as
+// often as the enclosing loop has iterated so far, plus more.
 type nest struct {
 	times, more int64
 	triangle    bool
@@ -22,7 +22,7 @@ type nest struct {
 	head, body uint32 // blocks
 }
 
-// nested is a program of loops in main.
+// nested is a program whose main function consists of loops.
 type nested struct {
 	nests   []*nest
 	program *trace.Program
@@ -76,7 +76,7 @@ func newNested(nests []*nest) *nested {
 	return p
 }
 
-// run walks through all iterations, and counts.
+// run executes all iterations, and counts the edges.
 func (p *nested) run(n int64) (*blocks.Edges, *profile.Profile) {
 	e := blocks.NewEdges(p.program)
 	e.Entered[0] = 1
@@ -110,7 +110,8 @@ func (p *nested) run(n int64) (*blocks.Edges, *profile.Profile) {
 	return e, p.profile(e)
 }
 
-// profile has each block refer to a line of its own, again and again.
+// profile returns the profile of a run in which each block refers to its own line in every
+// execution.
 func (p *nested) profile(e *blocks.Edges) *profile.Profile {
 	out := &profile.Profile{Sites: &profile.Sites{LineBytes: 64}}
 	out.Input.Kinds = trace.AllKinds
@@ -140,7 +141,8 @@ func (p *nested) input(n int64) Input {
 	return Input{Name: "nests.sgp", Parameters: []int64{n}, Profile: of}
 }
 
-// TestNests: of affine nests, every edge, count and reference of a larger input is predicted.
+// TestNests: for affine nests, every edge, count and reference of a larger input is predicted
+// exactly.
 func TestNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nests []*nest
@@ -186,8 +188,8 @@ func TestNests(t *testing.T) {
 	})
 }
 
-// irregular is a program of one loop with a given number of trips, and a block that runs in some of
-// them.
+// irregular returns a program with one loop, which has a given trip count, and a block that runs in
+// some of its iterations.
 func irregular(name string, n int64, trips, some uint64) Input {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "odd.c"}}, Functions: []trace.Function{{Name: "main", Blocks: 5}},
@@ -214,7 +216,7 @@ func predictProgram(t *testing.T, at int64, inputs ...Input) (*Predicted, error)
 	return m.Predict([]int64{at})
 }
 
-// TestIrregular: counts that depend on data are marked as such, and their predictions balance.
+// TestIrregular: data-dependent counts are marked as such, and their predictions balance.
 func TestIrregular(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 517), irregular("b", 200, 40_000, 1089), irregular("c", 300, 90_000, 1733))
 	if err != nil {
@@ -229,31 +231,31 @@ func TestIrregular(t *testing.T) {
 		t.Errorf("%d rounds, want a million", got)
 	}
 	if got := out.Run.Edges.Visits[3]; got < 5_000 || got > 8_000 {
-		t.Errorf("%d times the block that hangs on data, want about 6,500", got)
+		t.Errorf("the data-dependent block runs %d times, want about 6,500", got)
 	}
 	if err := out.Run.Edges.Check(out.Run.Program); err != nil {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(out.Doubts, func(s string) bool { return strings.Contains(s, "2 more runs") }) {
-		t.Errorf("doubts %q, want one that says how many more runs", out.Doubts)
+		t.Errorf("doubts %q, want one that says how many more runs are needed", out.Doubts)
 	}
 }
 
-// TestOneRunAlone: a block of one run is distinguished.
+// TestOneRunAlone: a block that ran in only one run is marked.
 func TestOneRunAlone(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 0), irregular("b", 200, 40_000, 0), irregular("c", 300, 90_000, 33))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := out.Of[3]; got.Basis != Once {
-		t.Errorf("%+v, want one run", got)
+		t.Errorf("%+v, want the basis \"one run\"", got)
 	}
 	if err := out.Run.Edges.Check(out.Run.Program); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestBalance: for any runs, the predictions balance, or an error gives the reason.
+// TestBalance: for any runs, the predictions balance or there is an error that gives the reason.
 func TestBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inputs []Input
@@ -278,18 +280,18 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction: runs that determine nothing, and laws that do not fit.
+// TestNoPrediction covers runs that determine nothing, and laws with impossible values.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
-	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, by the law −2 n + 1201") {
+	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the law −2 n + 1201") {
 		t.Errorf("%v, want the block, the count and the law", err)
 	}
 	a, b, c = irregular("a", 100, 1_000_000, 0), irregular("b", 200, 8_000_000, 0), irregular("c", 300, 27_000_000, 0)
 	if _, err := predictProgram(t, 1<<24, a, b, c); err == nil || !strings.Contains(err.Error(), "2^64") {
-		t.Errorf("%v, want that it is beyond 2^64", err)
+		t.Errorf("%v, want an error about a count beyond 2^64", err)
 	}
 	if out, err := predictProgram(t, 200, a, b, c); err != nil || !slices.ContainsFunc(out.Doubts, func(s string) bool { return strings.Contains(s, "No parameter is larger") }) {
-		t.Errorf("%v, want a doubt of an input within the runs", err)
+		t.Errorf("%v, want a doubt about an input within the range of the runs", err)
 	}
 	other := newNested([]*nest{{times: 1}}).input(400)
 	partial, sampled, bare := irregular("p", 400, 1, 0), irregular("s", 400, 1, 0), irregular("n", 400, 1, 0)

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf is the run that a trace recorded, at these parameters; nil sites: references are unknown.
+// RunOf returns the run that a trace recorded, with these parameters. If s is nil, references are
+// unknown.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {
@@ -27,25 +28,26 @@ func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	return run
 }
 
-// quantiles is the number of parts of equal weight in which the distances of a block are followed.
+// quantiles is the number of quantiles by which the distances of a block are followed from run to
+// run.
 const quantiles = 512
 
 // class is a class of accesses whose distances are separated from all others in every run.
 type class struct {
-	count     Law // of the accesses
+	count     Law // the number of accesses
 	distances []Law
 }
 
-// classed are the laws of a reuse profile.
+// classed contains the laws of a reuse profile.
 type classed struct {
 	cold    Law
 	classes []class
-	// divided: each class has the number of accesses of its law. Otherwise there is one class, with
-	// all accesses except first touches.
+	// divided is true if the law of each class gives its number of accesses. Otherwise there is one
+	// class, with all accesses except first accesses to lines.
 	divided bool
 }
 
-// fitReuse finds laws of references and their reuse.
+// fitReuse finds laws for references and their reuse.
 func (m *Model) fitReuse(f *fitter) {
 	blocks := len(m.Counts)
 	m.perRun, m.reuse = make([]Law, blocks), make([]*classed, blocks)
@@ -61,7 +63,7 @@ func (m *Model) fitReuse(f *fitter) {
 	}
 }
 
-// profiles returns the profiles of a block in all runs, if each is known.
+// profiles returns the profiles of a block in all runs. ok is false if any is unknown.
 func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	for i := range m.runs {
 		r := &m.runs[i]
@@ -73,7 +75,7 @@ func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	return of, true
 }
 
-// reuse finds the laws of a profile that each run has; nil: there are none.
+// reuse finds the laws of a reuse profile, given in each run. It returns nil if there are none.
 func (f *fitter) reuse(of []*memory.Profile) *classed {
 	c := &classed{}
 	colds := make([]uint64, len(of))
@@ -97,20 +99,21 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	}
 	for i := range whole {
 		if len(whole[i]) > 0 {
-			return nil // nothing but first touches in some run alone
+			return nil // some runs, but not all, have only first accesses
 		}
 	}
 	return c
 }
 
-// gaps are the factors by which classes of distances may be separated: a bin of distances or more.
+// gaps contains the factors by which classes of distances may be separated. Each is at least the
+// width of a bin of distances.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 const mostClasses = 24
 
-// classes cuts the distances of all runs at gaps of a factor. ok is false if runs have different
-// numbers of classes, or their counts no checked polynomials: then classes merge in some runs and
-// not in others.
+// classes divides the distances of all runs where they are a factor of gap apart. ok is false if
+// runs have different numbers of classes, or if the counts of a class have no checked polynomial,
+// because then classes have merged in some runs and not in others.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
@@ -137,7 +140,7 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 	return list, true
 }
 
-// cut divides spans at gaps of a factor, and more than a line.
+// cut divides spans where they are a factor of gap and more than one line apart.
 func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	from := 0
 	for i := range spans {
@@ -151,7 +154,7 @@ func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	return parts
 }
 
-// quantiles follows distances from run to run.
+// quantiles follows the quantiles of distances from run to run, and returns their laws.
 func (f *fitter) quantiles(of [][]memory.Span) []Law {
 	var lists [][]float64
 	bins := false
@@ -164,7 +167,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 		values := make([]float64, len(of))
 		for i := range lists {
 			if lists[i] == nil {
-				return nil // nothing but first touches in some run
+				return nil // some run has only first accesses
 			}
 			values[i] = lists[i][q]
 		}
@@ -177,7 +180,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 	return laws
 }
 
-// quantilesOf returns the distances in the middle of parts of equal weight; nil without any.
+// quantilesOf returns the weighted midpoint quantiles of the distances, or nil if there are none.
 func quantilesOf(spans []memory.Span) []float64 {
 	all := 0.0
 	for _, s := range spans {
@@ -207,7 +210,7 @@ func quantilesOf(spans []memory.Span) []float64 {
 	return list
 }
 
-// at returns the profile at parameters, with this number of accesses in all.
+// at returns the profile at these parameters, with all accesses in total.
 func (c *classed) at(at []int64, all float64) *memory.Profile {
 	cold := min(c.cold.count(at).Executions, all)
 	p := &memory.Profile{Cold: cold}

@@ -1,50 +1,53 @@
-// Package scaling predicts the blocks' executions and reuse at an input that was not run, from runs
-// at two or three small ones (MODELS §17). Santhi and Chennupati (Compute Node Models,
-// LA-UR-17-20754, part 2) let a larger input have new counts N_i from new branch probabilities,
-// with the same reuse profiles P(Δ|BB_i); here both follow from the changes between runs.
+// Package scaling predicts the executions and the reuse of blocks for an input that was not run,
+// from runs with two or three small inputs (MODELS §17). Santhi and Chennupati (Compute Node
+// Models, LA-UR-17-20754, part 2) compute new counts N_i for a larger input from new branch
+// probabilities, but keep the reuse profiles P(Δ|BB_i). This package derives both from the changes
+// between runs.
 //
 // # Counts
 //
 // The executions of a block of an affine program are a polynomial of the input's parameters (as
-// long as trip counts have the same remainder by the unrolling of loops). Most polynomials fit few
-// runs, so that the shortest description is chosen (Rissanen, Modeling by shortest data
+// long as trip counts have the same remainder modulo the unrolling factor). Many polynomials fit a
+// few runs, so the one with the shortest description is chosen (Rissanen, Modeling by shortest data
 // description, 1978):
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
-//  2. The length of a description is the length of the coefficients and of the choice of monomials.
-//     It has to be less than the length of the counts.
-//  3. The runs beyond the number of coefficients are a check: [Law.Checked] is their number. A
-//     polynomial with as many terms as runs has none, which is a caveat.
+//  2. The length of a description is the length of the coefficients plus that of the choice of
+//     monomials. It must be less than the length of the counts themselves.
+//  3. Runs beyond the number of coefficients check the polynomial. [Law.Checked] is their number. A
+//     polynomial with as many terms as runs is not checked, which is reported as a caveat.
 //
-// Counts without such a polynomial depend on data. They get a power law or, if more than two runs
-// suggest it, a + b log n or a n + b n log n, by least squares: [Law.Kind], with its relative error.
+// Counts without such a polynomial depend on data. They are fitted by least squares with a power
+// law or, if more than two runs suggest it, with a + b log n or a n + b n log n. [Law.Kind] is the
+// form of the law, and [Law.Off] its relative error.
 //
 // # Reuse
 //
-// The reuse profile of a block is kept as in the largest run, or scaled. First touches of lines
-// have a law, as counts do. Distances that are apart from all others by a factor, and whose counts
-// have checked polynomials, are a class of their own; if not all are, the profile is one class.
-// Each of 512 quantiles of a class is followed from run to run, because a distance in one run
-// corresponds to a distance in the next. A quantile is a polynomial that fits the runs, a constant,
-// or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances are binned).
-// Otherwise it stays the same, because shares change at the quantiles where classes of distances
-// meet. Predicted quantiles are sorted.
+// The reuse profile of a block is either that of the largest run or scaled. First accesses to lines
+// have a law, as counts do. Distances are divided into classes that are separated from each other
+// by a factor and whose counts have checked polynomials. If that is not possible for all distances,
+// the profile is a single class. Each of 512 quantiles of a class is followed from run to run,
+// because a distance in one run corresponds to a distance in the next. The law of a quantile is a
+// polynomial that fits the runs, a constant, or a sum of two monomials or a power law that fits to
+// 2 % (12.5 % if distances are binned). Otherwise the quantile keeps its value, because shares
+// change at the quantiles where classes of distances meet. Predicted quantiles are sorted.
 //
 // # Programs
 //
-// [FitProgram] takes whole runs and predicts one: the edges between blocks, each with its law, and
-// sites with their references and distances. [Predicted.Slack] is the imbalance of edges that is
-// closed. The result is a profile, so that questions about it need no other formulas. A site's
-// distances are binned; within a bin, they are distributed as the exact distances of all references
-// of its kind.
+// [FitProgram] fits complete runs, to predict a complete run: the edges between blocks, each by its
+// own law, and the sites with their references and distances. [Predicted.Slack] is the imbalance of
+// the predicted edges, which is corrected. The result is a profile, so questions about it are
+// answered like those about any profile. A site's distances are binned; within a bin, they are
+// distributed as the exact distances of all references of its kind.
 //
 // # Limits
 //
-// Sets are not predicted, and power-of-two sizes that share them miss more than the stack distance
-// cache model expects. If an allocator aligns arrays differently from run to run, references
-// cross lines in some runs only, without a law. A parameter that was the same in all runs cannot be
-// predicted with another value. A block that never ran is predicted to run never.
+// The mapping of lines to sets is not predicted, and arrays whose power-of-two sizes map them to
+// the same sets miss more often than the stack distance cache model expects. If an allocator aligns
+// arrays differently from run to run, references cross lines in only some runs, and follow no law.
+// If a parameter had the same value in all runs, nothing can be predicted for other values. A block
+// that never ran is predicted never to run.
 package scaling
 
 import (
@@ -61,26 +64,26 @@ import (
 // Run is one input of a program, with the counts and the reuse of its blocks. Lists are indexed by
 // block.
 type Run struct {
-	Parameters []int64           // of the input
+	Parameters []int64           // the parameters of the input
 	Counts     []uint64          // executions
 	References []uint64          // line accesses; nil: unknown
-	Reuse      []*memory.Profile // of them; nil, or with nil in it: unknown
+	Reuse      []*memory.Profile // the reuse of the references; nil, or a nil element: unknown
 }
 
 // Model predicts other runs from some runs.
 type Model struct {
-	Names  []string // of the parameters
+	Names  []string // the names of the parameters
 	Counts []Law    // by block
 
-	runs       []Run      // by their parameters, the smallest first
+	runs       []Run      // sorted by their parameters, smallest first
 	varied     []int      // parameters with more than one value
-	perRun     []Law      // line accesses of an execution, by block
+	perRun     []Law      // line accesses per execution, by block
 	reuse      []*classed // by block; nil: unknown
 	references bool
 	fitter     *fitter
 }
 
-// Fit finds laws for runs that differ in the parameters with these names. The error is a
+// Fit finds laws for runs. names are the names of the runs' parameters. The error is a
 // [*trace.OptionError].
 func Fit(names []string, runs []Run) (*Model, error) {
 	if err := check(names, runs); err != nil {
@@ -114,7 +117,7 @@ func Fit(names []string, runs []Run) (*Model, error) {
 	return m, nil
 }
 
-// size orders runs.
+// size returns the size of a run's input, by which runs are ordered.
 func size(r Run) (n float64) {
 	for _, v := range r.Parameters {
 		n += math.Log(math.Abs(float64(v)) + 1)
@@ -136,7 +139,7 @@ func check(names []string, runs []Run) error {
 		return bad(strconv.Itoa(len(names))+" parameters", "one to "+strconv.Itoa(mostParameters)+", such as the size of the input")
 	}
 	if len(runs) < 2 {
-		return bad(strconv.Itoa(len(runs)), "at least two, at different inputs")
+		return bad(strconv.Itoa(len(runs)), "at least two, with different inputs")
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -146,11 +149,11 @@ func check(names []string, runs []Run) error {
 		}
 		blocks := len(runs[0].Counts)
 		if len(r.Counts) != blocks || r.References != nil && len(r.References) != blocks || r.Reuse != nil && len(r.Reuse) != blocks {
-			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "as many as the first run, "+strconv.Itoa(blocks)+", in all of its lists: runs of one build of the program")
+			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "as many as the first run, "+strconv.Itoa(blocks)+", in all of its lists; use runs of one build of the program")
 		}
 		for j := range runs[:i] {
 			if slices.Equal(runs[j].Parameters, r.Parameters) {
-				return bad(number+"the parameters of run "+strconv.Itoa(j+1), "runs at different inputs")
+				return bad(number+"the parameters of run "+strconv.Itoa(j+1), "runs with different inputs")
 			}
 		}
 		for _, v := range r.Parameters {
@@ -170,31 +173,31 @@ const (
 // Count is a predicted number of executions of a block.
 type Count struct {
 	Executions float64
-	// Whole is Executions if a polynomial has a non-negative integer value, which IsWhole reports;
-	// it is exact if the polynomial is the program's.
+	// IsWhole reports whether the law is a polynomial with a non-negative integer value. Whole is
+	// then equal to Executions. It is exact if the polynomial is correct for the program.
 	Whole   uint64
 	IsWhole bool
 }
 
-// Prediction is the predicted behaviour of a program at an input.
+// Prediction is the predicted behaviour of a program for one input.
 type Prediction struct {
 	Parameters []int64
 	Counts     []Count        // by block
-	Blocks     []memory.Block // the same with references and their reuse, for [memory.Mix]; nil: unknown
-	Doubts     []string       // sentences
+	Blocks     []memory.Block // the blocks with their references and reuse, for [memory.Mix]; nil: unknown
+	Doubts     []string       // caveats, in sentences
 }
 
 // Reuse selects how reuse profiles are predicted.
 type Reuse uint8
 
 const (
-	// Kept: the profiles of the largest run.
+	// Kept uses the profiles of the largest run.
 	Kept Reuse = iota
-	// Scaled: distances grow as they grew from run to run.
+	// Scaled lets distances grow as they grew from run to run.
 	Scaled
 )
 
-// Predict returns counts and reuse at parameters. The error is a [*trace.OptionError].
+// Predict predicts counts and reuse at these parameters. The error is a [*trace.OptionError].
 func (m *Model) Predict(at []int64, reuse Reuse) (*Prediction, error) {
 	if err := m.checkAt(at); err != nil {
 		return nil, err
@@ -222,13 +225,13 @@ func (m *Model) checkAt(at []int64) error {
 		case v > mostValue || v < -mostValue:
 			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
 		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
-			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + " as in all of the runs; add a run with another value to predict for others"}
+			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + " , as in all runs; to predict for other values, add a run with one"}
 		}
 	}
 	return nil
 }
 
-// count is the law's value as a number of executions.
+// count returns the law's value as a number of executions.
 func (l *Law) count(at []int64) (c Count) {
 	if l.Kind == Polynomial {
 		exact := l.exact(at)
@@ -243,7 +246,7 @@ func (l *Law) count(at []int64) (c Count) {
 	return c
 }
 
-// mostExecutions is beyond anything that will be run.
+// mostExecutions is more than any program will ever execute.
 const mostExecutions = 1e30
 
 // doubt adds the caveats of the prediction.
@@ -264,13 +267,13 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if guessed > 0 {
-		say(percent(guessed/all) + " of the executions are of blocks whose counts depend on data, or on more than the runs show: they are predicted by formulas that match the runs to " + percent(off) + ".")
+		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on more than the runs show. They are predicted by formulas that match the runs to " + percent(off) + ".")
 	}
 	if unchecked > 0 {
-		say(percent(unchecked/all) + " of the executions are of blocks whose polynomials have as many terms as there were runs: one more run would check them.")
+		say(percent(unchecked/all) + " of the executions are in blocks whose polynomials have as many terms as there were runs: one more run would check them.")
 	}
 	if odd > 0 {
-		say(percent(odd/all) + " of the executions are of blocks whose polynomials yield no whole number here: the input has another remainder than the runs.")
+		say(percent(odd/all) + " of the executions are in blocks whose polynomials do not give a whole number for this input: its remainder differs from that of the runs.")
 	}
 	inside := 0
 	for _, j := range m.varied {
@@ -288,20 +291,20 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if len(m.varied) > 0 && inside == len(m.varied) {
-		say("No parameter is larger than in the runs: this is no prediction for a larger input.")
+		say("No parameter is larger than in the runs: this is not a prediction for a larger input.")
 	}
 	switch {
 	case p.Blocks == nil:
 	case reuse == Kept:
-		say("The reuse of lines is taken to be as in the largest run.")
+		say("The reuse of lines is assumed to be the same as in the largest run.")
 	case len(m.runs) < 3:
-		say("The reuse of lines is scaled from two runs, without a third one as a check.")
+		say("The reuse of lines is scaled from two runs, and no third run checks it.")
 	default:
 		say("The reuse of lines is scaled from " + strconv.Itoa(len(m.runs)) + " runs.")
 	}
 }
 
-// far is the ratio to the largest run above which an input has a caveat.
+// far is the ratio of a parameter to its value in the largest run above which there is a caveat.
 const far = 16
 
 func percent(share float64) string {
@@ -318,7 +321,7 @@ func (l *Law) exact(at []int64) *big.Rat {
 	return sum
 }
 
-// monomial is the product of the powers.
+// monomial returns the product of the parameters raised to the term's powers.
 func (t *Term) monomial(at []int64) *big.Int {
 	n := big.NewInt(1)
 	for j, power := range t.Powers {

@@ -17,14 +17,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine runs programs block by block, and measures their reuse one access after the
-// other.
+// machine runs programs block by block, and measures the reuse of each access.
 type machine struct {
 	run   Run
 	reuse []profile.Histogram
 	cold  []uint64
 	now   int
-	lines []uint64 // most recent last
+	lines []uint64 // in order of last access, the most recent at the end
 }
 
 func newMachine(blocks int, parameters ...int64) *machine {
@@ -63,7 +62,8 @@ func (m *machine) finish() Run {
 
 const arrayA, arrayB, arrayC = 1 << 24, 2 << 24, 3 << 24
 
-// product is C = A·B of n × n as a compiler lays it out: tests of loops are blocks.
+// product runs C = A·B for n × n matrices, with the blocks that a compiler would create: loop tests
+// have blocks of their own.
 func product(size int64) Run {
 	m, n := newMachine(8, size), uint64(size)
 	m.block(0)
@@ -95,7 +95,8 @@ func product(size int64) Run {
 	return m.finish()
 }
 
-// jacobi sweeps over the interior of n × n a number of times, alternating between two arrays.
+// jacobi sweeps a number of times over the interior of an n × n grid, alternating between two
+// arrays.
 func jacobi(size, steps int64) Run {
 	m, n := newMachine(6, size, steps), uint64(size)
 	m.block(0)
@@ -140,7 +141,7 @@ func predict(t *testing.T, m *Model, reuse Reuse, at ...int64) *Prediction {
 	return p
 }
 
-// TestProduct: three small products foretell every count of a larger one.
+// TestProduct: three small products predict every count of a larger one.
 func TestProduct(t *testing.T) {
 	m := fit(t, []string{"n"}, product(32), product(16), product(8))
 	var laws []string
@@ -155,7 +156,7 @@ func TestProduct(t *testing.T) {
 	if e, err := p.Check(product(64).Counts); err != nil || e != (Error{Worst: -1}) {
 		t.Errorf("%+v, error %v", e, err)
 	}
-	// Sizes that cannot be run here.
+	// Sizes that are too large to run here.
 	p = predict(t, m, Kept, 100_000)
 	if c := p.Counts[5]; !c.IsWhole || c.Whole != 1e15 || len(p.Doubts) == 0 {
 		t.Errorf("%+v, doubts %q", c, p.Doubts)
@@ -165,7 +166,7 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestTwoRuns: two runs suffice.
+// TestTwoRuns: two runs suffice for a prediction.
 func TestTwoRuns(t *testing.T) {
 	m := fit(t, []string{"n"}, product(16), product(32))
 	if e, err := predict(t, m, Kept, 48).Check(product(48).Counts); err != nil || e.Wrong != 0 {
@@ -173,7 +174,7 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestJacobi: of n, and of n and steps.
+// TestJacobi predicts from n, and from n and steps.
 func TestJacobi(t *testing.T) {
 	m := fit(t, []string{"n", "steps"}, jacobi(16, 3), jacobi(32, 3), jacobi(64, 3))
 	for b, want := range []string{"1", "3", "6 n − 12", "6 n^2 − 24 n + 24", "6 n − 12", "0"} {
@@ -186,10 +187,10 @@ func TestJacobi(t *testing.T) {
 		t.Errorf("%+v, error %v", e, err)
 	}
 	if !slices.ContainsFunc(p.Doubts, func(s string) bool { return strings.Contains(s, "one more run would check") }) {
-		t.Errorf("doubts %q, want one of a polynomial of three terms from three runs", p.Doubts)
+		t.Errorf("doubts %q, want one about a polynomial of three terms from three runs", p.Doubts)
 	}
 	if _, err := m.Predict([]int64{128, 4}, Kept); err == nil {
-		t.Errorf("no error of a parameter that never varied")
+		t.Errorf("no error for a parameter that never varied")
 	}
 	m = fit(t, []string{"n", "steps"}, jacobi(16, 2), jacobi(32, 2), jacobi(24, 3), jacobi(40, 5), jacobi(20, 7))
 	if e, err := predict(t, m, Kept, 72, 4).Check(jacobi(72, 4).Counts); err != nil || e.Wrong != 0 {
@@ -197,8 +198,8 @@ func TestJacobi(t *testing.T) {
 	}
 }
 
-// TestScaledReuse: the miss ratios of a larger product, for caches that hold its rows or its
-// matrices and for smaller ones, from those of three smaller products.
+// TestScaledReuse predicts the miss ratios of larger runs from three smaller runs, for caches that
+// hold their rows or matrices and for smaller caches.
 func TestScaledReuse(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -237,12 +238,12 @@ func TestScaledReuse(t *testing.T) {
 		}
 		t.Logf("%s: miss ratios off by at most %.3f scaled, %.3f kept", k.name, worst, worstKept)
 		if worst > k.most || worst > worstKept {
-			t.Errorf("%s: miss ratios off by %v, as kept by %v", k.name, worst, worstKept)
+			t.Errorf("%s: miss ratios off by %v when scaled, and by %v when kept", k.name, worst, worstKept)
 		}
 	}
 }
 
-// binned is a run with distances in bins, as sites have them.
+// binned returns the run with its distances in the bins of sites.
 func binned(r Run) Run {
 	r.Reuse = slices.Clone(r.Reuse)
 	for b, p := range r.Reuse {
@@ -261,7 +262,7 @@ func binned(r Run) Run {
 	return r
 }
 
-// TestData: counts that depend on data get a law that says so.
+// TestData: data-dependent counts have a law that says so.
 func TestData(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sorts := func(n int64) Run {
@@ -288,7 +289,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestPolynomials: all sums of few terms with small coefficients are found from one run more than
+// TestPolynomials: all sums of a few terms with small coefficients are found from one more run than
 // they have terms.
 func TestPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -345,7 +346,7 @@ func TestWrongRuns(t *testing.T) {
 		{[]string{"n"}, []Run{one, {Parameters: []int64{2}, Counts: []uint64{2}, References: []uint64{1, 2}}}},
 	} {
 		if _, err := Fit(k.names, k.runs); err == nil {
-			t.Errorf("no error of %v", k)
+			t.Errorf("no error for %v", k)
 		}
 	}
 	m := fit(t, []string{"n"}, one, two)
@@ -353,9 +354,9 @@ func TestWrongRuns(t *testing.T) {
 		t.Errorf("no error without parameters")
 	}
 	if _, err := predict(t, m, Kept, 9).Check(nil); err == nil {
-		t.Errorf("no error of a check without counts")
+		t.Errorf("no error for a check without counts")
 	}
-	// Whatever the numbers, no panic.
+	// No numbers cause a panic.
 	rapid.Check(t, func(t *rapid.T) {
 		var runs []Run
 		for i := range rapid.IntRange(2, 3).Draw(t, "runs") {
@@ -391,7 +392,7 @@ func TestWrongRuns(t *testing.T) {
 	})
 }
 
-// TestRunOf: the run of a trace has its visits and the properties of its sites.
+// TestRunOf: the run of a trace has the trace's visits and the properties of its sites.
 func TestRunOf(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 2}},
@@ -413,18 +414,18 @@ func TestRunOf(t *testing.T) {
 	}
 }
 
-// Error is how a prediction differs from a run that was made.
+// Error describes how a prediction differs from the actual run.
 type Error struct {
-	Wrong int     // blocks with another count
-	Total float64 // of all executions: relative, the prediction being too large if positive
-	Worst int     // the block with the largest error in executions; -1 without any
-	Off   float64 // its error, at most
+	Wrong int     // blocks with a wrong count
+	Total float64 // relative error of all executions; positive if the prediction is too large
+	Worst int     // the block with the largest error in executions; -1 if there is no error
+	Off   float64 // the error of that block, in executions
 }
 
-// Check holds a prediction against the counts of a real run, by block.
+// Check compares a prediction with the counts of an actual run, by block.
 func (p *Prediction) Check(counts []uint64) (e Error, err error) {
 	if len(counts) != len(p.Counts) {
-		return e, &trace.OptionError{Option: "counts", Got: strconv.Itoa(len(counts)), Want: "those of the " + strconv.Itoa(len(p.Counts)) + " blocks of the prediction"}
+		return e, &trace.OptionError{Option: "counts", Got: strconv.Itoa(len(counts)), Want: "one for each of the " + strconv.Itoa(len(p.Counts)) + " blocks of the prediction"}
 	}
 	e.Worst = -1
 	var want, got float64
@@ -446,7 +447,7 @@ func (p *Prediction) Check(counts []uint64) (e Error, err error) {
 	return e, nil
 }
 
-// fromHistogram returns the profile of a histogram of distances, each by itself.
+// fromHistogram returns the profile of a histogram, with a span for each distance.
 func fromHistogram(h *profile.Histogram, cold uint64) *memory.Profile {
 	p := &memory.Profile{Cold: float64(cold)}
 	for d, n := range h.All() {
