@@ -13,31 +13,32 @@ import (
 //
 //	n = 1000                                         a parameter
 //	rows = n/4                                       a parameter that depends on others
-//	enter main = 1                                   invocations by other than calls by name
-//	resume main back = 1                             executions that enter a block by no edge
+//	enter main = 1                                   invocations other than by calls that name it
+//	resume main back = 1                             executions that enter a block without an edge
 //	made main entry = 99/100                         share of the block's calls that enter the function
 //	main for.cond a.c:14 | for.body for.end = trip n
 //	main if.cond a.c:15  | if.then if.else = 0.25, rest
 //	main call a.c:16     | call+1 (leaves) = 999 : 1
 //
-// A branch has its function, block and source line ("-" if unknown; for readers only), the
-// successors in the terminator's order, and after "=" their frequencies. Blocks have the compiler's
-// labels, with +n for the part after the n-th call. The last successor may be (leaves), the end of
-// the invocation by an exception, longjmp, or the end of the program. The frequencies are
+// A branch line contains the function, the block and the source line ("-" if unknown; for readers
+// only), the successors in the terminator's order, and, after "=", their frequencies. Blocks have
+// the compiler's labels, with +n for the part after the n-th call. The last successor may be
+// (leaves), which means that an exception, longjmp, or the end of the program ends the invocation.
+// The frequencies are
 //
 //	0.25, 3/4       probabilities, which must sum to 1; one may be "rest"
 //	99 : 1          weights
-//	trip 100        of a branch that continues a loop or leaves it: the code after it in the
+//	trip 100        for a branch that continues or leaves a loop: the code after it in the
 //	                loop runs 100 times for each exit; if the branch ends the loop's body,
 //	                the body does
 //	?               unknown
 //
-// Numbers are exact, and may be expressions of the parameters, with + - * / ^, min, max, floor and
-// ceil. Names with characters other than letters, digits and ._$-+ are in Go's quotation marks.
+// Numbers are exact, and may be expressions in the parameters, with + - * / ^, min, max, floor and
+// ceil. Names with characters other than letters, digits and ._$-+ are quoted as in Go.
 type Sheet struct {
 	file       string
 	parameters []parameter
-	named      map[string]int // parameters
+	named      map[string]int // indices of parameters
 	branches   []branch
 	entries    []entry
 }
@@ -48,7 +49,7 @@ type parameter struct {
 	line       int
 }
 
-// branch is a line with a bar.
+// branch is a line that contains a bar.
 type branch struct {
 	line            int
 	function, block string
@@ -91,8 +92,8 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 	return &Error{Sheet: s.file + ":" + strconv.Itoa(line), Block: -1, Why: why, Do: do}
 }
 
-// words splits a line. bar and equals are the positions of the words | and =, or -1. The text after =
-// is one word.
+// words splits a line into words. bar and equals are the positions of the words | and =, or -1. All
+// text after = is a single word.
 func words(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {
@@ -133,14 +134,14 @@ func (s *Sheet) line(l string, number int) (why string) {
 	case why != "" || len(list) == 0:
 		return why
 	case equals < 0:
-		return "there is no = between blanks, want a parameter, an entry or a branch"
+		return "there is no = with blanks around it, want a parameter, an entry or a branch"
 	case bar >= 0:
 		return s.branch(list, bar, equals, number)
 	}
 	value := list[equals]
 	if equals == 1 && isName(list[0]) {
 		if i, ok := s.named[list[0]]; ok {
-			return "the parameter " + list[0] + " is there twice, in line " + strconv.Itoa(s.parameters[i].line) + " before"
+			return "the parameter " + list[0] + " is defined twice, first in line " + strconv.Itoa(s.parameters[i].line) + " before"
 		}
 		s.named[list[0]] = len(s.parameters)
 		e, why := parseExpression(value)
@@ -154,7 +155,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	case equals == 3 && (e.what == "resume" || e.what == "made"):
 		e.function, e.block = list[1], list[2]
 	default:
-		return "cannot read this, want NAME = NUMBER, enter FUNCTION = NUMBER, resume or made FUNCTION BLOCK = NUMBER, or FUNCTION BLOCK LINE | WAYS = NUMBERS"
+		return "cannot read this, want NAME = NUMBER, enter FUNCTION = NUMBER, resume or made FUNCTION BLOCK = NUMBER, or FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS"
 	}
 	e.of, why = parseExpression(value)
 	s.entries = append(s.entries, e)
@@ -163,7 +164,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 
 func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 	if bar < 2 || bar > 3 || equals == bar {
-		return "want FUNCTION BLOCK LINE | WAYS = NUMBERS"
+		return "want FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS"
 	}
 	b := branch{line: number, function: list[0], block: list[1], ways: list[bar:equals]}
 	if last := len(b.ways) - 1; b.ways[last] == "(leaves)" {
@@ -188,7 +189,7 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 		b.kind, parts = probabilities, split(value, ',')
 	}
 	if len(parts) != ways {
-		return strconv.Itoa(len(parts)) + " numbers for " + strconv.Itoa(ways) + " ways; separate probabilities by commas, weights by colons"
+		return strconv.Itoa(len(parts)) + " numbers for " + strconv.Itoa(ways) + " successors; separate probabilities by commas, and weights by colons"
 	}
 	rests := 0
 	for _, part := range parts {
@@ -205,13 +206,13 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 		b.values = append(b.values, e)
 	}
 	if rests > 1 {
-		return "several ways have the rest, want one"
+		return "several successors have rest, want one"
 	}
 	s.branches = append(s.branches, b)
 	return ""
 }
 
-// split splits text at a character outside of parentheses.
+// split splits text at each occurrence of a character outside of parentheses.
 func split(text string, at byte) (parts []string) {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -242,19 +243,19 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights come from a branch-probability file, for any values of its
+// Model is a system whose weights come from a branch-probability file, with any values of its
 // parameters.
 type Model struct {
 	System *System
 	sheet  *Sheet
-	blocks []int // by branch of the sheet
-	places []int // by entry: a function or a block
+	blocks []int // by branch of the file
+	places []int // by entry: the function or the block
 }
 
 // Bind finds the file's branches in a system. Other branches keep their weights.
 func (s *Sheet) Bind(system *System) (*Model, error) {
 	m := &Model{System: system, sheet: s, blocks: make([]int, len(s.branches)), places: make([]int, len(s.entries))}
-	functions := map[string]int{} // -1: several
+	functions := map[string]int{} // -1: several functions have the name
 	for n := range system.program.Functions {
 		name := system.program.Functions[n].Name
 		if _, ok := functions[name]; ok {
@@ -296,12 +297,12 @@ func (s *Sheet) Bind(system *System) (*Model, error) {
 
 func (s *Sheet) noFunction(name string, line int, several bool) *Error {
 	if several {
-		return s.fail(line, "several modules have a function "+name, "write its module behind it: "+name+"@FILE")
+		return s.fail(line, "several modules have a function "+name, "add its module to the name: "+name+"@FILE")
 	}
-	return s.fail(line, "the program has no function "+name, "the sheet may be of another program, or of another build")
+	return s.fail(line, "the program has no function "+name, "the file may belong to a different program or build")
 }
 
-// finder finds blocks by labels. It caches the labels of the last function.
+// finder finds blocks by label. It caches the labels of the last function.
 type finder struct {
 	function int
 	labels   map[string]int
@@ -323,12 +324,12 @@ func (f *finder) find(s *Sheet, system *System, functions map[string]int, functi
 	}
 	at, ok := f.labels[block]
 	if !ok {
-		return 0, s.fail(line, function+" has no block "+block, "the sheet may be of another program, or of another build")
+		return 0, s.fail(line, function+" has no block "+block, "the file may belong to a different program or build")
 	}
 	return at, nil
 }
 
-// fits checks a branch's successors.
+// fits checks the successors of a branch.
 func (s *Sheet) fits(l *branch, system *System, at int) error {
 	next := system.program.Blocks[at].Successors
 	var want []string
@@ -336,8 +337,8 @@ func (s *Sheet) fits(l *branch, system *System, at int) error {
 		want = append(want, Label(&system.program.Blocks[n]))
 	}
 	if !slices.Equal(want, l.ways) {
-		return s.fail(l.line, "block "+l.block+" of "+l.function+" continues to "+strings.Join(want, " ")+", but the sheet says "+strings.Join(l.ways, " "),
-			"the sheet may be of another program, or of another build")
+		return s.fail(l.line, "block "+l.block+" of "+l.function+" continues to "+strings.Join(want, " ")+", but the file says "+strings.Join(l.ways, " "),
+			"the file may belong to a different program or build")
 	}
 	return nil
 }
@@ -351,7 +352,8 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set sets the weights of the system for these values of parameters; others have the file's values.
+// Set sets the weights of the system for these values of parameters. Other parameters have the
+// values in the file.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)
 	for i := range m.sheet.branches {
@@ -396,7 +398,7 @@ func (s *System) setMade(block int, made share) {
 	}
 }
 
-// getter returns a function that computes parameters once.
+// getter returns a function that returns a parameter's value. It computes each value only once.
 func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, string) {
 	known := map[string]*big.Rat{}
 	open, depth := map[string]bool{}, 0
@@ -411,11 +413,11 @@ func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, strin
 		i, ok := s.named[name]
 		switch {
 		case !ok:
-			return nil, "there is no parameter " + name + "; define it: " + name + " = NUMBER"
+			return nil, "there is no parameter " + name + "; define it as " + name + " = NUMBER"
 		case open[name]:
-			return nil, "the parameter " + name + " follows from itself"
+			return nil, "the parameter " + name + " depends on itself"
 		case depth == mostDepth:
-			return nil, "more than " + strconv.Itoa(mostDepth) + " parameters follow from each other"
+			return nil, "more than " + strconv.Itoa(mostDepth) + " parameters depend on each other"
 		}
 		open[name] = true
 		depth++
@@ -458,7 +460,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 			return fail(why, "")
 		}
 		if l.leaves {
-			return fail("a trip of a branch that leaves the function too", "give it weights")
+			return fail("trip is used for a branch that may also leave the function", "use weights instead")
 		}
 	case probabilities:
 		if why := distribute(values); why != "" {
@@ -473,7 +475,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	}
 	list, ok := integers(values)
 	if !ok {
-		return fail("its numbers need more than 63 bits as whole ones", "write them with fewer digits")
+		return fail("its numbers need more than 63 bits as whole numbers", "write them with fewer digits")
 	}
 	leaves := uint64(0)
 	if l.leaves {
@@ -495,7 +497,7 @@ func short(v *big.Rat) string {
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
-		return nil, "a trip of a branch that does not have one way in its loop and one out of it"
+		return nil, "trip is used for a branch that does not have one successor inside its loop and one outside"
 	}
 	stays := 0
 	if s.leavesLoop(b, int(next[0])) {
@@ -514,10 +516,10 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	return list, ""
 }
 
-// endsBody reports whether an edge leads back to the header after the loop's body.
+// endsBody reports whether an edge leads from the end of a loop's body back to the header.
 func (s *System) endsBody(b, next int) bool { return uint32(next)+1 == s.program.Blocks[b].Loop }
 
-// distribute checks probabilities, and assigns the rest to the nil one.
+// distribute checks probabilities, and assigns the remainder to the nil element.
 func distribute(values []*big.Rat) (why string) {
 	sum, rest := new(big.Rat), -1
 	for i, v := range values {
@@ -541,7 +543,7 @@ func distribute(values []*big.Rat) (why string) {
 	return ""
 }
 
-// integers returns integers in the same proportion, with at most 63 bits in sum.
+// integers returns integers in the same proportion, whose sum has at most 63 bits.
 func integers(values []*big.Rat) ([]uint64, bool) {
 	scale, common := big.NewInt(1), new(big.Int)
 	for _, v := range values {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sheetOf reads a sheet and binds it to a fresh system of a program.
+// sheetOf parses a branch-probability file and binds it to a new system of a program.
 func sheetOf(t testing.TB, p *trace.Program, text string) (*Model, error) {
 	t.Helper()
 	sheet, err := ParseSheet("p.txt", []byte(text))
@@ -28,7 +28,7 @@ func sheetOf(t testing.TB, p *trace.Program, text string) (*Model, error) {
 	return m, m.Set(nil)
 }
 
-// A system that is written as a sheet and read again has the same solution.
+// A system that is written as a branch-probability file and read again has the same solution.
 func TestSheetsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -79,7 +79,7 @@ main head0 - | head1 exit = trip m
 main head1 a.c:3 | latch1 latch0 = trip n
 `
 
-// One analysis answers for other inputs.
+// One analysis gives the counts for other inputs.
 func TestParameters(t *testing.T) {
 	p := nest(2)
 	m, err := sheetOf(t, p, nestSheet)
@@ -93,7 +93,7 @@ func TestParameters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !c.AllWhole() || c.Exact[4] != 2*rows*columns || c.Exact[3] != 2*rows || c.Exact[1] != 2*(rows+1) {
-			t.Errorf("counts %v, want those of 2 × %d × %d", c.Exact, rows, columns)
+			t.Errorf("counts %v, want the counts of 2 × %d × %d iterations", c.Exact, rows, columns)
 		}
 	}
 	check(250, 1000)
@@ -116,32 +116,32 @@ func TestSheetErrors(t *testing.T) {
 		p.Blocks[b].File, p.Blocks[b].LastLine = "a.c", uint32(b)
 	}
 	for text, want := range map[string]string{
-		"main head0 - | head1 exit":                     `p.txt:1: there is no = between blanks, want a parameter, an entry or a branch`,
+		"main head0 - | head1 exit":                     `p.txt:1: there is no = with blanks around it, want a parameter, an entry or a branch`,
 		"\n\nn = 1 +":                                   `p.txt:3: the expression ends where a number was expected`,
 		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is not a number`,
 		"n = (1":                                        `p.txt:1: a parenthesis is not closed`,
 		"n = sin(1)":                                    `p.txt:1: there is no function sin of 1 numbers, want min, max, floor or ceil`,
-		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is there twice, in line 1 before`,
+		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is defined twice, first in line 1`,
 		"what is this = 1":                              `p.txt:1: cannot read this, want NAME = NUMBER`,
-		"enter mian = 1":                                `p.txt:1: the program has no function mian; the sheet may be of another program, or of another build`,
+		"enter mian = 1":                                `p.txt:1: the program has no function mian; the file may belong to a different program or build`,
 		"enter main = 1/2":                              `p.txt:1: 1/2 times, want a whole number from 0 to 2^62`,
 		"resume main back = 1":                          `p.txt:1: main has no block back`,
 		"made main entry = 3/2":                         `p.txt:1: the share 3/2, want 0 to 1`,
-		"main head0 - | exit head1 = 1 : 2":             `p.txt:1: block head0 of main continues to head1 exit, but the sheet says exit head1; the sheet may be`,
-		"main head0 - | head1 exit = 0.5":               `p.txt:1: 1 numbers for 2 ways; separate probabilities by commas, weights by colons`,
+		"main head0 - | exit head1 = 1 : 2":             `p.txt:1: block head0 of main continues to head1 exit, but the file says exit head1; the file may`,
+		"main head0 - | head1 exit = 0.5":               `p.txt:1: 1 numbers for 2 successors; separate probabilities by commas, and weights by colons`,
 		"main head0 - | head1 exit = 0.9, 0.2":          `p.txt:1: block head0 of main (a.c:1): its probabilities sum to 11/10, want 1; make them sum to 1`,
 		"main head0 - | head1 exit = 1.5, rest":         `p.txt:1: block head0 of main (a.c:1): the probability 3/2, want 0 to 1`,
 		"main head0 - | head1 exit = -1 : 2":            `p.txt:1: block head0 of main (a.c:1): the weight -1, want 0 or more`,
-		"main head0 - | head1 exit = rest, rest":        `p.txt:1: several ways have the rest, want one`,
-		"main head0 - | head1 exit = trip k":            `p.txt:1: block head0 of main (a.c:1): there is no parameter k; define it: k = NUMBER`,
-		"k = j\nj = k\nmain head0 - | head1 exit = k:1": `p.txt:3: block head0 of main (a.c:1): the parameter k follows from itself`,
+		"main head0 - | head1 exit = rest, rest":        `p.txt:1: several successors have rest, want one`,
+		"main head0 - | head1 exit = trip k":            `p.txt:1: block head0 of main (a.c:1): there is no parameter k; define it as k = NUMBER`,
+		"k = j\nj = k\nmain head0 - | head1 exit = k:1": `p.txt:3: block head0 of main (a.c:1): the parameter k depends on itself`,
 		"main head0 - | head1 exit = 1/0 : 1":           `a division by 0`,
 		"main head0 - | head1 exit = 2^2^20 : 1":        `the exponent 1048576, want a whole number up to 1000`,
-		"main head0 - | head1 exit = 2^900 : 1":         `its numbers need more than 63 bits as whole ones; write them with fewer digits`,
+		"main head0 - | head1 exit = 2^900 : 1":         `its numbers need more than 63 bits as whole numbers; write them with fewer digits`,
 		"main head0 - | head1 exit = trip -1":           `a trip of -1, want 0 or more`,
-		"main latch0 - | head0 (leaves) = trip 3":       `a trip of a branch that does not have one way in its loop and one out of it`,
+		"main latch0 - | head0 (leaves) = trip 3":       `trip is used for a branch that does not have one successor inside its loop and one outside`,
 		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: a quotation mark is not closed`,
-		"main | head1 exit = 1 : 1":                     `p.txt:1: want FUNCTION BLOCK LINE | WAYS = NUMBERS`,
+		"main | head1 exit = 1 : 1":                     `p.txt:1: want FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS`,
 	} {
 		_, err := sheetOf(t, p, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -150,7 +150,8 @@ func TestSheetErrors(t *testing.T) {
 	}
 }
 
-// A branch at the end of a loop's body counts bodies: trips include the one that leaves.
+// For a branch at the end of a loop's body, trip counts executions of the body, including the last
+// one.
 func TestTripsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
@@ -169,10 +170,10 @@ func TestTripsOfBodies(t *testing.T) {
 		t.Errorf("the body runs %v times, %v; want 100", c.Exact, err)
 	}
 	if text := string(m.System.AppendSheet(nil, "")); !strings.Contains(text, "\nf body - | exit body = trip 100\n") {
-		t.Errorf("the trip is not written back:\n%s", text)
+		t.Errorf("the trip count is not written back:\n%s", text)
 	}
 	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "a trip of 1/2, want 1 or more") {
-		t.Errorf("%v, want an error of the trip", err)
+		t.Errorf("%v, want an error about the trip count", err)
 	}
 }
 
@@ -194,7 +195,8 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// FuzzSheet: no text makes the reader panic; a sheet that it reads can be bound, or is refused.
+// FuzzSheet: no text makes the parser panic. A file that it accepts can be bound, or results in an
+// error.
 func FuzzSheet(f *testing.F) {
 	f.Add([]byte(nestSheet))
 	f.Add([]byte("main head0 a.c:1 | head1 exit = 0.5, rest\nmain \"head1\" | latch1 latch0 = 1 : n^2-min(3,n)\nn = floor(7/2)\nresume main exit = 1\n"))
@@ -202,18 +204,18 @@ func FuzzSheet(f *testing.F) {
 		m, err := sheetOf(t, nest(2), string(text))
 		if err != nil {
 			if err.Error() == "" {
-				t.Error("the error says nothing")
+				t.Error("the error has no text")
 			}
 			return
 		}
 		m.System.Enter(0, 1)
 		if _, err := m.System.Solve(); err != nil && err.Error() == "" {
-			t.Error("the error says nothing")
+			t.Error("the error has no text")
 		}
 	})
 }
 
-// What is guessed can be solved: loops end after ten times, and recursion ends.
+// Guessed weights can be solved: loops end after ten iterations, and recursion ends.
 func TestGuess(t *testing.T) {
 	p := fib()
 	s, err := NewSystem(p)
@@ -227,7 +229,7 @@ func TestGuess(t *testing.T) {
 		t.Errorf("main is entered %d times, fib %d, want 7 and 0", s.entered[0], s.entered[1])
 	}
 	if w, _ := s.Weights(2); w[0] != 1 || w[1] != guessedReturns {
-		t.Errorf("fib continues with weights %v, want mostly back", w)
+		t.Errorf("fib continues with weights %v, want it to mostly return", w)
 	}
 	if _, err := s.Solve(); err != nil {
 		t.Error(err)
@@ -246,7 +248,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// The lines of its functions are the branches of a sheet, in its order.
+// The lines of all functions are the branches of the branch-probability file, in its order.
 func TestBranchLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)

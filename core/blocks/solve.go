@@ -9,30 +9,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Solution has the executions of blocks and the invocations of functions.
+// Solution contains the executions of blocks and the invocations of functions.
 type Solution struct {
 	Program     *trace.Program
 	Visits      []float64 // executions, by block
 	Invocations []float64 // by function
-	// Whole, by function: its counts are integers, proven to be the solution, in Exact, by block,
-	// and Invoked, by function.
+	// Whole is indexed by function. It is true if the function's counts are integers that are
+	// proven to be the solution. They are in Exact, indexed by block, and Invoked, indexed by
+	// function.
 	Whole   []bool
 	Exact   []uint64
 	Invoked []uint64
-	// Error bounds the relative error of the counts of other functions.
+	// Error is a bound on the relative error of the counts of all other functions.
 	Error float64
 }
 
-// mostWhole bounds the counts that are treated as integers.
+// mostWhole limits the counts that are treated as integers.
 const mostWhole = 1 << 62
 
 // component is a strongly connected component of the call graph, with numbered functions.
 type component struct {
 	functions []int32
 	self      bool    // there are calls within the component
-	factor    *factor // of the calls within, or nil
+	factor    *factor // factorises the calls within the component, or nil
 	known     []float64
-	counts    [][]float64 // by function: by state
+	counts    [][]float64 // by function, then by state
 	exact     [][]uint64
 }
 
@@ -40,11 +41,11 @@ type component struct {
 type solver struct {
 	s       *System
 	c       *Solution
-	calls   []float64 // by callee, so far
-	whole   []bool    // calls are integers, in exact
+	calls   []float64 // calls found so far, by callee
+	whole   []bool    // the calls are integers, stored in exact
 	exact   []uint64
-	errors  []float64 // of calls
-	numbers []int32   // by function: its number in the component, or -1
+	errors  []float64 // errors of calls
+	numbers []int32   // by function: its index in the component, or -1
 }
 
 // Solve computes the counts.
@@ -70,8 +71,8 @@ func (s *System) Solve() (*Solution, error) {
 	return v.c, nil
 }
 
-// components returns the reachable functions, by strongly connected components of the call graph,
-// callers first.
+// components returns the reachable functions, grouped by strongly connected components of the call
+// graph, with callers first.
 func (s *System) components() ([][]int32, error) {
 	return connected(len(s.functions), s.isEntered, func(f int32) ([]call, error) {
 		if g := s.prepare(int(f)); g.err != nil {
@@ -81,7 +82,7 @@ func (s *System) components() ([][]int32, error) {
 	})
 }
 
-// isEntered reports whether a function is entered from outside of the program.
+// isEntered reports whether a function is entered from outside the program.
 func (s *System) isEntered(n int) bool {
 	f := &s.program.Functions[n]
 	if f.Blocks == 0 {
@@ -93,7 +94,7 @@ func (s *System) isEntered(n int) bool {
 	return slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive)
 }
 
-// of returns a share of a count.
+// of returns the share h of a count.
 func (h share) of(n float64) float64 {
 	if h.part == h.whole {
 		return n
@@ -101,7 +102,7 @@ func (h share) of(n float64) float64 {
 	return n * float64(h.part) / float64(h.whole)
 }
 
-// ofWhole returns a share of an integer, with the remainder of the division.
+// ofWhole returns the share h of an integer, with the remainder of the division.
 func (h share) ofWhole(n uint64) (q, rest uint64) {
 	if h.part == h.whole {
 		return n, 0
@@ -113,7 +114,7 @@ func (h share) ofWhole(n uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, h.whole)
 }
 
-// component solves the functions of a component. Its callers are solved.
+// component solves for the functions of a component, whose callers must have been solved.
 func (v *solver) component(list []int32) error {
 	k := &component{functions: list}
 	for i, f := range list {
@@ -154,7 +155,7 @@ func (v *solver) component(list []int32) error {
 	return nil
 }
 
-// counts returns the function's visits for a number of invocations, by state.
+// counts returns the visits of the function's states for a number of invocations.
 func (f *solved) counts(invocations float64) []float64 {
 	list := make([]float64, len(f.visits))
 	for i, per := range f.visits {
@@ -175,8 +176,8 @@ func (v *solver) addCalls(f int32, counts, entries []float64) {
 	}
 }
 
-// recursion factorises the calls within a component. known are the functions' invocations for
-// these entries, or nil.
+// recursion factorises the calls within a component. known contains the functions' invocations for
+// these entries, or is nil.
 func (v *solver) recursion(k *component, entries, known []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
@@ -214,7 +215,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	if bad >= 0 && diagonal[bad] < surelyNegative {
 		return v.s.diverges(k.functions[bad])
 	}
-	// Floating point cannot decide.
+	// Floating point is too imprecise to decide.
 	solved := bad < 0
 	list, diverging := v.s.rationalInvocations(k.functions, entries)
 	switch {
@@ -230,8 +231,8 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 	f := &v.s.program.Functions[k.functions[0]]
 	return &Error{
-		Function: f.Name, Block: -1, Place: f.Place, Why: "its recursion is so deep on average that floating-point numbers do not hold it",
-		Do: "ask for rational numbers",
+		Function: f.Name, Block: -1, Place: f.Place, Why: "its recursion is too deep, on average, for floating-point numbers",
+		Do: "use rational numbers",
 	}
 }
 
@@ -250,11 +251,11 @@ func cloneWays(ways [][]way) [][]way {
 	return list
 }
 
-// surelyNegative pivots are negative not because of rounding.
+// surelyNegative is the limit below which a pivot is negative for reasons other than rounding.
 const surelyNegative = -1e-3
 
-// least returns the least pivot for which floating-point numbers suffice: smaller pivots may be
-// rounding errors, or lose digits that rational numbers would keep.
+// least returns the smallest pivot for which floating-point numbers suffice. Smaller pivots may be
+// rounding errors, or may have lost digits that rational numbers would keep.
 func (s *System) least(functions []int32) float64 {
 	const sure, precise, fewBlocks = 1e-9, 1e-3, 500
 	blocks := 0
@@ -267,17 +268,17 @@ func (s *System) least(functions []int32) float64 {
 	return sure
 }
 
-// diverges returns the error of an infinite recursion.
+// diverges returns the error about an infinite recursion.
 func (s *System) diverges(n int32) *Error {
 	f := &s.program.Functions[n]
 	return &Error{
 		Function: f.Name, Block: -1, Place: f.Place,
-		Why: "its recursion diverges: on average, an invocation leads to one or more others of it",
-		Do:  "make the branches that lead to its calls of itself, or of functions that call it, less likely",
+		Why: "its recursion diverges: on average, each invocation leads to one or more others",
+		Do:  "make the branches less likely that lead to calls of itself, or of functions that call it",
 	}
 }
 
-// knownOf returns the invocations of functions in the run of the weights, or nil.
+// knownOf returns the invocations of functions in the run that the weights come from, or nil.
 func (s *System) knownOf(functions []int32) []float64 {
 	if s.known == nil {
 		return nil
@@ -292,7 +293,7 @@ func (s *System) knownOf(functions []int32) []float64 {
 	return list
 }
 
-// transposed converts calls per invocation to all calls, and reverses their direction.
+// transposed converts calls per invocation to total calls, and reverses their direction.
 func transposed(ways [][]way, invocations []float64) [][]way {
 	back := make([][]way, len(ways))
 	for i, list := range ways {
@@ -317,7 +318,8 @@ func (k *component) solve(entries []float64) {
 	}
 }
 
-// correct converts residuals of a component's states, by function, to corrections of the counts.
+// correct applies corrections to the counts, computed from the residuals of a component's states,
+// given by function.
 func (v *solver) correct(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
@@ -337,11 +339,11 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 	}
 }
 
-// mostCorrections bounds the steps of refinement. Two are usual.
+// mostCorrections limits the number of refinement steps. Two are usual.
 const mostCorrections = 8
 
-// refine finds integers that fulfil the equations of a component, and proves it. If there are none,
-// it still corrects the counts.
+// refine finds integers that satisfy the equations of a component, and proves that they do. If
+// there are none, it still corrects the counts.
 func (v *solver) refine(k *component) bool {
 	for i, f := range k.functions {
 		if !v.whole[f] {
@@ -383,7 +385,8 @@ func (v *solver) refine(k *component) bool {
 	return false
 }
 
-// residuals returns the residuals of a component's equations for integer counts; zero if all are 0.
+// residuals returns the residuals of a component's equations for integer counts. zero reports
+// whether all are 0.
 func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
 	list, zero = make([][]float64, len(k.functions)), true
 	calls, broken := make([]uint64, len(k.functions)), false
@@ -414,7 +417,7 @@ type residual struct {
 	calls    uint64
 	counts   []uint64 // by state
 
-	whole []uint64  // by state; negative ones wrap
+	whole []uint64  // by state; negative numbers wrap around
 	rests []float64 // by state: remainders of divisions, or nil
 }
 
@@ -458,7 +461,7 @@ func (r *residual) addRest(state int32, part, of uint64) {
 	r.rests[state] += float64(part) / float64(of)
 }
 
-// isZero reports whether the equations are fulfilled. Remainders that seem to sum to integers are
+// isZero reports whether the equations are satisfied. Remainders whose sums seem to be integers are
 // added up as fractions.
 func (r *residual) isZero() bool {
 	for i, n := range r.whole {
@@ -498,8 +501,8 @@ func fraction(part, of uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
 }
 
-// bound bounds the errors of a component's counts: it spreads the residuals, and their rounding
-// errors, like entries.
+// bound computes a bound on the errors of a component's counts. It propagates the residuals, and
+// their rounding errors, like entries.
 func (v *solver) bound(k *component) {
 	const unit = 1.0 / (1 << 53)
 	list := make([][]float64, len(k.functions))

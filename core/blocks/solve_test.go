@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawProgram makes functions with any graphs, reducible or not, that call each
-// other.
+// drawProgram returns a program whose functions have arbitrary control-flow graphs, reducible or
+// not, and call each other.
 func drawProgram(t *rapid.T) *trace.Program {
 	p := &trace.Program{}
 	functions := rapid.IntRange(1, 4).Draw(t, "functions")
@@ -41,7 +41,7 @@ func drawProgram(t *rapid.T) *trace.Program {
 	return p
 }
 
-// drawSystem gives the branches of a program weights, and entries.
+// drawSystem returns a system of a random program with random weights and entries.
 func drawSystem(t *rapid.T) *System {
 	p := drawProgram(t)
 	s, err := NewSystem(p)
@@ -70,8 +70,8 @@ func drawSystem(t *rapid.T) *System {
 	return s
 }
 
-// naive solves the whole program at once, by Gauss' elimination over the blocks that
-// are reached; nil if there is no solution, or one below 0.
+// naive solves the whole program at once, by Gaussian elimination over the reachable blocks. It
+// returns nil if there is no solution, or if one is negative.
 func naive(s *System) []*big.Rat {
 	p := s.program
 	n := len(p.Blocks)
@@ -149,13 +149,13 @@ func naive(s *System) []*big.Rat {
 	return x
 }
 
-// hasUnknown reports whether a branch without weights is reached.
+// hasUnknown reports whether an error says that a branch without weights is reachable.
 func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
-// Counts equal the reference implementation's: exactly as rational numbers, within the
-// stated error as floating-point ones, and as whole numbers where they are whole.
+// Counts equal those of the reference implementation: exactly if they are rational numbers or
+// integers, and within the stated error if they are floating-point numbers.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -168,7 +168,7 @@ func TestSolutionEqualsReference(t *testing.T) {
 		}
 		want := naive(s)
 		if want == nil {
-			t.Fatal("solved what has no solution")
+			t.Fatal("solved a system that has no solution")
 		}
 		exact, err := s.Rational()
 		if err != nil {
@@ -176,7 +176,7 @@ func TestSolutionEqualsReference(t *testing.T) {
 		}
 		for b := range want {
 			if exact[b].Cmp(want[b]) != 0 {
-				t.Fatalf("block %d: %v rational, want %v", b, exact[b], want[b])
+				t.Fatalf("block %d: %v in rational numbers, want %v", b, exact[b], want[b])
 			}
 			w, _ := want[b].Float64()
 			if f := s.program.Blocks[b].Function; c.Whole[f] {
@@ -184,7 +184,7 @@ func TestSolutionEqualsReference(t *testing.T) {
 					t.Fatalf("block %d: %d, want %v", b, c.Exact[b], want[b])
 				}
 			} else if off := math.Abs(c.Visits[b]-w) / max(w, 1e-300); w > 0 && off > c.Error+1e-15 || w == 0 && c.Visits[b] != 0 {
-				t.Fatalf("block %d: %g, want %g: off by %g, told %g", b, c.Visits[b], w, off, c.Error)
+				t.Fatalf("block %d: %g, want %g: off by %g, stated error %g", b, c.Visits[b], w, off, c.Error)
 			}
 		}
 		if c.Error > 1e-6 {
@@ -193,7 +193,7 @@ func TestSolutionEqualsReference(t *testing.T) {
 	})
 }
 
-// walk runs a program by chance, and counts its edges.
+// walk executes a program with random branches, and counts its edges.
 type walk struct {
 	t     *rapid.T
 	p     *trace.Program
@@ -201,7 +201,7 @@ type walk struct {
 	steps int
 }
 
-// invoke runs a function; it returns false if an exception passes it.
+// invoke executes a function. It returns false if an exception propagates out of it.
 func (w *walk) invoke(n, depth int) bool {
 	at := w.p.Functions[n].First
 	for {
@@ -215,7 +215,8 @@ func (w *walk) invoke(n, depth int) bool {
 			if w.steps <= 0 {
 				w.e.Unmade[at]++
 			} else if !w.invoke(i, depth+1) {
-				// It is caught here, at a landing pad that no edge of the graph leads to.
+				// The exception is caught here, at a landing pad that no edge of the graph leads
+				// to.
 				if pad := w.p.Functions[n].First + w.p.Functions[n].Blocks - 1; depth%3 == 0 && pad != w.p.Functions[n].First && w.steps > 0 {
 					w.e.Left[at]++
 					w.e.Resumed[pad]++
@@ -243,7 +244,7 @@ func (w *walk) invoke(n, depth int) bool {
 	}
 }
 
-// The system of a run gives the run's counts, to the last one.
+// The system of a run gives exactly the run's counts.
 func TestEdgesReproduceCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)
