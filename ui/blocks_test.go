@@ -118,7 +118,7 @@ func TestModuleAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()
-	d.wants("Function main", "for.body8", "matmul-naive.c", "loops are taken to run ten times", `class="dim" `)
+	d.wants("Function main", "for.body8", "matmul-naive.c", "loops are assumed to run ten times", `class="dim" `)
 	entries := d.entries()
 	if len(entries) != 1 || entries[0].Name != "matmul-naive.ll" {
 		t.Fatalf("kept %+v", entries)
@@ -149,7 +149,7 @@ func TestModuleBeside(t *testing.T) {
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()
-	d.wants("loops are taken to run ten times")
+	d.wants("loops are assumed to run ten times")
 	if len(d.entries()) != 2 {
 		t.Errorf("kept %+v", d.entries())
 	}

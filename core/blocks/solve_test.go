@@ -282,12 +282,12 @@ func checkRun(t interface{ Fatalf(string, ...any) }, s *System, e *Edges) {
 	}
 }
 
-// nest is loops within loops, each with a head that tests and a latch.
+// nest returns a program of nested loops, each with a head, which tests, and a latch.
 func nest(depth int) *trace.Program {
 	p := &trace.Program{Functions: []trace.Function{{Name: "main", Blocks: uint32(2 + 2*depth)}}}
 	p.Blocks = append(p.Blocks, trace.Block{Label: "entry", Flags: trace.EntryBlock, Successors: []uint32{1}})
 	for d := range uint32(depth) {
-		leave := uint32(depth) + d // the latch of the loop around
+		leave := uint32(depth) + d // the latch of the enclosing loop
 		if d == 0 {
 			leave = uint32(1 + 2*depth)
 		}
@@ -335,7 +335,7 @@ func TestNestsAreExact(t *testing.T) {
 	}
 }
 
-// fib is the function that calls itself twice.
+// fib returns a program with a function that calls itself twice.
 func fib() *trace.Program {
 	return &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 2}, {Name: "fib", First: 2, Blocks: 5}},
@@ -351,7 +351,7 @@ func fib() *trace.Program {
 	}
 }
 
-// fib(n) makes 2·F(n+1) − 1 invocations of itself, F(n+1) of which return at once.
+// fib(n) causes 2·F(n+1) − 1 invocations of fib, F(n+1) of which return at once.
 func TestRecursionIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 30, 50, 80} {
 		a, b := uint64(0), uint64(1) // F(0), F(1)
@@ -369,7 +369,7 @@ func TestRecursionIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkRun(t, s, e)
-		// Of the weights alone, too.
+		// The weights alone also suffice.
 		s.known = nil
 		checkRun(t, s, e)
 		exact, err := s.Rational()
@@ -379,7 +379,7 @@ func TestRecursionIsExact(t *testing.T) {
 	}
 }
 
-// Functions that call each other: even and odd, down from n.
+// The functions even and odd call each other, counting down from n.
 func TestMutualRecursion(t *testing.T) {
 	p := &trace.Program{}
 	for n, callee := range []string{"odd", "even"} {
@@ -422,7 +422,7 @@ func wantError(t *testing.T, s *System, want ...string) {
 	_, err := s.Solve()
 	var e *Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%v, want an error of a block", err)
+		t.Fatalf("%v, want an error about a block", err)
 	}
 	for _, w := range want {
 		if strings.Contains(err.Error(), w) {
@@ -432,7 +432,7 @@ func wantError(t *testing.T, s *System, want ...string) {
 	t.Errorf("%v, want %q", err, want)
 }
 
-// A system without a solution gives an error with function, block and line, and advice.
+// A system without a solution gives an error with the function, the block, the line and advice.
 func TestUnsolvable(t *testing.T) {
 	p := loop()
 	for b := range p.Blocks {
@@ -455,7 +455,7 @@ func TestUnsolvable(t *testing.T) {
 		err  error
 		want string
 	}{
-		{s.Set(1, []uint64{1}, 0), "block head of f (a.c:11): 1 weights for 2 ways; give one for each way"},
+		{s.Set(1, []uint64{1}, 0), "block head of f (a.c:11): 1 weights for 2 successors; give one for each successor"},
 		{s.Set(1, []uint64{1 << 63, 1}, 0), "block head of f (a.c:11): its weights sum to more than 2^63; scale them down"},
 		{s.Set(9, nil, 0), "there is no such block"},
 	} {
@@ -463,7 +463,7 @@ func TestUnsolvable(t *testing.T) {
 			t.Errorf("%v, want %q", test.err, test.want)
 		}
 	}
-	// Recursion with one call of itself per invocation, whose exit is not taken often enough.
+	// A recursive function that calls itself on average once per invocation.
 	q := fib()
 	if s, err = NewSystem(q); err != nil {
 		t.Fatal(err)
@@ -477,7 +477,7 @@ func TestUnsolvable(t *testing.T) {
 	}
 }
 
-// A system that is changed and solved again equals a new one.
+// A system that is changed and solved again has the same solution as a new system.
 func TestEditsAreSolvedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -531,7 +531,7 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// A profile's weights count, and blocks that it lacks are unknown.
+// A profile's weights are used, and blocks without weights in it are unknown.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {
@@ -542,8 +542,8 @@ func TestProfile(t *testing.T) {
 	if err != nil || c.Exact[4] != 1000 {
 		t.Errorf("%v, %v: want 1000 in the innermost loop", c, err)
 	}
-	if _, err := FromProfile(nest(2), [][]uint64{nil, {10, 1, 1}}); err == nil || !strings.Contains(err.Error(), "3 weights for 2 ways") {
-		t.Errorf("%v, want an error of the weights", err)
+	if _, err := FromProfile(nest(2), [][]uint64{nil, {10, 1, 1}}); err == nil || !strings.Contains(err.Error(), "3 weights for 2 successors") {
+		t.Errorf("%v, want an error about the weights", err)
 	}
 	s, err = FromProfile(nest(2), [][]uint64{nil, {10, 1}})
 	if err != nil {

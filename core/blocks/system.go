@@ -8,30 +8,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostWeight bounds the sum of a block's weights, so that flows fit 128 bits.
+// mostWeight limits the sum of a block's weights, so that flows fit in 128 bits.
 const mostWeight = 1 << 63
 
 // System is a program whose branches have weights. After a change, only changed functions are
 // solved again.
 type System struct {
 	program *trace.Program
-	weights [][]uint64 // by block, aligned with Successors; unknown if these and leaves are 0
+	weights [][]uint64 // by block, in the order of Successors; unknown if these and leaves are 0
 	leaves  []uint64   // by block: the weight of ending the invocation
-	entered []uint64   // by function: invocations by other than calls by name
-	resumed []uint64   // by block: executions that enter by no edge
+	entered []uint64   // by function: invocations other than by calls that name it
+	resumed []uint64   // by block: executions that enter without an edge
 	made    []share    // by block: share of its calls that enter the named function
-	known   []uint64   // by function: invocations in the run of the weights; nil: no run, or changed since
+	known   []uint64   // by function: invocations in the run that the weights come from; nil: there is no run, or weights were changed
 
 	callees   []int32 // by block: the function that it calls, or -1
 	functions []solved
 	positions []int32 // by block: its state in its function's factor
 }
 
-// share is a fraction, 1 if both are 0.
+// share is the fraction part/whole, or 1 if both are 0.
 type share struct{ part, whole uint64 }
 
 // NewSystem returns a system without weights, except for blocks with one successor. It fails if a
-// successor is in another function. Blocks of no function are in no solution.
+// successor belongs to another function. Solutions ignore blocks that belong to no function.
 func NewSystem(p *trace.Program) (*System, error) {
 	s := &System{
 		program: p, weights: make([][]uint64, len(p.Blocks)), leaves: make([]uint64, len(p.Blocks)), entered: make([]uint64, len(p.Functions)),
@@ -48,14 +48,14 @@ func NewSystem(p *trace.Program) (*System, error) {
 		s.weights[b], all = all[:k:k], all[k:]
 		for _, next := range p.Blocks[b].Successors {
 			if uint64(next) >= uint64(len(p.Blocks)) {
-				return nil, s.fail(b, "it continues to block "+strconv.Itoa(int(next))+", which is not there", "the program's tables are damaged; read them again")
+				return nil, s.fail(b, "it continues to block "+strconv.Itoa(int(next))+", which does not exist", "the program's tables are damaged; read them again")
 			}
 		}
 	}
 	for n := range p.Functions {
 		f := &p.Functions[n]
 		if uint64(f.First)+uint64(f.Blocks) > uint64(len(p.Blocks)) {
-			return nil, &Error{Function: f.Name, Block: -1, Why: "it has blocks that are not there", Do: "the program's tables are damaged; read them again"}
+			return nil, &Error{Function: f.Name, Block: -1, Why: "it has blocks that do not exist", Do: "the program's tables are damaged; read them again"}
 		}
 		for b := f.First; b < f.First+f.Blocks; b++ {
 			for _, next := range p.Blocks[b].Successors {
@@ -100,7 +100,7 @@ func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 	return s, nil
 }
 
-// invocations returns the visits of a function's first block from outside.
+// invocations returns the number of times a function is entered at its first block.
 func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	f := &p.Functions[n]
 	sum := e.Visits[f.First] - e.Resumed[f.First]
@@ -115,7 +115,7 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 }
 
 // FromProfile returns a system with the weights of a compiler's profile, by block as in ir.Module.
-// Others are unknown, see [System.Guess].
+// The weights of other blocks are unknown: see [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	s, err := NewSystem(p)
 	if err != nil {
@@ -135,19 +135,19 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 // Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights returns a block's weights, aligned with its successors, and the weight of leaving.
+// Weights returns a block's weights, in the order of its successors, and the weight of leaving.
 // Callers must not change them.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set sets a block's weights, aligned with its successors, and the weight of leaving.
+// Set sets a block's weights, in the order of its successors, and the weight of leaving.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
 	}
 	if len(weights) != len(s.weights[block]) {
-		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" ways", "give one for each way")
+		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" ways", "give one for each successor")
 	}
 	sum, carry := leaves, uint64(0)
 	for _, w := range weights {
@@ -174,7 +174,7 @@ func (s *System) changed(block int) {
 	}
 }
 
-// Enter sets the invocations of a function by other than calls by name.
+// Enter sets the number of invocations of a function other than by calls that name it.
 func (s *System) Enter(function int, times uint64) {
 	if s.entered[function] != times {
 		s.entered[function] = times
@@ -182,9 +182,9 @@ func (s *System) Enter(function int, times uint64) {
 	}
 }
 
-// EnterMain enters main once or, without a main, each function that no call names. It returns the
-// number of functions entered. With a main, it does not enter callbacks, threads and functions that
-// are only called through pointers.
+// EnterMain enters main once or, if there is no main, each function that no call names. It returns
+// the number of functions entered. If there is a main, it does not enter callbacks, threads or
+// functions that are only called through pointers.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -202,8 +202,8 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function that no call names as often as a profile says, by function as
-// in ir.Module. It returns the number of functions entered.
+// EnterProfile enters each function that no call names, as often as given in a profile. entries is
+// indexed by function, as in ir.Module. It returns the number of functions entered.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
 	for n := range s.functions {
@@ -226,7 +226,7 @@ func (s *System) named() []bool {
 	return called
 }
 
-// Resume sets the executions that come to a block by no edge.
+// Resume sets the number of executions that reach a block without an edge.
 func (s *System) Resume(block int, times uint64) {
 	if s.resumed[block] != times {
 		s.resumed[block] = times
@@ -243,15 +243,16 @@ func (s *System) findCallees(e *Edges) {
 	}
 }
 
-// By default a loop has guessedTrips iterations, and a branch returns from recursion
-// guessedReturns times for each time that it continues it.
+// By default, a loop has guessedTrips iterations, and a branch ends a recursion guessedReturns
+// times for each time that it continues the recursion.
 const (
 	guessedTrips   = 10
 	guessedReturns = 99
 )
 
 // Guess sets the weights of unknown branches: loops have ten iterations, branches that continue a
-// recursion have 1 %, other successors are equally likely. It returns the number of guesses.
+// recursion have a probability of 1 %, and other successors are equally likely. It returns the
+// number of guesses.
 func (s *System) Guess() (guessed int) {
 	ends := s.recursionEnds()
 	for n := range s.program.Functions {
@@ -267,7 +268,7 @@ func (s *System) Guess() (guessed int) {
 	return guessed
 }
 
-// guess returns weights for a branch. ends marks the blocks from which recursion can end.
+// guess returns weights for a branch. ends marks the blocks from which the recursion can end.
 func (s *System) guess(b int, ends []bool) []uint64 {
 	next := s.program.Blocks[b].Successors
 	w := make([]uint64, len(next))
@@ -372,9 +373,9 @@ func (s *System) leavesLoop(b, next int) bool {
 	return from.Depth > 0 && (to.Depth < from.Depth || to.Depth == from.Depth && to.Loop != from.Loop)
 }
 
-// Error explains why a system has no solution, or is an error in a branch-probability file.
+// Error explains why a system has no solution, or what is wrong in a branch-probability file.
 type Error struct {
-	Sheet           string // file and line of a sheet, or ""
+	Sheet           string // file and line of a branch-probability file, or ""
 	Function, Label string
 	Block           int // or -1
 	Place           trace.Place

@@ -10,15 +10,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Work has the instructions, flops, bytes and so on of one execution of each block, counted as in
-// package analysis/counters.
+// Work contains the instructions, flops, bytes and other counters of one execution of each block,
+// counted as in package analysis/counters.
 type Work struct {
 	program *trace.Program
 	once    []profile.Counts // by block
 	opcodes []string
-	ops     []opAmount // of block b: opsAt[b] up to opsAt[b+1]
+	ops     []opAmount // those of block b are at opsAt[b] up to opsAt[b+1]
 	opsAt   []int32
-	untold  []uint32 // by block: references whose bytes only the trace contains
+	untold  []uint32 // by block: references whose size only the trace contains
 }
 
 type opAmount struct {
@@ -62,8 +62,8 @@ func NewWork(p *trace.Program) *Work {
 	return w
 }
 
-// addSite counts a site's reference. The tables do not have the bytes of masked accesses, whose blocks
-// precede the instruction's block, and of copies of variable length.
+// addSite counts a site's reference. The tables do not contain the sizes of masked accesses, whose
+// blocks precede the instruction's block, and of copies of variable length.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -109,11 +109,12 @@ type Opcode struct {
 // Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole: all counts are proven integers below 2^64, in Exact.
+	// Whole is true if all counts are proven to be integers below 2^64. They are in Exact.
 	Whole bool
 	Exact profile.Counts
-	// Untold are executed references whose bytes only a trace has: masked vector accesses, which
-	// are in no count, and copies of variable length, whose bytes are in none.
+	// Untold is the number of executed references whose size only a trace contains: masked vector
+	// accesses, which are not counted at all, and copies of variable length, whose bytes are not
+	// counted.
 	Untold float64
 }
 
@@ -138,7 +139,7 @@ func (t *Total) add(w *Work, b int, n float64, exact uint64, whole bool) {
 	}
 }
 
-// finish replaces the counts by exact ones, if they are known.
+// finish replaces the counts by the exact counts, if these are known.
 func (t *Total) finish() Total {
 	for i := range t.Counts {
 		if t.Whole {
@@ -151,7 +152,7 @@ func (t *Total) finish() Total {
 	return *t
 }
 
-// sum adds up the blocks from first up to end.
+// sum adds up the blocks [first, end).
 func (w *Work) sum(s *Solution, first, end int) Total {
 	t := Total{Whole: true}
 	for b := first; b < end; b++ {

@@ -15,7 +15,7 @@ func told(c profile.Counts) profile.Counts {
 	return c
 }
 
-// Totals of a run's edges are the counters of that run: of the program, of every
+// The totals computed from a run's edges equal the counters of the run: for the program, for every
 // function, and by opcode.
 func TestTotalsEqualCounters(t *testing.T) {
 	p, steps := tracetest.Multiplication(9)
@@ -40,7 +40,7 @@ func TestTotalsEqualCounters(t *testing.T) {
 		t.Fatal(err, "whole:", c.Whole)
 	}
 	w := blocks.NewWork(run.Program)
-	// Only records know how much its memset sets.
+	// Only the records of the trace contain how many bytes its memset sets.
 	if total, want := w.Program(c), told(measured.Counters.Program()); !total.Whole || total.Exact != want || want[profile.Flops] == 0 || total.Untold != 1 {
 		t.Errorf("the program's total is %v, whole: %v; want %v", total.Exact, total.Whole, want)
 	}
@@ -58,7 +58,7 @@ func TestTotalsEqualCounters(t *testing.T) {
 	want := measured.Counters.Tallied(profile.Opcodes)
 	for _, o := range want {
 		if got[o.Name] != o.Count {
-			t.Errorf("%d of %s, want %d", got[o.Name], o.Name, o.Count)
+			t.Errorf("%d instructions %s, want %d", got[o.Name], o.Name, o.Count)
 		}
 	}
 	if !whole || len(got) != len(want) {

@@ -8,16 +8,16 @@ import (
 )
 
 // sheetHelp is the comment at the top of branch-probability files.
-const sheetHelp = `# A line a branch: function, block, source line | its ways = how often it takes each.
+const sheetHelp = `# One line per branch: function, block, source line | successors = how often each is taken.
 #   0.25, 3/4   probabilities that sum to 1; one may be "rest"
 #   99 : 1      weights
-#   trip 100    of a loop's branch: the loop runs 100 times
-#   ?           not known
-# Numbers may be expressions of parameters: n = 1000 in a line of its own, then trip n/4.
+#   trip 100    for the branch of a loop: the loop runs 100 times
+#   ?           unknown
+# Numbers may be expressions of parameters: n = 1000 on a line of its own, then trip n/4.
 `
 
-// AppendSheet appends the system as a [Sheet] with every branch. about is a comment at its top: the
-// origin of the numbers.
+// AppendSheet appends the system as a branch-probability file (see [Sheet]) with every branch.
+// about is the comment at its top, which says where the numbers come from.
 func (s *System) AppendSheet(dst []byte, about string) []byte {
 	for line := range strings.Lines(about) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
@@ -32,7 +32,7 @@ func (s *System) AppendSheet(dst []byte, about string) []byte {
 		}
 	}
 	if !any {
-		dst = append(dst, "# Nothing is entered; to enter a function: enter NAME = 1\n"...)
+		dst = append(dst, "# No function is entered; to enter one, write: enter NAME = 1\n"...)
 	}
 	for n := range s.program.Functions {
 		f := &s.program.Functions[n]
@@ -60,7 +60,7 @@ func (s *System) sheetNames() []string {
 	return list
 }
 
-// quoted quotes names with special characters.
+// quoted returns a name, in quotation marks if it has special characters.
 func quoted(name string) string {
 	plain := name != "" && name != "|" && name != "="
 	for i := 0; i < len(name) && plain; i++ {
@@ -110,7 +110,7 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	return dst
 }
 
-// BranchLine is the line of a branch-probability file for a block.
+// BranchLine is a block's line in a branch-probability file.
 type BranchLine struct {
 	Block       int
 	Name, Value string // before and after "="

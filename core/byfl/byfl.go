@@ -2,8 +2,8 @@
 // Laboratory (Pakin and McCormick, IISWC 2013), and converts their numbers to this program's own
 // form, so that both are shown in the same tables.
 //
-// A file is tables, one after the other. Integers are big-endian; a string is a
-// 16-bit length and as many bytes:
+// A file is a sequence of tables. Integers are big-endian. A string is a 16-bit length followed by
+// that many bytes:
 //
 //	"BYFLBIN"
 //	tables until a tag of 0, each:
@@ -12,7 +12,7 @@
 //	  columns  until a type of 0, each:
 //	    type   u8   1 64-bit number, 2 string, 3 truth value (u8)
 //	    name   string
-//	    value       in tables of keys and values only
+//	    value       only in tables of keys and values
 //	  rows     of basic tables, until a 0: u8 1, then a value for each column
 //
 // The layout and the names of tables and columns are as in Byfl 1.8.0: include/binarytagdefs.h,
@@ -28,17 +28,17 @@ import (
 
 const magic = "BYFLBIN"
 
-// IsByfl reports whether a file that begins with head is Byfl's; seven bytes are enough to tell.
+// IsByfl reports whether a file that begins with head was written by Byfl. Seven bytes suffice.
 func IsByfl(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 
 // Table is one table of a file.
 type Table struct {
 	Name    string
 	Columns []Column
-	Rows    [][]Cell // of a table of keys and values, one
+	Rows    [][]Cell // a table of keys and values has one row
 }
 
-// Column heads a column.
+// Column is the header of a column.
 type Column struct {
 	Name string
 	Type Type
@@ -47,14 +47,14 @@ type Column struct {
 // Type is the type of a column's cells.
 type Type uint8
 
-// The types.
+// The types of cells.
 const (
 	Number Type = iota + 1
 	Text
 	Truth
 )
 
-// Cell is a number, a truth value as 0 or 1, or a text.
+// Cell is a number, a truth value (0 or 1) or a text.
 type Cell struct {
 	Number uint64
 	Text   string
@@ -71,11 +71,11 @@ func (e *FormatError) Error() string {
 	return e.File + ", byte " + strconv.Itoa(e.Offset) + ": " + e.What
 }
 
-// Read reads a file; name is for messages. The error is a [*FormatError].
+// Read reads a file. name is used in error messages. The error is a [*FormatError].
 func Read(name string, data []byte) ([]Table, error) {
 	r := &reader{file: name, in: data}
 	if !IsByfl(data) {
-		r.fail("it does not begin with " + magic + "; want a .byfl file as an instrumented program writes")
+		r.fail("it does not begin with " + magic + "; want a .byfl file, as written by an instrumented program")
 		return nil, r.err
 	}
 	r.at = len(magic)
@@ -98,7 +98,7 @@ func Read(name string, data []byte) ([]Table, error) {
 		tables = append(tables, t)
 	}
 	if r.err == nil && r.at < len(r.in) {
-		r.fail("there are bytes after the last table; the file was joined with something else")
+		r.fail("there are bytes after the last table; something was appended to the file")
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -106,7 +106,7 @@ func Read(name string, data []byte) ([]Table, error) {
 	return tables, nil
 }
 
-// reader reads values. After the first error it reads zeros.
+// reader reads values. After the first error, all values are zero.
 type reader struct {
 	file string
 	in   []byte
@@ -162,7 +162,7 @@ func (r *reader) cell(t Type) (c Cell) {
 	return c
 }
 
-// column reads a column's head; ok is false after the last one.
+// column reads the header of a column. ok is false after the last column.
 func (r *reader) column() (c Column, ok bool) {
 	t := r.byte()
 	if t == 0 || r.err != nil {

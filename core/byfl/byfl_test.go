@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// written writes tables as Byfl does: the reference implementation of Read.
+// written writes tables as Byfl does. It is the inverse of Read.
 func written(tables ...Table) []byte {
 	b := []byte(magic)
 	text := func(s string) { b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }
@@ -58,7 +58,7 @@ func written(tables ...Table) []byte {
 	return append(b, 0)
 }
 
-// keyed makes a table of keys and numbers.
+// keyed returns a table of keys and numbers.
 func keyed(name string, keysAndValues ...any) Table {
 	t := Table{Name: name, Rows: [][]Cell{nil}}
 	for i := 0; i < len(keysAndValues); i += 2 {
@@ -68,8 +68,8 @@ func keyed(name string, keysAndValues ...any) Table {
 	return t
 }
 
-// table2 is the known part of Table 2 of Anger et al., an early HPCG on Legion, in the tables that
-// Byfl writes.
+// table2 returns the published part of Table 2 of Anger et al. (an early version of HPCG on
+// Legion), as tables in the form that Byfl writes.
 func table2() []Table {
 	text := func(s string) Cell { return Cell{Text: s} }
 	number := func(n uint64) Cell { return Cell{Number: n} }
@@ -89,7 +89,7 @@ func table2() []Table {
 		{Name: "Called functions", Columns: []Column{{"Invocations", Number}, {"Byfl instrumented", Truth}, {"Exception throwing", Truth},
 			{"Mangled function name", Text}, {"Demangled function name", Text}},
 			Rows: [][]Cell{{number(7), number(0), number(0), text("sqrt"), text("sqrt")}, {number(5), number(0), number(1), text("sqrt"), text("sqrt")}}},
-		{Name: "Memory accesses by data types"}, // named otherwise: of no use
+		{Name: "Memory accesses by data types"}, // it has a different name, so it is not used
 		{Name: "Strided accesses", Columns: []Column{{"Word size", Number}}, Rows: [][]Cell{{number(8)}}},
 		keyed("System information"),
 	}
@@ -122,7 +122,7 @@ func TestRead(t *testing.T) {
 		_, err := Read("t.byfl", broken)
 		var format *FormatError
 		if !errors.As(err, &format) || !strings.HasPrefix(err.Error(), "t.byfl, byte ") {
-			t.Errorf("%s: %v, want a FormatError that says where", what, err)
+			t.Errorf("%s: %v, want a FormatError with the position", what, err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestCounters(t *testing.T) {
 		t.Errorf("vectors %+v", v)
 	}
 	if _, _, err := Counters(table2()[1:]); err != ErrNoProgram {
-		t.Errorf("without the program's table: %v", err)
+		t.Errorf("without the table \"Program\": %v", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestBlocksAndMemory(t *testing.T) {
 	}
 }
 
-// TestFixture: the file that the command's tests use contains the tables above.
+// TestFixture: the file used by the command's tests contains the tables above.
 func TestFixture(t *testing.T) {
 	const path = "testdata/table2.byfl"
 	data := written(table2()...)
@@ -199,7 +199,7 @@ func TestFixture(t *testing.T) {
 		}
 	}
 	if kept, err := os.ReadFile(path); err != nil || string(kept) != string(data) {
-		t.Errorf("%s is not what is written (%v); make it with -update", path, err)
+		t.Errorf("%s does not contain these tables (%v); create it again with -update", path, err)
 	}
 }
 

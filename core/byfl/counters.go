@@ -9,20 +9,20 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// ErrNoProgram reports that a file has no table of the whole program.
+// ErrNoProgram reports that a file has no table for the whole program.
 var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
 
-// Notes returns how Byfl's numbers differ from the numbers of package analysis/counters.
+// Notes returns sentences on how Byfl's numbers differ from those of package analysis/counters.
 func Notes() []string {
 	return []string{
-		"flops are Byfl's: comparisons and conversions of floating-point numbers are among them",
-		"integer operations are Byfl's: all that is neither a flop nor a load, store or branch, calls too",
-		"operation bits and flop bits are Byfl's: constant operands do not count",
+		"flops are counted as by Byfl, so they include comparisons and conversions of floating-point numbers",
+		"integer operations are counted as by Byfl: everything that is not a flop, load, store or branch, including calls",
+		"operation bits and flop bits are counted as by Byfl, without constant operands",
 	}
 }
 
-// counterOf are the columns that are sums, by their names in the tables
-// "Program", "Functions" and "Basic blocks".
+// counterOf maps the columns that are sums, by their names in the tables "Program", "Functions" and
+// "Basic blocks", to counters.
 var counterOf = map[string]profile.Counter{
 	"Load operations":           profile.Loads,
 	"Store operations":          profile.Stores,
@@ -39,7 +39,7 @@ var counterOf = map[string]profile.Counter{
 	"Function-return operations":                             profile.Returns,
 	"Observed function-return operations":                    profile.Returns,
 	"Floating-point operation bits":                          profile.FlopBits,
-	"Integer operation bits":                                 profile.OpBits, // all operations' bits, by its source
+	"Integer operation bits":                                 profile.OpBits, // the bits of all operations, according to Byfl's source
 	"Bytes loaded":                                           profile.BytesLoaded,
 	"Bytes stored":                                           profile.BytesStored,
 	"Calls to memset":                                        profile.RangesWritten,
@@ -48,8 +48,8 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters returns the counters in the tables. It leaves out tables for tags that a program defined, and
-// lists tables without a counterpart in skipped.
+// Counters returns the counters in the tables. It ignores tables for tags defined by the program,
+// and lists other tables without a counterpart in skipped.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
@@ -68,13 +68,13 @@ type file struct {
 	c       *profile.Counters
 	whole   bool
 	program profile.Counts
-	numbers map[string]uint32 // of functions, by name
-	places  map[place]int     // of blocks
+	numbers map[string]uint32 // indices of functions, by name
+	places  map[place]int     // indices of blocks
 	blocks  []profile.BlockCounters
 	tallies map[profile.Tally]profile.Tally // by their identifying fields
 }
 
-// readers take in a row of the tables with these names.
+// readers contains, by table name, the function that reads a row of the table.
 var readers = map[string]func(s *file, t *Table, row []Cell){
 	"Program":                      (*file).readProgram,
 	"Functions":                    (*file).readFunction,
@@ -101,14 +101,14 @@ func (s *file) read(t *Table) bool {
 		slices.Contains([]string{"Command line", "Byfl options", "System information"}, t.Name)
 }
 
-// counts adds up a row's sums.
+// counts returns the sums in a row.
 func counts(t *Table, row []Cell) (sum profile.Counts) {
 	for i, column := range t.Columns {
 		if counter, ok := counterOf[column.Name]; ok && column.Type == Number {
 			sum[counter] += row[i].Number
 		}
 	}
-	// A move reads a range and writes another; memset only writes one.
+	// A move reads one range and writes another. A memset only writes a range.
 	sum[profile.RangesWritten] += sum[profile.RangesRead]
 	sum[profile.RangeBytesWritten] += sum[profile.RangeBytesRead]
 	return sum
@@ -124,7 +124,7 @@ func (t *Table) cell(row []Cell, name string) Cell {
 func (t *Table) number(row []Cell, name string) uint64 { return t.cell(row, name).Number }
 func (t *Table) text(row []Cell, name string) string   { return t.cell(row, name).Text }
 
-// functionName is a row's function as its source has it, or as the linker knows it.
+// functionName returns the name of a row's function in the source, or its name for the linker.
 func functionName(t *Table, row []Cell) string {
 	return cmp.Or(t.text(row, "Demangled function name"), t.text(row, "Mangled function name"))
 }
@@ -145,7 +145,7 @@ func (s *file) readFunction(t *Table, row []Cell) {
 	f.UniqueBytes += t.number(row, "Unique bytes")
 }
 
-// function returns the index of a function, new if need be.
+// function returns the index of a function, which it creates if necessary.
 func (s *file) function(name, file string, line uint64) uint32 {
 	n, known := s.numbers[name]
 	if !known {
@@ -158,17 +158,18 @@ func (s *file) function(name, file string, line uint64) uint32 {
 	return n
 }
 
-// place is where a basic block is in the source.
+// place is the source location of a basic block.
 type place struct {
 	function, file string
 	line           uint64
 }
 
-// readBlock sums the rows of each block: Byfl writes one for each execution, or group of them.
+// readBlock adds up the rows of each block. Byfl writes a row for each execution, or for each group
+// of executions.
 func (s *file) readBlock(t *Table, row []Cell) {
 	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
 	if p.function == "" {
-		return // a group of blocks without a place
+		return // a group of blocks without a source location
 	}
 	i, known := s.places[p]
 	if !known {
@@ -184,7 +185,7 @@ func (s *file) readBlock(t *Table, row []Cell) {
 	s.blocks[i].Executions++
 }
 
-// tally adds to the tally of equal kind, name, lanes and size.
+// tally adds t to the tally with the same kind, name, lanes and size.
 func (s *file) tally(t profile.Tally) {
 	key := profile.Tally{Kind: t.Kind, Name: t.Name, Lanes: t.Lanes, Size: t.Size}
 	t.Count += s.tallies[key].Count
@@ -202,7 +203,7 @@ func (s *file) readMix(t *Table, row []Cell) {
 	}
 }
 
-// readVector adds up equal shapes, which Byfl separates by function.
+// readVector adds up vectors of the same shape, which Byfl separates by function.
 func (s *file) readVector(t *Table, row []Cell) {
 	small := func(column string) uint32 { return uint32(min(t.number(row, column), 1<<32-1)) }
 	v := profile.Tally{
@@ -216,8 +217,8 @@ func (s *file) readVector(t *Table, row []Cell) {
 	s.tally(v)
 }
 
-// readTypes reads names such as "Loads of vectors of 64-bit floating-point values". Only Byfl's sums have
-// their bytes.
+// readTypes reads rows with names such as "Loads of vectors of 64-bit floating-point values". Only
+// Byfl's sums contain the number of bytes.
 func (s *file) readTypes(t *Table, row []Cell) {
 	for i, column := range t.Columns {
 		name := strings.ToLower(column.Name)
@@ -230,7 +231,7 @@ func (s *file) readTypes(t *Table, row []Cell) {
 	}
 }
 
-// readLocality selects steps of 5 % from Byfl's finer ones.
+// readLocality selects steps of 5 % from Byfl's finer steps.
 func (s *file) readLocality(t *Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -249,8 +250,8 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish computes the counts outside of functions, so that everything adds up to the program, and sorts
-// lists.
+// finish computes the counts outside functions, so that all rows add up to the program's totals,
+// and sorts the lists.
 func (s *file) finish() *profile.Counters {
 	c := s.c
 	for i := range s.blocks {

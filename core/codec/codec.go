@@ -1,5 +1,5 @@
-// Package codec describes a binary form once for both directions: the same function
-// writes the fields of a value or sets them to the values that it reads.
+// Package codec describes a binary form once for both reading and writing: the same function writes
+// the fields of a value or sets them to the values that it reads.
 //
 //	func (s *Site) code(c *codec.Coder) {
 //		c.U32(&s.Line)
@@ -7,14 +7,14 @@
 //		codec.Slice(c, &s.Counts, 1, c.U64)
 //	}
 //
-// Numbers are unsigned LEB128 varints. A [Decoder] only reads. No sequence of bytes makes
-// either panic, or allocate more than a small multiple of its length.
+// Numbers are unsigned LEB128 varints. A [Decoder] can only read. No input makes a coder or decoder
+// panic, or allocate more than a small multiple of the input's length.
 package codec
 
 import "encoding/binary"
 
-// Coder writes fields, or sets them to the values that it reads. While it writes, it only reads the
-// fields, so that several coders may write the same value at once.
+// Coder writes fields, or sets them to the values that it reads. A coder that writes does not
+// change the fields, so several coders may write the same value at once.
 type Coder struct {
 	Out []byte   // written bytes
 	In  *Decoder // input; nil while writing
@@ -32,14 +32,14 @@ func (c *Coder) Reads() bool { return c.In != nil }
 // Failed reports whether reading has failed.
 func (c *Coder) Failed() bool { return c.In != nil && c.In.err != nil }
 
-// Check records an error while reading if ok is false.
+// Check records an error if the coder reads and ok is false.
 func (c *Coder) Check(ok bool, what string) {
 	if !ok && c.In != nil {
 		c.In.Fail(what)
 	}
 }
 
-// More reports, while reading, whether there are bytes that were not read.
+// More reports whether the coder reads and there are bytes left.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
 // put writes a number. Inlining it in its many callers would only add code.
@@ -65,7 +65,7 @@ func (c *Coder) U64s(fields ...*uint64) {
 	}
 }
 
-// U32 codes a number of 32 bits.
+// U32 codes a 32-bit number.
 //
 //go:noinline
 func (c *Coder) U32(v *uint32) {
@@ -76,7 +76,7 @@ func (c *Coder) U32(v *uint32) {
 	c.Out = binary.AppendUvarint(c.Out, uint64(*v))
 }
 
-// U32s codes numbers of 32 bits.
+// U32s codes 32-bit numbers.
 func (c *Coder) U32s(fields ...*uint32) {
 	for _, v := range fields {
 		c.U32(v)
@@ -92,8 +92,9 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 	c.put(uint64(*v))
 }
 
-// Next codes a number of an ascending list as the difference from next, its least value, and sets
-// next to the least value of the following one. Numbers must be below limit.
+// Next codes a number of an ascending list as its difference from next, the smallest possible
+// value, and sets next to the smallest possible value of the following number. Numbers must be
+// below limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))
@@ -103,7 +104,7 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	*next = uint64(*v) + 1
 }
 
-// After is Next for the difference from the number before, or from 0.
+// After is like Next, but codes the difference from the previous number, or from 0.
 func (c *Coder) After(v, next *uint64, limit uint64) {
 	last := *next - min(*next, 1)
 	if c.In == nil {
@@ -114,8 +115,8 @@ func (c *Coder) After(v, next *uint64, limit uint64) {
 	*next = *v + 1
 }
 
-// Index codes an index of 32 bits as itself plus one, modulo 2^32: the largest number, which stands
-// for none, becomes 0.
+// Index codes a 32-bit index as the index plus one, modulo 2^32. The largest number, which stands
+// for no index, becomes 0.
 func (c *Coder) Index(v *uint32) {
 	plus := *v + 1
 	if c.U32(&plus); c.In != nil {
@@ -123,7 +124,7 @@ func (c *Coder) Index(v *uint32) {
 	}
 }
 
-// Delta codes a number as the difference from last, modulo 2^64, and sets last to it.
+// Delta codes a number as its difference from last, modulo 2^64, and sets last to the number.
 func (c *Coder) Delta(v, last *uint64) {
 	if c.In != nil {
 		*v = *last + c.In.Uint()
@@ -133,7 +134,8 @@ func (c *Coder) Delta(v, last *uint64) {
 	*last = *v
 }
 
-// Near is Delta with a zigzag difference, for numbers above and below the last one.
+// Near is Delta with a zigzag-coded difference, for numbers that may be above or below the last
+// one.
 func (c *Coder) Near(v, last *uint64) {
 	if c.In != nil {
 		*v = *last + uint64(c.In.Int())
@@ -181,7 +183,7 @@ func (c *Coder) Flag(v *bool) {
 	}
 }
 
-// Flags codes flags as the bits of a number, the first one as its lowest.
+// Flags codes flags as the bits of a number. The first flag is the lowest bit.
 func (c *Coder) Flags(fields ...*bool) {
 	var bits uint64
 	for i, v := range fields {
@@ -206,7 +208,8 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes as a text. A read slice points into the data.
+// Bytes codes bytes in the same way as a text. A slice that was read is a part of the decoder's
+// data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {
 		*v = c.In.Bytes()
@@ -215,14 +218,14 @@ func (c *Coder) Bytes(v *[]byte) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Array codes the numbers of a list of known length.
+// Array codes the numbers of a list whose length is known.
 func (c *Coder) Array(list []uint64) {
 	for i := range list {
 		c.U64(&list[i])
 	}
 }
 
-// Masked codes at most 63 numbers as a mask of the nonzero ones, and these.
+// Masked codes at most 63 numbers, as a mask of the nonzero numbers followed by these numbers.
 func (c *Coder) Masked(list []uint64) {
 	var mask uint64
 	if c.In == nil {
@@ -242,7 +245,7 @@ func (c *Coder) Masked(list []uint64) {
 	}
 }
 
-// Length codes the length of a list whose members take at least least bytes each.
+// Length codes the length of a list, each of whose members takes at least least bytes.
 //
 //go:noinline
 func (c *Coder) Length(n, least int) int {
@@ -253,8 +256,8 @@ func (c *Coder) Length(n, least int) int {
 	return n
 }
 
-// Slice codes a list: its length, and its members, which take at least least bytes each. Read
-// members are appended, so that an empty list remains nil.
+// Slice codes a list: its length, followed by its members, each of which takes at least least
+// bytes. When reading, members are appended, so an empty list remains nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
@@ -264,12 +267,12 @@ func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
 	members(c, list, atMost, most, member)
 }
 
-// Members codes the members of a list without its length, which is n while reading.
+// Members codes the members of a list without its length. When reading, the length is n.
 func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }
 
-// bound is the knowledge of a list's length while reading.
+// bound says what is known about a list's length when reading.
 type bound uint8
 
 const (
@@ -278,7 +281,8 @@ const (
 	exactly
 )
 
-// members appends members one by one while reading, none after an error.
+// members codes the members of a list. When reading, it appends them one by one, and stops after an
+// error.
 func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
 	from, to := c.span(len(*list), b, limit)
 	for i := from; i < to && !c.Failed(); i++ {
@@ -289,7 +293,8 @@ func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
 	}
 }
 
-// span codes the length of a list that has n members now, and returns which members are to be coded.
+// span codes the length of a list that currently has n members, and returns the range of members to
+// code.
 func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	if c.In == nil {
 		if b != exactly {
@@ -306,7 +311,8 @@ func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	return n, n + limit
 }
 
-// Optional is Slice for a list for which nil and empty differ: 0 is nil, and 1 comes before any other list.
+// Optional is Slice for a list for which nil and empty differ: nil is coded as 0, and any other
+// list as 1 followed by the list.
 func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	there := *list != nil
 	if c.Flag(&there); !there {
@@ -318,13 +324,15 @@ func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	Slice(c, list, least, member)
 }
 
-// Stack codes an LRU stack, or any list of which neighbours are near.
+// Stack codes an LRU stack, or any other list in which neighbouring numbers are close to each
+// other.
 func (c *Coder) Stack(list *[]uint64) {
 	var last uint64
 	c.Nears(list, &last)
 }
 
-// Nears codes a list, each number as [Coder.Near] does. The list that it reads replaces *list.
+// Nears codes a list. Each number is coded as by [Coder.Near]. When reading, the new list replaces
+// *list.
 func (c *Coder) Nears(list *[]uint64, near *uint64) {
 	last := *near
 	if n := c.Length(len(*list), 1); c.In != nil {

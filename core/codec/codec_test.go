@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// everything has a field of each form.
+// everything has a field for each form of coding.
 type everything struct {
 	Wide       uint64
 	Narrow     uint32
@@ -96,7 +96,7 @@ func draw(t *rapid.T, depth int) everything {
 	return e
 }
 
-// Values that were written are read back, and no proper prefix of the bytes can be read.
+// Values that were written are read back unchanged, and no proper prefix of the bytes can be read.
 func TestCoderReadsWhatItWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw(t, 1)
@@ -114,7 +114,7 @@ func TestCoderReadsWhatItWrites(t *testing.T) {
 		new(everything).code(short)
 		var e *codec.Error
 		if err := short.In.Err(); !errors.As(err, &e) {
-			t.Fatalf("cut short: error %v, want an Error", err)
+			t.Fatalf("truncated input: error %v, want an Error", err)
 		}
 	})
 }
@@ -151,7 +151,8 @@ func TestCoderRefuses(t *testing.T) {
 	}
 }
 
-// Any bytes either fail, or are read the same again when they are written.
+// Any bytes either cause an error, or result in a value that is the same after it is written and
+// read again.
 func FuzzCoder(f *testing.F) {
 	w := codec.Writer(nil)
 	(&everything{Text: "a", Few: []uint32{1}, Fixed: []uint32{2}, Inner: make([]everything, 1)}).code(w)

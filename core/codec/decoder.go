@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// Error says why bytes cannot be read.
+// Error explains why bytes cannot be read.
 type Error struct {
-	Offset int    // where in the bytes
+	Offset int    // position in the input
 	What   string // the error, the expected value, and the remedy
 }
 
 func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
 
-// Decoder reads numbers and texts one after the other. After the first error it reads
-// zeros; Err returns that error.
+// Decoder reads numbers and texts, one after the other. After the first error, which Err returns,
+// all values are zero.
 type Decoder struct {
 	in   []byte
 	at   int // ≤ len(in)
@@ -22,7 +22,7 @@ type Decoder struct {
 	err  *Error
 }
 
-// NewDecoder returns a decoder of data.
+// NewDecoder returns a decoder for data.
 func NewDecoder(data []byte) *Decoder { return &Decoder{in: data} }
 
 // Err returns the first error, an [*Error], or nil.
@@ -33,33 +33,33 @@ func (d *Decoder) Err() error {
 	return d.err
 }
 
-// Fail records an error at the current place, unless there is one already.
+// Fail records an error at the current position, unless there was an error before.
 func (d *Decoder) Fail(what string) { d.FailAt(d.at, what) }
 
-// FailAt is Fail at a place behind the begin.
+// FailAt is Fail for the position at, counted from the beginning of the data.
 func (d *Decoder) FailAt(at int, what string) {
 	if d.err == nil {
 		d.err = &Error{d.base + at, what}
 	}
 }
 
-// Join takes over the error of a part, if any.
+// Join records the error of part, if any, as an error of d.
 func (d *Decoder) Join(part *Decoder) {
 	if d.err == nil {
 		d.err = part.err
 	}
 }
 
-// Offset returns how many bytes were read.
+// Offset returns the number of bytes read so far.
 func (d *Decoder) Offset() int { return d.at }
 
-// Rest returns the bytes that were not read yet.
+// Rest returns the bytes that were not yet read.
 func (d *Decoder) Rest() []byte { return d.in[d.at:] }
 
-// Take returns the unread bytes, which are a part of the decoder's data.
+// Take reads and returns all remaining bytes. The result is a part of the decoder's data.
 func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
 
-// Part reads n bytes, which are a part of the decoder's data, and returns a decoder for them.
+// Part reads n bytes and returns a decoder for them. They are a part of the decoder's data.
 func (d *Decoder) Part(n uint64) *Decoder {
 	part := &Decoder{base: d.base + d.at, err: d.err}
 	if part.in = d.bytes(n); d.err != nil {
@@ -68,7 +68,7 @@ func (d *Decoder) Part(n uint64) *Decoder {
 	return part
 }
 
-// bytes reads n bytes, nil after an error.
+// bytes reads n bytes. It returns nil after an error.
 func (d *Decoder) bytes(n uint64) []byte {
 	if d.err == nil && n > uint64(len(d.in)-d.at) {
 		d.Fail(cutOff)
@@ -96,7 +96,7 @@ func (d *Decoder) Uint() uint64 {
 		if n == 0 {
 			d.Fail(cutOff)
 		} else {
-			d.Fail("a number of more than 64 bits")
+			d.Fail("a number has more than 64 bits")
 		}
 		return 0
 	}
@@ -131,14 +131,14 @@ func (d *Decoder) Word() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Length reads the length of a list whose members take at least least bytes each, so
-// that a damaged length asks for no more memory than the file has.
+// Length reads the length of a list, each of whose members takes at least least bytes. A damaged
+// length can therefore not allocate more memory than the size of the file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }
 
-// Bytes reads a length and that many bytes, which are a part of the decoder's data.
+// Bytes reads a length followed by that many bytes. The result is a part of the decoder's data.
 func (d *Decoder) Bytes() []byte { return d.bytes(d.Uint()) }
 
-// String reads a length and as many bytes.
+// String reads a length followed by that many bytes.
 func (d *Decoder) String() string { return string(d.Bytes()) }

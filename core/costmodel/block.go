@@ -11,13 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostScheduled bounds the cycles of a displayed schedule.
+// mostScheduled limits the number of cycles in a displayed schedule.
 const mostScheduled = 400
 
-// blockTables returns the tables of a block's time and of its schedule.
+// blockTables returns the tables of a block's time and schedule.
 func (m *Models) blockTables(b int) []report.Table {
-	bounds := report.Table{Key: "bounds", Title: "What it takes", Columns: report.Columns("name", "value")}
-	schedule := report.Table{Key: "schedule", Title: "One pass", Columns: report.Columns("cycle")}
+	bounds := report.Table{Key: "bounds", Title: "Cycles and bounds", Columns: report.Columns("name", "value")}
+	schedule := report.Table{Key: "schedule", Title: "Schedule of one pass", Columns: report.Columns("cycle")}
 	if b < 0 || len(m.program.Blocks[b].Instrs) == 0 {
 		return []report.Table{bounds, schedule}
 	}
@@ -25,23 +25,23 @@ func (m *Models) blockTables(b int) []report.Table {
 	instrs := m.program.Blocks[b].Instrs
 	alone := m.processor.NewBody(instrs, m.loads(uint32(b)))
 	pass := alone.OnePass()
-	add("one pass through an empty core, cycles", report.Decimal(pass.Cycles))
+	add("cycles of one pass through an idle core", report.Decimal(pass.Cycles))
 	if of := &m.runtime.Blocks[b]; of.Bottleneck != "" {
 		s := &of.Steady
 		if of.Loop > 0 {
-			add("iterations of its loop", m.count(int(of.Loop-1)))
-			add("an iteration, cycles", report.Decimal(s.Cycles))
-			add("bound by values of the iteration before", report.Decimal(s.Recurrence))
+			add("iterations of the loop", m.count(int(of.Loop-1)))
+			add("cycles per iteration", report.Decimal(s.Cycles))
+			add("bound by values from the previous iteration", report.Decimal(s.Recurrence))
 		} else {
-			add("an execution among others, cycles", report.Decimal(s.Cycles))
+			add("cycles per execution, between other blocks", report.Decimal(s.Cycles))
 		}
 		add(strings.TrimSpace("bound by ports "+m.processor.PortNames(s.Full)), report.Decimal(s.Ports))
-		add("bound by dispatch, "+strconv.Itoa(m.processor.Dispatch)+" micro-ops a cycle", report.Decimal(s.Dispatch))
+		add("bound by dispatch, "+strconv.Itoa(m.processor.Dispatch)+" micro-ops per cycle", report.Decimal(s.Dispatch))
 		if s.Misses > 0 {
-			add("bound by misses in the window", report.Decimal(s.Misses))
+			add("bound by misses within the window", report.Decimal(s.Misses))
 		}
 		if s.Transfers > 0 {
-			add("bound by accesses of the first level, and lines that come there", report.Decimal(s.Transfers))
+			add("bound by accesses to the first level, and lines that it receives", report.Decimal(s.Transfers))
 		}
 		add("limited by", report.TextOf(string(of.Bottleneck)))
 	}
@@ -49,8 +49,8 @@ func (m *Models) blockTables(b int) []report.Table {
 	return []report.Table{bounds, schedule}
 }
 
-// draw adds a row for each cycle in which a port is busy, and a column for each such port. An
-// operation that occupies a port for several cycles continues as a mark.
+// draw adds a row for each cycle in which a port is busy, and a column for each such port. If an
+// operation occupies a port for several cycles, the later cycles contain a mark.
 func (m *Models) draw(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
 	cycles := pass.Table(len(m.processor.Ports), mostScheduled)
 	var ports []int
@@ -91,7 +91,8 @@ func words(opcode, of string) string {
 	return opcode + " " + of
 }
 
-// loads returns the target of a block, and the latencies of its loads if they are known.
+// loads returns the options for scheduling a block: its target, and the latencies of its loads if
+// they are known.
 func (m *Models) loads(block uint32) pipeline.Options {
 	o := pipeline.Options{Target: m.program.TargetOf(block)}
 	if m.memory.known {
@@ -108,7 +109,7 @@ func (m *Models) loads(block uint32) pipeline.Options {
 	return o
 }
 
-// programTable returns the totals of the program.
+// programTable returns a table of the program's totals.
 func (m *Models) programTable() report.Table {
 	t := report.Table{Key: "program", Title: "Program", Columns: report.Columns("name", "value")}
 	cycles, instructions := m.runtime.Cycles, 0.0
@@ -123,7 +124,7 @@ func (m *Models) programTable() report.Table {
 	}
 	add("instructions", report.Real(instructions))
 	if instructions > 0 {
-		add("cycles an instruction", report.Decimal(cycles/instructions))
+		add("cycles per instruction", report.Decimal(cycles/instructions))
 	}
 	return t
 }

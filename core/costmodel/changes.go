@@ -9,7 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// keep returns the profile of a module alone: its program, and its profile of another run.
+// keep returns an encoded profile for a module alone. It contains the program and the module's
+// profile of an earlier run.
 func (m *Models) keep() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}
@@ -17,14 +18,14 @@ func (m *Models) keep() []byte {
 	return p.Encode()
 }
 
-// changes are user-defined branches and parameters.
+// changes contains the branches and parameters set by the user.
 type changes struct {
 	text  string
-	sheet *blocks.Sheet // nil if there are none, or they cannot be read
+	sheet *blocks.Sheet // nil if there are no changes, or they cannot be read
 	wrong string        // the error, as a sentence
 }
 
-// change solves the system with other changes. After an error the counts are those without changes.
+// change solves the system with new changes. After an error, the counts are those without changes.
 func (m *Models) change(text string) {
 	if text == m.changed.text {
 		return
@@ -50,7 +51,7 @@ func (m *Models) try(text string) error {
 	if err != nil {
 		return err
 	}
-	system.Guess() // blocks that never ran may run now
+	system.Guess() // blocks that never ran may now run
 	model, err := sheet.Bind(system)
 	if err != nil {
 		return err

@@ -1,15 +1,16 @@
 // Package costmodel predicts how often the basic blocks of a program run, and how many
 // cycles they take on a processor with caches.
 //
-//  1. [Open] takes a profile with the blocks of a run, a module of LLVM IR, or both. The
-//     counts of a module come from its compiler's profile, or are assumed.
-//  2. A question (answers.ModelQuestion) may change branches and parameters, for which the
-//     counts are solved again (package blocks).
-//  3. The runtime is counts times the cycles of blocks on a processor (package pipeline).
-//     Loads have the latency of their sites in a hierarchy (package attribution) if the profile
-//     has sites, otherwise the latency of the processor's first level.
+//  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. The counts
+//     of a module alone come from its compiler's profile, or are assumed.
+//  2. A question (answers.ModelQuestion) may change branches and parameters. The counts are then
+//     solved again (package blocks).
+//  3. The run time is the sum over all blocks of their counts times their cycles on a processor
+//     (package pipeline). If the profile has sites, loads have the latency of their sites in a
+//     hierarchy (package attribution). Otherwise they have the latency of the processor's first
+//     level.
 //
-// The answer consists of tables, so that the page can load this package when the view is first
+// The answer consists of tables, so that the page can load this package only when its view is first
 // shown.
 package costmodel
 
@@ -28,28 +29,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Models are the models of one program.
+// Models contains the models of one program.
 type Models struct {
 	profile  *profile.Profile // nil for a module alone
 	run      *blocks.Run      // nil if the program did not run
 	module   *ir.Module       // may be nil
-	name     string           // of the module's file
-	origin   string           // of a run's counts
+	name     string           // the name of the module's file
+	origin   string           // where a run's counts come from
 	program  *trace.Program
 	notes    []string // caveats
 	guessed  int      // number of unknown branches
 	mainless bool
-	weights  *blocks.Profile // nil if it ran
-	kept     []byte          // the profile of a module alone
+	weights  *blocks.Profile // nil if the program ran
+	kept     []byte          // the encoded profile of a module alone
 
-	base       *blocks.System // without changes
+	base       *blocks.System // the system without changes
 	baseCounts *blocks.Solution
-	origins    []string // of the weights, by block
+	origins    []string // where the weights come from, by block
 	changed    changes
-	system     *blocks.System // with them
+	system     *blocks.System // the system with changes
 	counts     *blocks.Solution
 
-	carried   []trace.Flow // from a module
+	carried   []trace.Flow // values passed between blocks, from the module
 	memory    references
 	processor *pipeline.Processor
 	own       *pipeline.Processor // see Use
@@ -57,7 +58,7 @@ type Models struct {
 	priced    priced // of runtime
 }
 
-// Open is [New] for an encoded profile, or nil.
+// Open is [New] for an encoded profile, which may be nil.
 func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	if encoded == nil {
 		return New(nil, name, module)
@@ -69,7 +70,8 @@ func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	return New(p, name, module)
 }
 
-// New returns the models of a run's profile, of a module's text, or of both; the other may be nil.
+// New returns the models for a run's profile, for a module's text, or for both. One of them may be
+// nil.
 func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)
 }
@@ -79,7 +81,7 @@ func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, err
 	return open(p, name, module, predicted)
 }
 
-// open is New with the origin of the profile's counts.
+// open is New. origin says where the profile's counts come from.
 func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
 	m := &Models{name: name, profile: p, origin: origin}
 	if p != nil {
@@ -89,7 +91,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 				return nil, err
 			}
 			m.program = m.run.Program
-			if m.run.Profile != nil { // nothing ran
+			if m.run.Profile != nil { // the program did not run
 				m.weights, m.run = m.run.Profile, nil
 			}
 		}
@@ -125,16 +127,16 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 func (m *Models) noteSkipped() {
 	if n := len(m.module.Skipped); n > 0 {
 		first := m.module.Skipped[0]
-		text := strconv.Itoa(n) + " parts of " + m.name + " were not understood and are left out; the first: " + first.What + ", " + first.Why + "."
+		text := strconv.Itoa(n) + " parts of " + m.name + " were not understood and were left out; the first: " + first.What + ", " + first.Why + "."
 		if n == 1 {
-			text = "Of " + m.name + ", one part was not understood and is left out: " + first.What + ", " + first.Why + "."
+			text = "Of " + m.name + ", one part was not understood and was left out: " + first.What + ", " + first.Why + "."
 		}
 		m.notes = append(m.notes, text)
 	}
 }
 
-// join adds the module's instructions, and values that pass between blocks, to the run's
-// program, for functions of the same build.
+// join adds the module's instructions, and values passed between blocks, to the run's program. It
+// does so only for functions of the same build.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
@@ -161,7 +163,7 @@ func (m *Models) join() {
 	}
 }
 
-// The origins of weights.
+// Where weights come from.
 const (
 	measured  = "as it ran"
 	predicted = "predicted"
@@ -211,7 +213,7 @@ func (m *Models) fresh() (s *blocks.System, err error) {
 	return s, nil
 }
 
-// noteModule notes the origin of a module's numbers.
+// noteModule adds notes on where a module's numbers come from.
 func (m *Models) noteModule() {
 	profiled := false
 	for b := range m.origins {
@@ -220,17 +222,17 @@ func (m *Models) noteModule() {
 		}
 	}
 	if profiled {
-		m.notes = append(m.notes, "Branches are as often taken as the profile in the module says (!prof). Compilers scale such numbers, and change them as they optimise: counts are estimates.")
+		m.notes = append(m.notes, "Branch frequencies come from the profile in the module (!prof). Compilers scale these numbers, and change them when they optimise, so counts are estimates.")
 	}
 	if m.guessed > 0 {
-		m.notes = append(m.notes, "How often "+strconv.Itoa(m.guessed)+" branches go which way is not known: loops are taken to run ten times, other ways to be equally likely. Say what you know of them.")
+		m.notes = append(m.notes, "The probabilities of "+strconv.Itoa(m.guessed)+" branches are unknown: loops are assumed to run ten times, and other successors to be equally likely. Set the probabilities that you know.")
 	}
 	if m.mainless {
-		m.notes = append(m.notes, "The module has no main: each function without a caller in it is assumed to be entered once, or as often as its profile says.")
+		m.notes = append(m.notes, "The module has no main: each function without a caller in the module is assumed to be entered once, or as often as its profile says.")
 	}
 }
 
-// Answer answers a question. Errors are in the answer.
+// Answer answers a question. Errors are reported in the answer.
 func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	m.change(q.Changes)
 	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}
@@ -247,7 +249,7 @@ func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	return r
 }
 
-// chosenFunction returns the function asked for, or the one with the most cycles.
+// chosenFunction returns the requested function, or the one with the most cycles.
 func (m *Models) chosenFunction(asked int) int {
 	if asked >= 0 && asked < len(m.program.Functions) && m.program.Functions[asked].Blocks > 0 {
 		return asked
@@ -261,7 +263,8 @@ func (m *Models) chosenFunction(asked int) int {
 	return best
 }
 
-// chosenBlock returns the block asked for, if it is in the function, or the one with the most cycles.
+// chosenBlock returns the requested block if it is in the function, or the block with the most
+// cycles.
 func (m *Models) chosenBlock(f, asked int) int {
 	if f < 0 {
 		return -1
@@ -279,7 +282,7 @@ func (m *Models) chosenBlock(f, asked int) int {
 	return best
 }
 
-// count returns the executions of a block: a whole number if that is proven.
+// count returns the executions of a block, as a whole number if the count is proven to be exact.
 func (m *Models) count(b int) report.Value {
 	f := m.program.Blocks[b].Function
 	if int64(f) < int64(len(m.counts.Whole)) && m.counts.Whole[f] {
@@ -288,7 +291,7 @@ func (m *Models) count(b int) report.Value {
 	return report.Real(m.counts.Visits[b])
 }
 
-// source returns a source location: file.c:12–14.
+// source formats a source location, as in file.c:12–14.
 func source(file string, first, last uint32) string {
 	if file == "" || first == 0 {
 		return ""

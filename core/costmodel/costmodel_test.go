@@ -72,7 +72,7 @@ func haswell(t *testing.T) []string {
 	return nil
 }
 
-// Counts of a run are the run's: 32³ of the innermost loop.
+// The counts are those of the run: 32³ for the innermost loop.
 func TestRun(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "matmul-naive"), "", nil)
 	if err != nil {
@@ -101,16 +101,16 @@ func TestRun(t *testing.T) {
 	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
 		t.Errorf("limited by %s", got)
 	}
-	if got := cell(t, r, "bounds", "name", "an iteration, cycles", "value").Plain(); got != "3" {
+	if got := cell(t, r, "bounds", "name", "cycles per iteration", "value").Plain(); got != "3" {
 		t.Errorf("an iteration takes %s", got)
 	}
 	if len(r.Unmodelled) == 0 {
-		t.Error("what is not modelled does not stand beside the runtime")
+		t.Error("the run time comes without the list of what is not modelled")
 	}
 }
 
-// TestLoadsUseCacheLatencies: the latencies of loads are stated for every preset, and for a
-// hierarchy without latencies.
+// TestLoadsUseCacheLatencies: loads have cache latencies for every preset, and for a hierarchy
+// without latencies, for which a note states the assumed ones.
 func TestLoadsUseCacheLatencies(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "array-list"), "", nil)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 }
 
-// A module alone: assumptions are stated, and the same module in addition to its trace changes
+// For a module alone, notes state the assumptions. A module in addition to its own trace changes
 // nothing.
 func TestModule(t *testing.T) {
 	module := read(t, "testdata/matmul-naive.ll")
@@ -143,18 +143,18 @@ func TestModule(t *testing.T) {
 		t.Errorf("main is called %s times", got)
 	}
 	notes := strings.Join(r.Notes, "\n")
-	if !strings.Contains(notes, "loops are taken to run ten times") {
+	if !strings.Contains(notes, "loops are assumed to run ten times") {
 		t.Errorf("notes %s", notes)
 	}
 
-	// It is kept as a profile, which says the same.
+	// The module is stored as a profile, which gives the same answer.
 	kept, err := costmodel.Open(r.Bytes, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := kept.Answer(answers.ModelQuestion{})
 	if again.Bytes != nil || !reflect.DeepEqual(again.Tables, r.Tables) || strings.Join(again.Notes, "\n") != notes {
-		t.Errorf("kept, it says %q\n%s\nnot\n%s", again.Notes, again.Table("blocks").CSV(), r.Table("blocks").CSV())
+		t.Errorf("the stored profile gives %q\n%s\nnot\n%s", again.Notes, again.Table("blocks").CSV(), r.Table("blocks").CSV())
 	}
 
 	encoded := profileOf(t, "matmul-naive")

@@ -12,26 +12,26 @@ import (
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // cycles
-	// nextLevel is the ratio of a cache's latency to that of the level above: a first level
-	// of 4 cycles has a second one of 14 and a third one of 49, as Zen 4 does (4, 14, 50).
+	// nextLevel is the ratio of a cache's latency to that of the level above: for a first level of
+	// 4 cycles, the second level has 14 and the third has 49, much like Zen 4 (4, 14, 50).
 	nextLevel = 3.5
-	// memoryNanoseconds is memory's latency where a clock is known, and memoryCycles where
-	// none is. Presets have 80 to 140 ns, and 120 to 440 cycles.
+	// memoryNanoseconds is the latency of memory if a clock frequency is known, and memoryCycles if
+	// not. Presets have 80 to 140 ns, and 120 to 440 cycles.
 	memoryNanoseconds = 100
 	memoryCycles      = 300
-	// leastMemory is the least ratio of memory's latency to that of the last cache.
+	// leastMemory is the smallest ratio of the latency of memory to that of the last cache.
 	leastMemory = 2
 )
 
 // CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
-// warning that names those that h does not state. Latencies in h are kept. A missing latency is the
-// first of these that lies between the latencies of its neighbours:
+// warning that lists the latencies that h does not state. Latencies in h are kept. A missing
+// latency is the first of the following values that lies between the latencies of its neighbours:
 //
-//   - the latency of the level of the same depth in the processor's description, or of its memory;
-//     for the first level the latency of an integer load;
+//   - the latency of the level at the same depth, or of memory, in the processor's description; for
+//     the first level, the latency of an integer load;
 //   - for the first level, 4 cycles; for another cache, 3.5 times the latency of the level above;
-//   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles without a
-//     clock, and at least twice the latency of the last cache;
+//   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles if no clock is
+//     known, but at least twice the latency of the last cache;
 //   - the geometric mean of its neighbours.
 //
 // A hierarchy without levels is not changed.
@@ -40,7 +40,7 @@ func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.
 	if n == 0 {
 		return h, nil
 	}
-	latencies := make([]float64, n+1) // memory last
+	latencies := make([]float64, n+1) // the last one is memory's
 	for i := range h.Levels {
 		latencies[i] = h.Levels[i].LatencyCycles
 	}
@@ -87,8 +87,8 @@ func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.
 		" (add latency=CYCLES to a level, and memory=latency=CYCLES)")}
 }
 
-// describedLatency returns the latency of a level of a processor's description, 0 if it
-// has none.
+// describedLatency returns the latency of a level in a processor's description, or 0 if there is
+// none.
 func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	switch {
 	case p == nil:
@@ -106,7 +106,7 @@ func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	return 0
 }
 
-// usualMemory returns the usual latency of memory, if it is not stated.
+// usualMemory returns the latency assumed for memory if none is stated.
 func usualMemory(clockGHz float64, p *pipeline.Processor) float64 {
 	if clockGHz == 0 && p != nil {
 		clockGHz = p.ClockGHz

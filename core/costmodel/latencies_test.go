@@ -11,7 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// levelsOf is a hierarchy with these latencies, memory's last; 0: not stated.
+// levelsOf returns a hierarchy with these latencies. The last one is memory's, and 0 means that
+// none is stated.
 func levelsOf(latencies ...float64) (h hierarchy.Hierarchy) {
 	names := []string{"L1", "L2", "L3", "L4"}
 	last := len(latencies) - 1
@@ -29,8 +30,8 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 	return append(list, h.Memory.LatencyCycles)
 }
 
-// TestCompleteLatencies: latencies that are not stated are the processor's, or usual ones, level by
-// level, and a warning names them.
+// TestCompleteLatencies: latencies that are not stated are taken from the processor, or are usual
+// values, level by level. A warning lists them.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {
@@ -43,7 +44,7 @@ func TestCompleteLatencies(t *testing.T) {
 		p      *pipeline.Processor
 		want   []float64
 		names  string
-		others string // that are not named
+		others string // levels that the warning must not list
 	}{
 		{levelsOf(4, 14, 50, 300), described, []float64{4, 14, 50, 300}, "", ""},
 		{levelsOf(4, 14, 50, 0), described, []float64{4, 14, 50, 400}, "memory 400", "L1 L2 L3"},
@@ -77,7 +78,8 @@ func TestCompleteLatencies(t *testing.T) {
 	}
 }
 
-// TestCompleteLatenciesAscend: stated latencies stay, and where they rise, all do.
+// TestCompleteLatenciesAscend: stated latencies are kept, and if they are ascending, so are all
+// latencies.
 func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {

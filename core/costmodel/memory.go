@@ -10,32 +10,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// references are the costs of the run's references in a hierarchy, by site.
+// references contains the costs of the run's references in a hierarchy, by site.
 type references struct {
 	machine string // the hierarchy
 	ranker  *attribution.Ranker
 	known   bool
-	sites   map[uint32]*site // by number, of sites with references
+	sites   map[uint32]*site // by site number, only for sites with references
 	notes   []string
 }
 
 // site is the cost of the references of a site.
 type site struct {
 	latency   float64          // E(λ), cycles
-	late      float64          // the part of latency beyond a hit in the first level
-	near      [nearest]float64 // shares of the accesses, by stack distance in lines
-	crossing  float64          // share of references to two lines
-	misses    pipeline.Misses  // per reference, without those that follow a stride
-	transfers float64          // cycles for lines in sequence, in the run
+	late      float64          // the part of the latency beyond a hit in the first level
+	near      [nearest]float64 // share of the accesses at each stack distance in lines
+	crossing  float64          // share of the references that touch two lines
+	misses    pipeline.Misses  // misses per reference, excluding those that follow a stride
+	transfers float64          // cycles for sequential lines, in the run
 }
 
 // nearest is the number of stack distances in site.near.
 const nearest = 8
 
-// fillWait returns the mean cycles per execution that a load waits for a line that an earlier load
-// of the same iteration fetches. Both addresses are in one structure. The load touches the same
-// line if its stack distance is at most the number of references in between, because any other line
-// at that distance would have been touched by one of them.
+// fillWait returns the mean number of cycles per execution that a load waits for a line fetched by
+// an earlier load in the same iteration. Both addresses must be in the same structure. The load
+// touches the same line if its stack distance is at most the number of references in between,
+// because any other line at that distance would have been touched by one of them.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
@@ -47,7 +47,7 @@ func fillWait(load, fetching *site, between int) float64 {
 	return share * fetching.late
 }
 
-// at returns the costs of an instruction's site, as trace.Instr has it, or nil.
+// at returns the costs of an instruction's site, numbered as in trace.Instr, or nil.
 func (r *references) at(p *trace.Program, block, number uint32) *site {
 	if number == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (r *references) at(p *trace.Program, block, number uint32) *site {
 	return r.sites[p.Blocks[block].FirstSite+number-1]
 }
 
-// give sets the costs of references in a run.
+// give sets the costs of the references in a run.
 func (r *references) give(run *pipeline.Run, measured []uint64) {
 	of := func(block, number uint32) site {
 		if s := r.at(run.Program, block, number); s != nil {
@@ -72,8 +72,8 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 	run.Transfers = r.transfers(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy with the cycles for a line from each level, memory last, as in
-// descriptions of processors; 0 if unknown.
+// machine is a hierarchy with the cycles to transfer a line from each level and finally from
+// memory, as in processor descriptions. 0 means unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
@@ -96,7 +96,8 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described returns the machine in a processor's description, without levels if it has none.
+// described returns the machine in a processor's description. It has no levels if the description
+// has none.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
@@ -116,7 +117,7 @@ func described(p *pipeline.Processor) (m machine) {
 	return m
 }
 
-// remember asks a machine about the run's places in the code.
+// remember computes the costs of the run's source locations on a machine, and caches them.
 func (m *Models) remember(of machine, key string) {
 	var assumed []hierarchy.Warning
 	if of.h, assumed = CompleteLatencies(of.h, m.processor); len(assumed) > 0 {
@@ -131,7 +132,7 @@ func (m *Models) remember(of machine, key string) {
 		m.memory.notes = []string{"Every load has the latency of the processor's first level: " + why + "."}
 	}
 	if m.run == nil || m.profile.Sites == nil {
-		unknown("without a trace, the levels that hold its lines are unknown; drop the program's trace for loads with the latencies of its caches")
+		unknown("without a trace, the levels in which lines hit are unknown; drop the program's trace here to use the latencies of its caches")
 		return
 	}
 	if len(of.h.Levels) == 0 {
@@ -141,7 +142,7 @@ func (m *Models) remember(of machine, key string) {
 	if ranker == nil {
 		var ok bool
 		if ranker, ok = attribution.New(m.profile); !ok {
-			unknown("the profile does not tell which place in the code misses")
+			unknown("the profile does not say which source locations miss")
 			return
 		}
 		m.memory.ranker = ranker
@@ -187,12 +188,12 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		return nil, err.Error()
 	}
 	if !known {
-		return nil, "a latency of the hierarchy is not known"
+		return nil, "a latency of the hierarchy is unknown"
 	}
 	out := &site{latency: latency, crossing: crossing(s, lineBytes)}
 	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
 	out.near = nearOf(s)
-	// Lines that follow a stride are prefetched, others are fetched on demand.
+	// Lines that follow a stride are prefetched. Other lines are fetched on demand.
 	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
 	irregular := (1 - regular) / references
 	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
@@ -206,7 +207,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		if from <= 0 {
 			continue
 		}
-		if stores { // which wait for their lines after they leave the window
+		if stores { // stores wait for their lines after they leave the window
 			latency = 0
 			out.transfers += from * regular * of.written[k+1]
 		} else {
@@ -219,7 +220,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	return out, ""
 }
 
-// nearOf returns the shares of a site's accesses with each of the least stack distances.
+// nearOf returns the share of a site's accesses at each of the smallest stack distances.
 func nearOf(s *profile.Site) (near [nearest]float64) {
 	for _, b := range s.Reuse.Bins {
 		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
@@ -229,17 +230,17 @@ func nearOf(s *profile.Site) (near [nearest]float64) {
 	return near
 }
 
-// crossing returns the share of a site's references to two lines: those with one line access
-// more than their bytes need.
+// crossing returns the share of a site's references that touch one line more than their size
+// requires.
 func crossing(s *profile.Site, lineBytes uint32) float64 {
 	if s.Bytes == 0 || lineBytes == 0 {
-		return 0 // lengths differ
+		return 0 // the site's references have different lengths
 	}
 	whole := (s.Bytes + lineBytes - 1) / lineBytes
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transfers returns the cycles for lines that blocks fetch in sequence: the cycles in the run,
+// transfers returns, by block, the cycles for lines fetched in sequence: the cycles in the run,
 // scaled to the executions of the block.
 func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))

@@ -30,7 +30,7 @@ func levelledMachine(t *testing.T) machine {
 	return described(p)
 }
 
-// TestDescribed: a description's levels are a hierarchy where they end in memory.
+// TestDescribed: the levels of a description are a hierarchy if the last one is memory.
 func TestDescribed(t *testing.T) {
 	m := levelledMachine(t)
 	if len(m.h.Levels) != 2 || m.h.Levels[1].SizeBytes != 4096 || m.h.Levels[1].Ways != 4 || m.h.Memory.LatencyCycles != 300 {
@@ -51,8 +51,8 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// TestSite: the cost of a place in the code, by hand. Of 100 loads, 40 miss L1 and 10 miss L2; 30
-// of the 100 follow a stride.
+// TestSite compares the cost of a site with a calculation by hand. Of 100 loads, 40 miss in L1, 10
+// miss in L2, and 30 follow a stride.
 func TestSite(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 20, profile.ConstantStride: 10, profile.IrregularStride: 70}}
@@ -73,14 +73,14 @@ func TestSite(t *testing.T) {
 		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
-	s.Kind = trace.Store // it does not wait for its line
+	s.Kind = trace.Store // a store does not wait for its line
 	got, _ = m.site(&s, []float64{40, 10}, 64)
 	if !near(got.transfers, 0.3*(30*3+10*9)) || got.misses.Lines != 0 || got.misses.Waits != 0 || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("a store: %+v", *got)
 	}
 	m.h.Memory.LatencyCycles = 0
 	if got, why := m.site(&s, []float64{40, 10}, 64); got != nil || why == "" {
-		t.Errorf("%+v of a memory whose latency is not known (%s)", got, why)
+		t.Errorf("%+v for a memory of unknown latency (%s)", got, why)
 	}
 }
 
@@ -100,15 +100,15 @@ func TestMissesCost(t *testing.T) {
 				break
 			}
 			if got.latency <= before {
-				t.Errorf("%s: %v cycles where half of all loads miss %d levels, and %v where they miss one less", h.Name, got.latency, level, before)
+				t.Errorf("%s: %v cycles if half of all loads miss in %d levels, but %v if they miss in one level fewer", h.Name, got.latency, level, before)
 			}
 			before = got.latency
 		}
 	}
 }
 
-// TestFillWaitOfSites: a load waits for an earlier one's line as often as its line was touched
-// no longer ago than that load.
+// TestFillWaitOfSites: a load waits for the line of an earlier load as often as its own line was
+// last touched no earlier than by that load.
 func TestFillWaitOfSites(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
@@ -124,11 +124,11 @@ func TestFillWaitOfSites(t *testing.T) {
 		}
 	}
 	if got := fillWait(nil, fetching, 0) + fillWait(load, nil, 0); got != 0 {
-		t.Errorf("%v cycles of what is not known", got)
+		t.Errorf("%v cycles for unknown costs", got)
 	}
 }
 
-// TestCrossing: references that cross lines have one access more than their bytes need.
+// TestCrossing: references that cross lines have one access more than their size requires.
 func TestCrossing(t *testing.T) {
 	for _, c := range []struct {
 		bytes      uint32
@@ -146,7 +146,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestSitesBelongToTheirBlock: an instruction's site counts from the block's first one.
+// TestSitesBelongToTheirBlock: an instruction's site number is relative to the block's first site.
 func TestSitesBelongToTheirBlock(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
 	r := references{sites: map[uint32]*site{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}

@@ -105,7 +105,7 @@ func TestModule(t *testing.T) {
 	p.drop(modulePath(t))
 	p.modelled()
 	p.shoot("blocks-module")
-	p.wait("what is assumed is said", `document.querySelector("#blocks-notes").textContent.includes("loops are taken to run ten times")`)
+	p.wait("what is assumed is said", `document.querySelector("#blocks-notes").textContent.includes("loops are assumed to run ten times")`)
 	p.often("trip 32")
 	p.wait("it is taken", `document.querySelector("#branches").textContent.includes("yours")`)
 	p.click("#back")

@@ -167,7 +167,7 @@ func (b *Blocks) Summary() string {
 		text += ", " + ms + thin + "ms"
 	}
 	text += ", for " + of["instructions"] + " instructions"
-	if each := of["cycles an instruction"]; each != "" {
+	if each := of["cycles per instruction"]; each != "" {
 		text += ": " + each + " cycles each"
 	}
 	return text + "."
