@@ -18,7 +18,7 @@ import (
 // DefaultProcessor is the processor of questions that name none.
 const DefaultProcessor = "znver4"
 
-// priced are the inputs of a runtime.
+// priced contains the inputs of a computed run time.
 type priced struct {
 	counts    *blocks.Solution
 	processor *pipeline.Processor
@@ -30,7 +30,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	h := hierarchy.Hierarchy{}
 	for _, line := range q.Machine {
 		if err := h.Add(line); err != nil {
-			r.Notes = append(r.Notes, "The hierarchy is left out: "+err.Error()+".")
+			r.Notes = append(r.Notes, "The hierarchy is ignored: "+err.Error()+".")
 			h = hierarchy.Hierarchy{}
 			break
 		}
@@ -42,7 +42,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	case m.processor == nil || m.processor == m.own || m.processor.Name != name:
 		p, err := pipeline.Named(name)
 		if err != nil {
-			r.Notes = append(r.Notes, err.Error()+"; "+DefaultProcessor+" stands in.")
+			r.Notes = append(r.Notes, err.Error()+"; "+DefaultProcessor+" is used instead.")
 			p, _ = pipeline.Named(DefaultProcessor)
 		}
 		m.processor = p
@@ -55,7 +55,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
 	now := priced{m.counts, m.processor, m.memory.machine}
-	if m.priced == now { // only the function or block is new
+	if m.priced == now { // only the function or block in question has changed
 		return
 	}
 	m.priced = now
@@ -63,13 +63,13 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	if m.memory.known {
 		m.memory.give(&run, m.run.Edges.Visits)
 	}
-	m.runtime, _ = m.processor.Runtime(run) // its slices are the program's
+	m.runtime, _ = m.processor.Runtime(run) // m.runtime's slices are indexed like the program's
 }
 
-// Use sets the processor of questions that name none.
+// Use sets the processor for questions that name none.
 func (m *Models) Use(p *pipeline.Processor) { m.own = p }
 
-// noteRuntime adds caveats about the runtime.
+// noteRuntime adds caveats about the run time.
 func (m *Models) noteRuntime(r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
 	bare := 0
@@ -79,14 +79,14 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		}
 	}
 	if bare > 0 {
-		r.Notes = append(r.Notes, "Of "+strconv.Itoa(bare)+" blocks the trace lacks the instructions: they take no time here. Drop the module's .ll file, too.")
+		r.Notes = append(r.Notes, "Of "+strconv.Itoa(bare)+" blocks the trace lacks the instructions, so they take no time here. Drop the module's .ll file here, too.")
 	}
 	for i, lacks := range m.runtime.Missing {
 		if i == mostNoted {
 			break
 		}
 		k := &m.program.Blocks[lacks.Block]
-		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+blocks.Label(k)+" needs: it takes nothing there.")
+		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+blocks.Label(k)+" needs, so it takes no time there.")
 	}
 	if n := len(m.runtime.Unknown); n > 0 {
 		names := m.runtime.Unknown[:min(n, mostNoted)]
@@ -98,11 +98,11 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 	}
 }
 
-// mostNoted bounds the names in a note.
+// mostNoted limits the number of names in a note.
 const mostNoted = 3
 
-// titles returns the processors' names and titles. It reads them once, since that takes longer than
-// the rest of an answer.
+// titles returns the processors' names and titles. It reads them only once, because that takes
+// longer than the rest of an answer.
 var titles = sync.OnceValue(func() (list [][2]string) {
 	for _, name := range pipeline.Processors() {
 		title := name
@@ -114,7 +114,7 @@ var titles = sync.OnceValue(func() (list [][2]string) {
 	return list
 })
 
-// Processors returns the table processors of the reply to an answers.ModelQuestion.
+// Processors returns the table "processors" of the reply to an answers.ModelQuestion.
 func Processors(chosen string) report.Table {
 	t := report.Table{Key: "processors", Title: "Processors", Columns: report.Columns("name", "title", "chosen")}
 	for _, p := range titles() {
@@ -129,8 +129,8 @@ func (m *Models) Program() *trace.Program { return m.program }
 // Visits returns how often each block of the program runs. Callers must not change it.
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
-// Price returns the time of the program on a processor where a load takes the cycles of a hit,
-// plus its average delay. late has the delays by site number; others are 0.
+// Price returns the time of the program on a processor. A load takes the cycles of a hit plus its
+// average delay. late contains the delays by site number; all others are 0.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*site{}
 	if m.profile != nil && m.profile.Sites != nil {

@@ -86,7 +86,7 @@ func (m *Models) blocksTable(f int) report.Table {
 
 // waysTable lists the successors of a function's blocks, which are numbered from 0.
 func (m *Models) waysTable(f int) report.Table {
-	t := report.Table{Key: "ways", Title: "Ways", Columns: report.Columns("from", "to", "share", "count")}
+	t := report.Table{Key: "ways", Title: "Successors", Columns: report.Columns("from", "to", "share", "count")}
 	if f < 0 {
 		return t
 	}
@@ -116,8 +116,8 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along returns how often an outcome of a branch occurs: exactly, if the weights are counts of a
-// run and sum to the executions of the block.
+// along returns how often an outcome of a branch occurs. The count is exact if the weights are
+// counts of a run and sum to the executions of the block.
 func (m *Models) along(b, way int) report.Value {
 	weights, leaves := m.system.Weights(b)
 	sum := leaves
@@ -130,7 +130,7 @@ func (m *Models) along(b, way int) report.Value {
 	return report.Real(m.counts.Visits[b] * m.shares(b)[way])
 }
 
-// branchesTable lists the ways of blocks with several successors.
+// branchesTable lists the successors of blocks that have several.
 func (m *Models) branchesTable(f int) report.Table {
 	t := report.Table{Key: "branches", Title: "Branches", Columns: report.Columns("branch", "block", "source", "to", "share", "count", "text", "origin")}
 	if f < 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sharing adds the data that threads take from each other.
+// sharing adds findings about cache lines that threads invalidate for each other.
 func (r *run) sharing() {
 	if r.p.Communication == nil || r.p.Sites == nil {
 		return
@@ -49,7 +49,7 @@ func (r *run) sharing() {
 				times += of.falselyAt(at)
 			}
 		}
-		if tried != nil { // other lines of these functions that use the same lines
+		if tried != nil { // other source lines in these functions that use the same cache lines
 			for _, other := range r.places {
 				if of.falselyAt(other) > 0 && !slices.Contains(among, other) && slices.ContainsFunc(among, func(at *place) bool { return at.function == other.function }) {
 					among = append(among, other)
@@ -70,28 +70,28 @@ func (r *run) sharing() {
 				continue
 			}
 			left -= times
-			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names its place
-			finding.Why = happens + "; when the threads run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
+			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names its source location
+			finding.Why = happens + "; when the threads run at the same time, they invalidate each other's lines " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines
-		case of != nil && cost > 0: // at the same time, they wait for the same words: true sharing
+		case of != nil && cost > 0: // if the threads run at the same time, they wait for the same words, which is true sharing
 			continue
 		default:
-			// Each time that a line is taken back costs at most one wait.
+			// Each time a thread takes a line back costs at most one wait.
 			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
 			if f.PingPongs == 0 && r.unnamedBlocks(f.Object) {
-				continue // one thread got memory that another one had freed
+				continue // one thread reused memory that another thread had freed
 			}
 			if !f.Seen || saved < Least*r.out.Cycles {
 				most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
 				finding.Saved, finding.Least, finding.Most = max(saved, most/carefully), saved, most
-				finding.How = "The threads hardly overlapped in this run; the most is what they wait if they always run at the same time."
+				finding.How = "The threads hardly overlapped in this run; the upper bound is the wait if they always run at the same time."
 				r.add(at, finding)
 				continue
 			}
 			finding.Saved, finding.Tried = saved, true
-			finding.How = "Counted: how often a thread took the line from another one for a word that the other one had not written."
+			finding.How = "Counted: how often a thread took the line from another thread for a word that the other thread had not written."
 		}
 		for _, other := range among {
 			taken := other.coherence
@@ -108,7 +108,8 @@ func (r *run) sharing() {
 	r.trueSharing(of)
 }
 
-// unnamedBlocks reports whether a data structure is the allocated memory that belongs to no variable.
+// unnamedBlocks reports whether a data structure stands for all allocated memory that belongs to no
+// variable.
 func (r *run) unnamedBlocks(object uint32) bool {
 	if int64(object) >= int64(len(r.p.Sites.Data)) {
 		return false
@@ -117,13 +118,14 @@ func (r *run) unnamedBlocks(object uint32) bool {
 	return of.Kind == profile.HeapObject && of.Name == ""
 }
 
-// hasStore reports whether a place stores anything.
+// hasStore reports whether a source location stores anything.
 func (r *run) hasStore(at *place) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool { return r.p.Sites.Code[i].Kind != trace.Load })
 }
 
-// blamed returns the place to name for lines that threads take from each other at several places: of those that
-// store and do so about as often as any, the first one in the file.
+// blamed returns the source location to name if threads take lines from each other at several
+// locations. Of the locations that contain a store and take lines about as often as the worst one,
+// it returns the first in the file.
 func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	most := 0.0
 	for _, other := range among {
@@ -137,12 +139,12 @@ func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	return at
 }
 
-// aboutAsOften is the share from which on two places are as much to blame: then the first one in the file is
-// named.
+// aboutAsOften is the ratio above which two source locations are considered equally responsible.
+// The first one in the file is then named.
 const aboutAsOften = 0.7
 
-// falseSharing adds the places that take lines from each other when the threads run at the same time, and did not
-// when they were recorded.
+// falseSharing adds the source locations that take lines from each other if the threads run at the
+// same time, but did not do so in the recorded run.
 func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[*place]bool) {
 	for _, at := range r.byWait() {
 		times := of.falselyAt(at)
@@ -150,7 +152,7 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 			continue
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
-			Fix:  "let the data of each thread begin at a line of its own (alignas(64), or padding), or sum up in a local variable and store once at the end",
+			Fix:  "start the data of each thread at a line of its own (alignas(64), or padding), or accumulate in a local variable and store it once at the end",
 			How:  apartLines,
 			More: "communication --false-sharing"}
 		among := []*place{at}
@@ -166,14 +168,14 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 		}
 		covered[at] = true
 		r.taken[at] = max(r.taken[at], share(at.coherence, at.wait))
-		finding.Why = "threads store to different words of the same lines; when they run at the same time, they take lines from each other " + report.Count(uint64(times)).Human() + " times"
+		finding.Why = "threads store to different words of the same lines; when they run at the same time, they invalidate each other's lines " + report.Count(uint64(times)).Human() + " times"
 		finding.Saved = max(0, tried.saved) * share(times, all)
 		r.add(r.blamed(at, among, of), finding)
 	}
 }
 
-// apartLines says how the saving of false sharing was predicted.
-const apartLines = "The words of each thread got lines of their own in the recorded references, and the caches of all cores were run again with the threads at the same time."
+// apartLines says how the saving from removing false sharing was predicted.
+const apartLines = "In the recorded references, the words of each thread were moved to lines of their own, and the caches of all cores were simulated again with the threads running at the same time."
 
 // nearShared reports whether a place often waits for lines with a word that several threads store to.
 func (c *counts) nearShared(at *place) bool {
@@ -185,7 +187,8 @@ func (c *counts) nearShared(at *place) bool {
 	return severally > all/8
 }
 
-// falselyAt is how often a place found that another core had taken the line for another word.
+// falselyAt returns how often a source location found that another core had taken the line for
+// another word.
 func (c *counts) falselyAt(at *place) (times float64) {
 	if c == nil {
 		return 0
@@ -198,11 +201,11 @@ func (c *counts) falselyAt(at *place) (times float64) {
 
 func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.LineBytes)) }
 
-// trueSharing adds the places that wait for words which other threads store to.
+// trueSharing adds the source locations that wait for words to which other threads store.
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
 	r.queues(of)
-	var neighbours []*place // that wait for lines because other words in them are shared
+	var neighbours []*place // locations that wait for lines because other words in the lines are shared
 	guarded := -1           // the finding about data that a lock protects
 	for _, at := range r.atomicLast() {
 		left := at.coherence - r.taken[at]*at.wait
@@ -212,21 +215,21 @@ func (r *run) trueSharing(of *counts) {
 		r.taken[at] = 1
 		f := Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
 			Why:  "threads store to the same words in turn, so each access finds that another core has the line",
-			Fix:  "give each thread a copy of its own, and combine the copies at the end; or store less often",
-			How:  "The misses that another core's store caused were counted. That all of them go is the best case.",
+			Fix:  "give each thread its own copy, and combine the copies at the end; or store less often",
+			How:  "The misses caused by another core's stores were counted. At best, all of them disappear.",
 			More: "communication --by site"}
 		shared := r.storesShared(at)
 		if tried == nil && of != nil && (shared || of.nearShared(at)) {
 			tried = r.retry(apart(of, r.lineShift(), true), pageShift)
 		}
-		if !shared && tried != nil && tried.savedAt(at) > left/2 { // it is in the line of a word that several threads store to
+		if !shared && tried != nil && tried.savedAt(at) > left/2 { // the location accesses the line of a word that several threads store to
 			neighbours = append(neighbours, at)
 			continue
 		}
-		if !shared || tried != nil && tried.savedAt(at) < left/4 { // a copy for each thread would not help: it has to be filled
+		if !shared || tried != nil && tried.savedAt(at) < left/4 { // a copy for each thread would not help, because it has to be filled
 			f.Saved, f.Least, f.Most = left/carefully, 0, left
-			f.Why = "this loads what another thread has stored since, so each such access fetches the line from another core"
-			f.Fix = "let the thread that stores the data be the one that loads them: divide both loops between the threads in the same way, and order the elements so that those which are used together belong to one thread"
+			f.Why = "the code loads data that another thread has stored in the meantime, so each such access fetches the line from another core"
+			f.Fix = "let the same thread store and load the data: divide both loops between the threads in the same way, and order the elements so that elements used together belong to one thread"
 			f.How = untried
 			r.add(at, f)
 			continue
@@ -243,8 +246,8 @@ func (r *run) trueSharing(of *counts) {
 		}
 		neighbours = nil
 		f.Before, f.After = tried.before, tried.after
-		f.How = "Each thread got a copy of these words in the recorded references, and the caches of all cores were run again with the threads at the same time."
-		if guarded >= 0 { // a lock and the data that it protects have the same cure
+		f.How = "In the recorded references, each thread was given its own copy of these words, and the caches of all cores were simulated again with the threads running at the same time."
+		if guarded >= 0 { // a lock and the data that it protects have the same fix
 			g := &r.out.Findings[guarded]
 			g.Cost, g.Saved, g.Least, g.Most = g.Cost+f.Cost, g.Saved+f.Saved, g.Least+f.Saved, g.Most+f.Saved
 			if at.file == g.File {
@@ -258,14 +261,14 @@ func (r *run) trueSharing(of *counts) {
 	}
 	for _, at := range neighbours {
 		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
-			Why:  "the same lines have words that several threads store to, so each access finds that another core has the line",
-			Fix:  "let the words that several threads store to begin at lines of their own (alignas(64), or padding)",
+			Why:  "the lines also contain words that several threads store to, so each access finds that another core has the line",
+			Fix:  "move the words that several threads store to onto lines of their own (alignas(64), or padding)",
 			How:  apartLines,
 			More: "communication --false-sharing"})
 	}
 }
 
-// isAtomic reports whether a place makes atomic operations.
+// isAtomic reports whether a source location performs atomic operations.
 func (r *run) isAtomic(at *place) bool {
 	p := r.cost.program
 	return p != nil && slices.ContainsFunc(at.sites, func(i int) bool {
@@ -274,8 +277,9 @@ func (r *run) isAtomic(at *place) bool {
 	})
 }
 
-// atomicLast returns the places in the order of their waits, those with atomic operations last: where several
-// threads store to data without them, a lock protects the data.
+// atomicLast returns the source locations in the order of their waits, but those with atomic
+// operations last. If several threads store to data without atomic operations, a lock protects the
+// data.
 func (r *run) atomicLast() []*place {
 	var plain, atomic []*place
 	for _, at := range r.byWait() {
@@ -288,8 +292,8 @@ func (r *run) atomicLast() []*place {
 	return append(plain, atomic...)
 }
 
-// queues adds the words that several threads claim work from, if one thread did nearly all of it when the
-// program was recorded.
+// queues adds findings about words through which several threads claim work, if one thread did
+// nearly all of the work in the recorded run.
 func (r *run) queues(of *counts) {
 	if of == nil {
 		return
@@ -307,14 +311,14 @@ func (r *run) queues(of *counts) {
 			continue
 		}
 		r.add(at, Finding{Kind: TrueSharing, Cost: at.coherence, Saved: most / 2, Least: at.coherence, Most: most,
-			Why:  "several threads make atomic operations on the same word, " + report.Count(uint64(times)).Human() + " times, so it moves from core to core",
-			Fix:  "claim several pieces of work at a time, or sum up in a local variable and add that once at the end",
-			How:  "One thread made nearly all of them in this run; the most is what the threads wait if they always run at the same time.",
+			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so its line moves from core to core",
+			Fix:  "claim several pieces of work at a time, or accumulate in a local variable and add it once at the end",
+			How:  "One thread performed nearly all of them in this run; the upper bound is the wait if the threads always run at the same time.",
 			More: "communication --by site"})
 	}
 }
 
-// storesShared reports whether a place itself stores to what it waits for.
+// storesShared reports whether a source location itself stores to the data that it waits for.
 func (r *run) storesShared(at *place) bool {
 	var loaded []string
 	for _, i := range at.sites {
@@ -337,8 +341,8 @@ func (c *costs) coherent(i int) bool {
 	return slices.ContainsFunc(c.run.coherence, func(of []float64) bool { return of != nil && of[i] > 0 })
 }
 
-// atomics are the cycles that blocks with atomic operations of a place take beyond what their
-// instructions need: a copy of its own needs no atomic operation.
+// atomics returns the cycles that blocks with a source location's atomic operations take beyond
+// what their instructions need. A private copy needs no atomic operations.
 func (r *run) atomics(at *place) (cycles float64) {
 	p := r.cost.program
 	if p == nil {
@@ -360,10 +364,10 @@ func (r *run) atomics(at *place) (cycles float64) {
 	return cycles
 }
 
-// plainWidth is how many instructions a core finishes in a cycle where none waits.
+// plainWidth is the number of instructions per cycle that a core completes if none of them waits.
 const plainWidth = 4
 
-// handOver is what a core waits for a line that another core has: the latency of the first
+// handOver returns how long a core waits for a line that another core has: the latency of the first
 // level that cores share, or of memory.
 func (r *run) handOver() float64 {
 	for k, level := range r.Machine.Levels {
@@ -374,7 +378,7 @@ func (r *run) handOver() float64 {
 	return r.cost.latency[len(r.cost.latency)-1]
 }
 
-// coherenceWait is the mean wait for a line that another core took.
+// coherenceWait returns the mean wait for a line that another core took.
 func (r *run) coherenceWait() float64 {
 	cycles, misses := 0.0, 0.0
 	for _, at := range r.places {
@@ -386,8 +390,8 @@ func (r *run) coherenceWait() float64 {
 	return share(cycles, misses)
 }
 
-// uses reports whether a place refers to what two sites store to: it holds one of them, or
-// names the same variable.
+// uses reports whether a source location refers to the data that two sites store to: it contains
+// one of these sites, or refers to the same variable.
 func (r *run) uses(at *place, stores [2]uint32) bool {
 	for _, i := range at.sites {
 		for _, store := range stores {
@@ -402,7 +406,8 @@ func (r *run) uses(at *place, stores [2]uint32) bool {
 	return false
 }
 
-// causes adds the places that no change of a loop helped, by cause.
+// causes adds findings about source locations that no change of a loop improved, according to the
+// cause.
 func (r *run) causes() {
 	list := slices.Clone(r.places)
 	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait, a.wait) })
@@ -429,63 +434,63 @@ func (r *run) causes() {
 			f.Why = chased(r.behind(at.level))
 			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers"; r.searched[at.function] {
 				f.Least, f.Saved = 0, left/carefully
-				f.Fix = "make the data smaller, let one look-up need fewer loads after each other, such as with nodes of many keys, or work on several look-ups at a time"
-				f.How = "Another order of the elements was tried and does not help, so the saving is a range: at most the cycles that the run waits here."
+				f.Fix = "make the data smaller, make each look-up need fewer dependent loads, for example with nodes of many keys, or interleave several look-ups"
+				f.How = "Another order of the elements was tried and does not help, so the saving is a range, up to all cycles that the run waits here."
 			}
 			f.More = "sites --by line"
 		case 2*at.crossing > float64(at.references):
 			f.Kind = Alignment
 			f.Saved = left / 2
 			f.Most = left / 2
-			f.Why = percent(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines"
+			f.Why = percent(share(at.crossing, float64(at.references))) + " of the accesses cross a line boundary"
 			f.Fix = "align the data to the size of an access"
 			f.More = "sites --by line"
 		case used > 0 && used <= fewBytes && at.spaced > 0.5:
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
-			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before it is replaced, because the addresses are further apart than the data at each of them are long"
-			f.Fix = "bring the data that this loop uses together: of a structure, split off the fields or make an array of each; of a table whose columns are visited, exchange rows and columns or the order of the loops"
+			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before it is replaced, because the distance between the addresses is larger than the data accessed at each of them"
+			f.Fix = "bring the data that this loop uses together: split the fields off the structure or make an array of each; if the loop visits the columns of a table, transpose the table or interchange the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5:
 			f.Kind = RandomAccess
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
 			f.Why = disorder(level)
-			f.Fix = "make the data smaller, or sort or partition the accesses so that those to one part of the data come together"
+			f.Fix = "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time"
 			if r.prefetches(at) {
-				f.How += " The function has instructions to prefetch; whether these lines arrive in time is not recorded."
+				f.How += " The function contains prefetch instructions; the trace does not show whether these lines arrive in time."
 			} else {
-				f.Fix += "; or prefetch the addresses ahead"
+				f.Fix += "; or prefetch the addresses"
 			}
 			f.More = "sites --by line"
 		case at.never > 0.8*at.wait, r.tried[at] && r.swept[at] < oftenSwept && left > small*r.out.Cycles && r.inOrder(at):
 			f.Kind = Streaming
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = "the lines come in order and are not used again before they are replaced, so the loop runs at the speed of " + r.behind(at.level)
-			f.Fix = "use a smaller type, skip what is not needed, for instance with an index, or do more with each element while it is in the cache: combine this pass with the one before or after"
+			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.behind(at.level)
+			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more with each element while it is in the cache: combine this pass with the previous or the next one"
 			if at.stores > at.wait/4 {
-				f.Fix += "; or store past the caches (__builtin_nontemporal_store), so that the lines are not fetched first"
+				f.Fix += "; or bypass the caches when storing (__builtin_nontemporal_store), so that the lines are not fetched first"
 			}
 			f.More = "sites --by object"
-		case r.tried[at] && r.swept[at] < oftenSwept: // and no change helped
+		case r.tried[at] && r.swept[at] < oftenSwept: // changes were tried, and none helped
 			continue
 		default:
 			f.Kind = Capacity
 			f.Saved = left / carefully
 			f.Least, f.Most = 0, left
-			f.Why = "the code comes back to the data after " + level + " has replaced them"
+			f.Why = "the code returns to the data after " + level + " has evicted it"
 			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before the next"
 			f.More = "curve"
 		}
 		switch f.Kind {
 		case RandomAccess, Streaming, Capacity:
 			if at.copies > at.wait/2 {
-				f.Fix = "copy less: pass a pointer on instead, or append to a buffer that grows by doubling instead of copying all of it each time"
+				f.Fix = "copy less: pass a pointer instead, or append to a buffer that grows by doubling, so that it is not copied each time"
 			}
 			if at.never > 0.8*at.wait && at.stores < at.wait/4 {
-				f.How += " No recorded instruction stored these data. If a system call or a library did so shortly before, they are still in a cache, and the run waits less."
+				f.How += " No recorded instruction stored this data. If a system call or a library stored it shortly before, it is still in a cache, and the run waits less."
 			}
 		}
 		r.taken[at] = 1
@@ -494,10 +499,10 @@ func (r *run) causes() {
 }
 
 func disorder(level string) string {
-	return "the addresses follow no order, and the data are larger than " + level
+	return "the addresses follow no order, and the data is larger than " + level
 }
 
-// inOrder reports whether a place mostly waits for lines that come in order.
+// inOrder reports whether a source location mostly waits for lines that are accessed in order.
 func (r *run) inOrder(at *place) bool {
 	cycles := 0.0
 	for _, i := range at.sites {
@@ -508,14 +513,14 @@ func (r *run) inOrder(at *place) bool {
 	return cycles > at.wait/2
 }
 
-// fills reports whether a place mostly stores to data for the first time.
+// fills reports whether a source location mostly stores to data for the first time.
 func (p *place) fills() bool { return p.never > 0.8*p.wait && p.stores > p.wait/2 }
 
-// justFilled is the share of a place's waits that are for stores where it fills data, and does not copy or convert
-// others.
+// justFilled is the share of stores in a source location's waits above which the location only
+// fills data, and does not copy or convert other data.
 const justFilled = 0.98
 
-// prefetches reports whether the function around a place has instructions to prefetch.
+// prefetches reports whether the function around a source location contains prefetch instructions.
 func (r *run) prefetches(at *place) bool {
 	p := r.cost.program
 	if p == nil {
@@ -540,21 +545,22 @@ func (r *run) prefetches(at *place) bool {
 	return false
 }
 
-// oftenSwept is how often a loop runs that comes back to its data.
+// oftenSwept is the number of runs from which on a loop counts as returning to its data.
 const oftenSwept = 3
 
-// carefully divides the most that a change could save where nothing on the record says how much
-// of it a change would get, so that what was tried is ranked first.
+// carefully divides the largest possible saving of a change if the trace does not show how much of
+// it can be achieved, so that changes that were tried rank first.
 const carefully = 8
 
-// A line is badly used where at most half of its bytes are; a good layout uses nearly all.
+// A line is badly used if at most half of its bytes are used. A good layout uses nearly all of
+// them.
 const (
 	fewBytes = 0.5
 	mostUsed = 1.0
 )
 
-// utilisation is the share of the bytes of fetched lines that are used, of a place, in the
-// first cache for which that was measured; 0: not measured.
+// utilisation returns the share of bytes used in the lines that a source location fetches, in the
+// first cache for which it was measured. It returns 0 if it was not measured.
 func (r *run) utilisation(at *place) float64 {
 	fetched, used := uint64(0), uint64(0)
 	for _, i := range at.sites {
@@ -566,7 +572,7 @@ func (r *run) utilisation(at *place) float64 {
 	return share(float64(used), float64(fetched)*float64(r.p.Sites.LineBytes))
 }
 
-// percent writes a share for sentences: in whole per cent, and below ten with a digit more.
+// percent formats a share for sentences, as a whole percentage, or with one more digit below 10 %.
 func percent(of float64) string {
 	switch {
 	case of > 0 && of < 0.001:
@@ -579,7 +585,7 @@ func percent(of float64) string {
 
 func ratio(part, whole uint64) string { return percent(share(float64(part), float64(whole))) }
 
-// behind returns the name of the next level, which serves the misses of a level.
+// behind returns the name of the next level, which serves the misses of this level.
 func (r *run) behind(level int) string {
 	if level+1 < len(r.Machine.Levels) {
 		return r.Machine.Levels[level+1].Name
@@ -587,8 +593,8 @@ func (r *run) behind(level int) string {
 	return "memory"
 }
 
-// untried says how a saving was found that was not tried.
-const untried = "Not tried, so the saving is a range: at most the cycles that the run waits here."
+// untried says where the saving of a change that was not tried comes from.
+const untried = "Not tried, so the saving is a range, up to all cycles that the run waits here."
 
 func bytesOf(n int64) string {
 	if n == 1 {

@@ -9,8 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// compute adds loops that wait for their own operations, where memory is not what they wait
-// for.
+// compute adds findings about loops that wait for their own operations and not for memory.
 func (r *run) compute() {
 	if r.cost.program == nil {
 		return
@@ -27,7 +26,7 @@ func (r *run) compute() {
 		at, instead := r.blockPlace(k), ""
 		for _, of := range r.places {
 			if text := r.instead[of]; text != "" && r.refersFrom(of, k) {
-				instead = "; or " + text + ", so that each iteration of the innermost loop has another sum"
+				instead = "; or " + text + ", so that each iteration of the innermost loop uses a different sum"
 			}
 		}
 		chain := r.chain(b)
@@ -35,36 +34,37 @@ func (r *run) compute() {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-			Why: "each iteration waits for a result of the one before: that takes " + number(t.Steady.Cycles) + " cycles, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
-			Fix: "split the chain into several that do not need each other, such as four partial sums; for floating point, allow the compiler to reorder (-ffast-math or an OpenMP simd reduction)",
-			How: "Modelled: what the loop would take if its ports were the limit.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
+			Why: "each iteration waits for a result of the previous iteration, which takes " + number(t.Steady.Cycles) + " cycles, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch)),
+			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
+			How: "Modelled: the cycles of the loop if only its ports limited it.", IllegalIf: "the result must be the same to the last bit, because the order of floating-point additions changes",
 			More: "pipeline"}
 		if !chain.floats {
-			f.Fix = "split the chain into several that do not need each other, such as four sums or checksums of every fourth element"
-			f.IllegalIf = "the value is defined by the order of the operations, as that of a standard checksum is"
+			f.Fix = "split the chain into several independent chains, such as four sums or checksums of every fourth element"
+			f.IllegalIf = "the value depends on the order of the operations, like the value of a standard checksum"
 		}
 		switch {
 		case chain.loads:
 			f.Kind, f.IllegalIf = PointerChasing, ""
-			f.Why = "each iteration takes its address from a load of the one before: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Why = "each iteration takes its address from a load in the previous iteration, which takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
-			f.Why = "each iteration looks up an index that the one before has loaded, as an automaton does with its state: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
-			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or let one look-up do several steps", ""
-		case chain.used: // as of a running sum: it takes more than partial sums to do without the chain
-			f.Fix, instead = "compute the value of each iteration from its index instead of from the iteration before, or work on several independent sequences at a time", ""
+			f.Why = "each iteration looks up an index that the previous iteration has loaded, like the state of an automaton, which takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or perform several steps with each look-up", ""
+		case chain.used: // such as a running sum, for which partial sums do not suffice to break the chain
+			f.Fix, instead = "compute the value of each iteration from its index instead of from the previous iteration, or work on several independent sequences at a time", ""
 		}
 		if f.Kind == Compute {
 			f.Fix += instead
 			if chain.stored && !chain.used {
-				f.Fix = "keep the result in a local variable and store it behind the loop, and " + f.Fix
+				f.Fix = "keep the result in a local variable and store it after the loop, and " + f.Fix
 			}
 		}
 		r.add(at, f)
 	}
 }
 
-// divisions adds loops that take most of their time to divide by a number that does not change in them.
+// divisions adds findings about loops that spend most of their time on divisions by a loop
+// invariant.
 func (r *run) divisions() {
 	for b := range r.cost.program.Blocks {
 		k, t := &r.cost.program.Blocks[b], &r.cost.hits.Blocks[b]
@@ -98,15 +98,15 @@ func (r *run) divisions() {
 			continue
 		}
 		r.add(at, Finding{Kind: Compute, Cost: t.Cycles, Saved: saved, Tried: true,
-			Why:       "each iteration divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles) + " cycles, and would take " + number(quick.Cycles) + " with products",
+			Why:       "each iteration divides by a number that does not change in the loop: an iteration takes " + number(t.Steady.Cycles) + " cycles, and would take " + number(quick.Cycles) + " with multiplications",
 			Fix:       "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so); for whole numbers, divide by a power of two",
-			How:       "Modelled: the loop with a product in place of each such division.",
+			How:       "Modelled: the loop with a multiplication in place of each such division.",
 			IllegalIf: "the result must be the same to the last bit, because a product with the reciprocal is rounded twice",
 			More:      "pipeline"})
 	}
 }
 
-// blockPlace returns where a block is, and what its references wait.
+// blockPlace returns the source location of a block, with the waits of its references.
 func (r *run) blockPlace(k *trace.Block) *place {
 	at := &place{file: k.File, line: k.LastLine}
 	if k.Function != trace.NoFunction {
@@ -125,7 +125,8 @@ func (r *run) blockPlace(k *trace.Block) *place {
 	return at
 }
 
-// inOtherBlocks reports whether the loop of a block has other blocks, which may compute what the block uses.
+// inOtherBlocks reports whether the loop of a block has other blocks, which may compute values that
+// the block uses.
 func (r *run) inOtherBlocks(b int) bool {
 	blocks := r.cost.program.Blocks
 	for n := range blocks {
@@ -136,11 +137,11 @@ func (r *run) inOtherBlocks(b int) bool {
 	return false
 }
 
-// partialSums is how many chains are enough that a loop does not wait for them.
+// partialSums is the number of chains that suffice for a loop not to wait for them.
 const partialSums = 4
 
-// overlaps reports whether the core has several executions of a block's loop in its window, so that their chains run at
-// the same time, as the sums of short rows do.
+// overlaps reports whether several executions of a block's loop fit in the core's window, so that
+// their chains overlap, as in sums of short rows.
 func (r *run) overlaps(k *trace.Block) bool {
 	entries := 0.0
 	for b := range r.cost.program.Blocks {
@@ -152,8 +153,9 @@ func (r *run) overlaps(k *trace.Block) bool {
 	return k.Depth > 1 && entries > 0 && partialSums*each < float64(r.Processor.Window)
 }
 
-// refersFrom reports whether a block holds a reference of a place. Lines would not do: code
-// that was inlined can be of another file than the place that it counts for.
+// refersFrom reports whether a block contains a reference of a source location. It does not compare
+// lines, because inlined code can come from a different file than the location that it is counted
+// for.
 func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool {
 		number := r.p.Sites.Code[i].Number
@@ -161,10 +163,10 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	})
 }
 
-// leastCompute is the smallest share of the run's cycles of a block that is looked at.
+// leastCompute is the smallest share of the run's cycles for which a block is examined.
 const leastCompute = 0.05
 
-// found reports whether a finding in the lines of a block may save more than half of so many cycles.
+// found reports whether a finding within the lines of a block may save more than half of saved.
 func found(list []Finding, k *trace.Block, saved float64) bool {
 	return slices.ContainsFunc(list, func(f Finding) bool {
 		return f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && max(f.Saved, f.Most) > saved/2
@@ -175,16 +177,17 @@ func found(list []Finding, k *trace.Block, saved float64) bool {
 type chained struct {
 	loads  bool
 	floats bool // operations on floating-point numbers
-	// multiplies is set for products of integers that each iteration puts data into, as checksums do. Sums of integers
-	// take a cycle each, and a random number generator puts nothing in.
+	// multiplies is set for integer products that combine with new data in each iteration, as in
+	// checksums. It is not set for integer sums, which take one cycle each, or for random number
+	// generators, which use no data.
 	multiplies bool
-	tables     bool // loads of numbers that the address of the next load is computed from
-	used       bool // other instructions of each iteration need its results, or it multiplies them each time
-	stored     bool // each iteration stores a result at the same place
-	number     int  // of chains of the same kind in the block
+	tables     bool // loads of numbers from which the address of the next load is computed
+	used       bool // other instructions in each iteration need the results of the chain, or the chain multiplies them each time
+	stored     bool // each iteration stores a result at the same address
+	number     int  // number of chains of the same kind in the block
 }
 
-// isFloat reports whether an operation is an addition or a multiplication of floating-point numbers.
+// isFloat reports whether an operation is a floating-point addition or multiplication.
 func isFloat(opcode string) bool {
 	return opcode == "fadd" || opcode == "fsub" || opcode == "fmul" || strings.HasPrefix(opcode, "llvm.fm")
 }
@@ -219,12 +222,12 @@ func (r *run) chain(b int) (c chained) {
 		data = data || slices.ContainsFunc(k.Instrs[op].Uses, func(use int32) bool { return use >= 0 && !in[use] })
 	}
 	c.multiplies = products && data
-	if stores { // it keeps a variable in memory, as code does that was not optimised
+	if stores { // the chain keeps a variable in memory, like code that was not optimised
 		c.loads = false
 		c.number = len(r.cost.sums(r, uint32(b)))
 		return c
 	}
-	carried := map[int32]bool{} // results that the next iteration needs
+	carried := map[int32]bool{} // results needed by the next iteration
 	for i := range k.Instrs {
 		for operand, use := range k.Instrs[i].Uses {
 			from := use
@@ -233,7 +236,7 @@ func (r *run) chain(b int) (c chained) {
 				carried[from] = from < int32(len(k.Instrs)) && isFloat(k.Instrs[from].Opcode)
 			}
 			factor := operand < 2 && strings.HasPrefix(k.Instrs[i].Opcode, "llvm.fm")
-			fixed := r.cost.variable(r, k, &k.Instrs[i]) != nil // it is stored at the same place each time
+			fixed := r.cost.variable(r, k, &k.Instrs[i]) != nil // it is stored at the same address each time
 			c.stored = c.stored || in[from] && fixed
 			c.used = c.used || in[from] && !fixed && (factor || !in[int32(i)]) && k.Instrs[i].Opcode != "phi"
 		}
@@ -246,8 +249,9 @@ func (r *run) chain(b int) (c chained) {
 	return c
 }
 
-// sums returns the floating-point variables that a block of a loop keeps in memory, as code does that was not
-// optimised: the load of each, and the store of the result that it was an operand of.
+// sums returns the floating-point variables that a block of a loop keeps in memory, as in code that
+// was not optimised. It returns the load of each variable, and the store of the result that the
+// loaded value was an operand of.
 func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 	k := &c.program.Blocks[b]
 	for n := range k.Instrs {
@@ -268,7 +272,8 @@ func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 	return list
 }
 
-// variable returns the site of a load or store in a block that always has the same address; nil: it has others.
+// variable returns the site of a load or store in a block if its address is always the same, and
+// otherwise nil.
 func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
 	if at, ok := c.byNumber[k.FirstSite+i.Site-1]; ok && i.Site > 0 && r.p.Sites.Code[at].Stride() == profile.ZeroStride {
 		return &r.p.Sites.Code[at]
@@ -276,8 +281,8 @@ func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
 	return nil
 }
 
-// waitForSums adds what loops wait for the variables of [costs.sums]: the value of an iteration is stored before
-// the next one loads it.
+// waitForSums adds the waits of loops for the variables of [costs.sums], because the value of an
+// iteration must be stored before the next iteration loads it.
 func (c *costs) waitForSums(r *run) {
 	for b := range c.program.Blocks {
 		k, t := &c.program.Blocks[b], &c.hits.Blocks[b]

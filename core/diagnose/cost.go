@@ -17,9 +17,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The number of overlapping fetches of lines, by the order of their addresses. Lines in sequence
-// are prefetched, limited by the bandwidth of memory; other lines are limited by the core's buffers
-// for misses (ten to sixteen in today's cores) and its window of instructions.
+// The number of overlapping line fetches, by the order of their addresses. Sequential lines are
+// prefetched, limited by the bandwidth of memory. Other lines are limited by the core's miss
+// buffers (ten to sixteen in today's cores) and its instruction window.
 const (
 	overlapSequence = 16.0
 	overlapStride   = 6.0
@@ -27,10 +27,10 @@ const (
 	overlapStore    = 16.0 // stores wait in a buffer, not in the core
 )
 
-// withoutCode is the number of cycles of a reference if the trace has no code.
+// withoutCode is the number of cycles assumed for a reference if the trace contains no code.
 const withoutCode = 1.0
 
-// place is a line of source, or an instruction where lines are not known.
+// place is a source line, or an instruction if its line is unknown.
 type place struct {
 	function, file string
 	line           uint32
@@ -38,21 +38,21 @@ type place struct {
 	sites          []int // indices in profile.Sites.Code
 
 	references uint64
-	irregular  float64 // share of its waits that are at addresses without order, 0 to 1
+	irregular  float64 // share of its waits at addresses without order, 0 to 1
 	wait       float64 // cycles
-	coherence  float64 // cycles of these that wait for lines that other cores invalidated
-	dependent  float64 // cycles of these that wait for a load whose address another load returns
-	spaced     float64 // share of its waits that are at a constant stride longer than an element
-	stores     float64 // cycles of these in stores
-	copies     float64 // cycles of these in functions that copy or fill memory
-	never      float64 // cycles of these in the first access to a line
-	crossing   float64 // references across two lines
-	pages      float64 // cycles for translations of addresses
-	split      float64 // cycles for references across two lines
-	level      int     // that most waits are for: index of the level that misses
+	coherence  float64 // part of wait: for lines that other cores invalidated
+	dependent  float64 // part of wait: for loads whose address another load returns
+	spaced     float64 // share of its waits at a constant stride longer than an element
+	stores     float64 // part of wait: in stores
+	copies     float64 // part of wait: in functions that copy or fill memory
+	never      float64 // part of wait: in first accesses to lines
+	crossing   float64 // references that cross a line boundary
+	pages      float64 // cycles for address translation
+	split      float64 // cycles for references that cross a line boundary
+	level      int     // index of the level whose misses cause most waits
 }
 
-// source is where it is, as in app.c:12.
+// source returns the location, as in app.c:12.
 func (p *place) source() string {
 	if p.line == 0 {
 		return p.function
@@ -60,13 +60,13 @@ func (p *place) source() string {
 	return p.file + ":" + strconv.FormatUint(uint64(p.line), 10)
 }
 
-// costs are the cycles of a run.
+// costs contains the cycles of a run.
 type costs struct {
-	models   *costmodel.Models // nil: the trace holds no code
+	models   *costmodel.Models // nil: the trace contains no code
 	program  *trace.Program
 	visits   []float64
 	hits     *pipeline.Runtime  // every load hits in the first level
-	links    map[uint32]float64 // by loop: how often it executes loads of next addresses
+	links    map[uint32]float64 // by loop: how often it executes loads that return the next address
 	byNumber map[uint32]int     // sites of the profile by their numbers in the trace
 	base     float64            // cycles without waits
 	bySite   map[*profile.Site]*place
@@ -74,23 +74,23 @@ type costs struct {
 	latency  []float64   // in addition to a hit in the first level, for lines from below each level
 	run      measure     // of the unchanged run
 	site     [][]float64 // cycles that each site waits, by level that misses
-	pages    []float64   // cycles that each site waits for translations of addresses
-	split    []float64   // cycles of each site for references across two lines
+	pages    []float64   // cycles that each site waits for address translation
+	split    []float64   // cycles of each site for references that cross a line boundary
 	idle     float64     // cycles that threads wait for each other
 	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
 	replay   *counts     // of the unchanged run, in caches; nil: not needed, or not possible
 }
 
-// measure has the numbers from which the waits of sites follow.
+// measure contains the numbers from which the waits of sites are computed.
 type measure struct {
 	misses    [][]float64 // by level and site
-	coherence [][]float64 // of these after another core's store; nil: no level has any
+	coherence [][]float64 // part of misses: after another core's store; nil: no level has any
 	scattered []bool      // addresses without order, by site
 	overlap   []float64   // fetches in flight at a time, by site
 	replay    *counts     // the source; nil: the profile
 }
 
-// measureOf returns the measures in the profile.
+// measureOf returns the measures from the profile.
 func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	for k := range c.levels {
 		m.misses = append(m.misses, slices.Clone(c.levels[k].Sites))
@@ -104,7 +104,7 @@ func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	return m
 }
 
-// measured returns the measures in a replay.
+// measured returns the measures from a replay.
 func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 	m = measure{misses: of.misses, coherence: of.coherence, replay: of}
 	for i := range p.Sites.Code {
@@ -121,7 +121,7 @@ func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 	return m
 }
 
-// price counts the cycles of the run.
+// price computes the cycles of the run.
 func (r *run) price() error {
 	c := &costs{bySite: map[*profile.Site]*place{}}
 	r.cost = c
@@ -132,7 +132,7 @@ func (r *run) price() error {
 	r.Machine = h
 	ranker, ok := attribution.New(r.p)
 	if !ok {
-		return errors.New("the profile does not tell which place in the code misses")
+		return errors.New("the profile does not say which source locations miss")
 	}
 	levels, warnings, err := ranker.Attribute(h)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *run) price() error {
 		}
 	} else {
 		c.base = withoutCode * float64(r.p.Totals.AllReferences())
-		r.out.Notes = append(r.out.Notes, "the trace holds no code: each reference is taken to cost one cycle; compile the program with stackglass cc to know its own cycles")
+		r.out.Notes = append(r.out.Notes, "the trace contains no code, so each reference is assumed to cost one cycle; compile the program with stackglass cc to model its actual cycles")
 	}
 	c.run = c.measureOf(r.p)
 	parallel.Each(2, func(i int) {
@@ -170,7 +170,7 @@ func (r *run) price() error {
 	})
 	r.exact()
 	if r.estimated() {
-		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in caches with sets, so they are estimated, and findings may be missing: diagnose the trace itself, or analyse it with --utilisation and the size and ways of the first cache, such as 48KiB,12")
+		r.out.Notes = append(r.out.Notes, "the profile does not contain the misses of each source line in set-associative caches, so they are estimated, and findings may be missing: diagnose the trace itself, or analyse it with --utilisation and the size and ways of the first cache, such as 48KiB,12")
 	}
 	if c.site, err = c.waits(r, &c.run); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (r *run) price() error {
 	return nil
 }
 
-// leastPages is the least share of the cycles at which translations of addresses are reported.
+// leastPages is the smallest share of the cycles for which address translation is reported.
 const leastPages = 0.005
 
 func sum(list []float64) (all float64) {
@@ -207,9 +207,9 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// replays runs the trace through the caches if the profile is not sufficient: with threads, because
-// the order in which they happened to run is not that of a machine with a core for each; with more
-// data than the buffers of translations cover, and with references across lines.
+// replays simulates the trace in the caches if the profile does not suffice: for several threads,
+// because the recorded order differs from that of a machine with a core for each thread; for more
+// data than the TLB covers; and for references that cross a line boundary.
 func (r *run) replays() {
 	c := r.cost
 	split := false
@@ -227,8 +227,8 @@ func (r *run) replays() {
 	c.replay = r.again(nil, nil, pageShift, false)
 }
 
-// others are the cycles that are not waits for lines: for translations, for references across
-// lines, and of threads for each other.
+// others computes the cycles that are not waits for lines: for address translation, for references
+// that cross a line boundary, and of threads waiting for each other.
 func (r *run) others() {
 	c := r.cost
 	n := len(r.p.Sites.Code)
@@ -257,7 +257,7 @@ func (c *costs) othersOf(r *run, m *measure, site [][]float64, of *counts) (page
 	return pages, split
 }
 
-// dependent reports whether the loads of a site wait for loads before.
+// dependent reports whether the loads of a site wait for earlier loads.
 func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	if !m.scattered[i] || r.p.Sites.Code[i].Kind != trace.Load {
 		return false
@@ -266,8 +266,9 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// unhash replaces levels whose sets are chosen by a hash by ones with plain sets: otherwise, changes
-// cannot be tried. Their conflicts are not counted, because the hash avoids them.
+// unhash replaces levels whose sets are chosen by a hash by levels whose sets are chosen by the low
+// bits of the line number. Otherwise, changes could not be tried. Their conflict misses are not
+// counted, because the hash avoids them.
 func (r *run) unhash() {
 	r.Machine.Levels = slices.Clone(r.Machine.Levels)
 	r.hashed = make([]bool, len(r.Machine.Levels))
@@ -279,15 +280,16 @@ func (r *run) unhash() {
 	}
 }
 
-// count counts the misses of the folded trace.
+// count counts the misses of the loop-compressed trace.
 func (r *run) count() {
 	if r.loops != nil {
 		r.counted = loopcount.CountMisses(r.loops, r.Machine.Levels, r.GoOn)
 	}
 }
 
-// exact replaces the estimated misses of sites by exact ones. With threads they are from the replay;
-// otherwise from the loop-compressed trace, in which all references share the caches.
+// exact replaces the estimated misses of sites by exact misses. For several threads, these come
+// from the replay. Otherwise they come from the loop-compressed trace, in which all references
+// share the caches.
 func (r *run) exact() {
 	c := r.cost
 	if len(r.p.Totals.Threads) > 1 {
@@ -305,8 +307,8 @@ func (r *run) exact() {
 	c.replay = r.withMisses(c.replay, pageShift)
 }
 
-// exactMisses returns the misses by level and site of the loop-compressed trace; nil for levels that were
-// not counted.
+// exactMisses returns the misses of the loop-compressed trace by level and site, with nil for
+// levels that were not counted.
 func (r *run) exactMisses() [][]float64 {
 	if r.misses != nil {
 		return r.misses
@@ -334,7 +336,7 @@ func (r *run) exactMisses() [][]float64 {
 	return r.misses
 }
 
-// withMisses adds the misses to a replay of the unchanged run, if they were left out.
+// withMisses adds the misses to a replay of the unchanged run if they were left out.
 func (r *run) withMisses(of *counts, pageShift uint) *counts {
 	if of == nil || of.misses != nil {
 		return of
@@ -346,13 +348,14 @@ func (r *run) withMisses(of *counts, pageShift uint) *counts {
 	return of
 }
 
-// estimated reports whether the misses of sites follow from stack distances, as in caches without sets.
+// estimated reports whether the misses of sites are computed from stack distances, as for fully
+// associative caches.
 func (r *run) estimated() bool {
 	level := r.Machine.Levels[0]
 	return len(r.p.Totals.Threads) < 2 && r.p.Sites.Measured(level.Lines(), level.Ways) < 0 && (r.counted == nil || r.counted.Levels[0].Result == nil)
 }
 
-// fetches are the lines that a site gets from below each level.
+// fetches returns the number of lines that a site gets from below each level.
 func (m *measure) fetches(i int) []float64 {
 	lines := make([]float64, len(m.misses))
 	for k := range m.misses {
@@ -365,7 +368,8 @@ func (m *measure) fetches(i int) []float64 {
 	return lines
 }
 
-// taken are the lines of a site that another core invalidated, among those from below a level.
+// taken returns how many of the lines that a site gets from below a level were invalidated by
+// another core.
 func (m *measure) taken(i, k int, fetched float64) float64 {
 	if of := m.coherence[k]; of != nil {
 		return min(of[i], fetched)
@@ -373,7 +377,7 @@ func (m *measure) taken(i, k int, fetched float64) float64 {
 	return 0
 }
 
-// plain are the cycles that a site waits for lines, by level that misses, if its fetches
+// plain returns the cycles that a site waits for lines, by the level that misses, if its fetches
 // overlap as far as its addresses allow.
 func (c *costs) plain(m *measure, i int) []float64 {
 	out := m.fetches(i)
@@ -384,8 +388,8 @@ func (c *costs) plain(m *measure, i int) []float64 {
 	return out
 }
 
-// overlapBy is the number of a site's fetches that overlap. In a loop that the compiler unrolled, a
-// reference advances by several elements, but its lines are still in sequence.
+// overlapBy returns how many of a site's fetches overlap. In a loop that the compiler unrolled, a
+// reference advances by several elements, but its lines are still sequential.
 func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near float64) float64 {
 	switch {
 	case kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite:
@@ -398,10 +402,11 @@ func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near fl
 	return overlapSequence
 }
 
-// sequence is the longest step in bytes of references to lines that are next to each other.
+// sequence is the longest step, in bytes, of references to consecutive lines.
 const sequence = 128
 
-// stepsOf finds the most frequent step of each site in its innermost loop, in bytes; 0: unknown.
+// stepsOf returns the most frequent step of each site in its innermost loop, in bytes, or 0 if it
+// is unknown.
 func stepsOf(r *run) []uint64 {
 	steps := make([]uint64, len(r.p.Sites.Code))
 	if r.loops == nil {
@@ -435,9 +440,9 @@ func stepsOf(r *run) []uint64 {
 	return steps
 }
 
-// scattered reports whether a site's accesses follow no order: they have no constant stride, and few are to a
-// line that was used just before. If addresses are results of loads, no prefetcher follows a stride from page
-// to page.
+// scattered reports whether a site's accesses follow no order: they have no constant stride, and
+// few of them access a line that was used just before. If addresses are results of loads, no
+// prefetcher follows a stride from page to page.
 func (c *costs) scattered(s *profile.Site, near float64, step uint64) bool {
 	if c.program != nil && int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0 &&
 		s.Stride() == profile.ConstantStride && step >= 1<<pageShift {
@@ -450,16 +455,16 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 	return stride == profile.IrregularStride && near < mostlyNear
 }
 
-// mostlyNear is the share of accesses to lines just used from which on addresses count as
-// sequential: with two elements per line, every second one is.
+// mostlyNear is the share of accesses to recently used lines from which addresses count as
+// sequential. With two elements per line, every second access is to such a line.
 const mostlyNear = 0.5
 
-// mostInOne is the largest number of lines of a reference that is no sequence of lines by itself,
-// as a copy of memory is.
+// mostInOne is the largest number of lines in a reference that does not count as a sequence of
+// lines by itself, as a memory copy does.
 const mostInOne = 4
 
-// nearShare is the share of a site's accesses that are to a line used just before, or next to it
-// in the same reference.
+// nearShare returns the share of a site's accesses to a line that was used just before, or to the
+// next line in the same reference.
 func nearShare(s *profile.Site) float64 {
 	if s.Reuse.Accesses() > mostInOne*s.References() {
 		return 1
@@ -473,11 +478,11 @@ func nearShare(s *profile.Site) float64 {
 	return share(float64(near), float64(s.Reuse.Accesses()))
 }
 
-// nearLines is the largest stack distance, in lines, of an access to a line that a loop is
-// still at.
+// nearLines is the largest stack distance, in lines, at which a line counts as still in use by a
+// loop.
 const nearLines = 4
 
-// code adds the cycles of the blocks, and determines which loads wait for others.
+// code adds the cycles of the blocks, and determines which loads wait for other loads.
 func (c *costs) code(r *run) error {
 	m, err := costmodel.New(r.p, "", nil)
 	if err != nil {
@@ -504,8 +509,9 @@ func (c *costs) code(r *run) error {
 	return nil
 }
 
-// waits are the cycles that each site waits for lines, by level that misses: divided by the overlap
-// of fetches, and, if loads need the results of others, in sequence.
+// waits returns the cycles that each site waits for lines, by the level that misses. Waits are
+// divided by the overlap of fetches, unless loads depend on the results of other loads, which makes
+// them sequential.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {
@@ -515,8 +521,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 		return out, nil
 	}
 	byNumber := c.byNumber
-	// Loads at irregular addresses take the average of their latencies: if another load needs their
-	// result for its address, that is the time of an iteration.
+	// Loads at irregular addresses take the average of their latencies. If another load needs their
+	// result as its address, this is the time of an iteration.
 	late := map[uint32]float64{}
 	for number, i := range byNumber {
 		if of.scattered[i] {
@@ -565,10 +571,10 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	return out, nil
 }
 
-// follows is the share of a site's new addresses that are results of loads in earlier iterations, such
-// as the addresses of all elements of a list but the first; 0 if most are not, as in a hash table with
-// short chains. The pipeline recognises this only in loops of one block whose variables are in
-// registers.
+// follows returns the share of a site's new addresses that are results of loads in earlier
+// iterations, such as the addresses of all elements of a list except the first. It returns 0 if
+// most are not, as in a hash table with short chains. The pipeline model recognises this only in
+// loops of one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -578,7 +584,7 @@ func (c *costs) follows(s *profile.Site) float64 {
 		return 0
 	}
 	links, known := c.links[c.program.Blocks[of.Block].Loop]
-	if !known { // older captures did not mark them
+	if !known { // older traces do not mark such loads
 		return 1
 	}
 	if of := min(1, share(links, float64(s.References())-float64(s.Strides[profile.ZeroStride]))); of >= 0.5 {
@@ -587,8 +593,9 @@ func (c *costs) follows(s *profile.Site) float64 {
 	return 0
 }
 
-// sourceOf is the line of a site. If the compiler gives none, because it merged several accesses,
-// or the line is in a library's header, it is a line of the block in the function's own file.
+// sourceOf returns the source line of a site. If the compiler states none, because it merged
+// several accesses, or if the line is in a library's header, it returns a line of the block in the
+// function's own file.
 func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	p := r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || s.Line > 0 && !isLibrary(s.File) {
@@ -602,7 +609,7 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	if file == "" {
 		return s.File, s.Line
 	}
-	for i := range r.p.Sites.Code { // files have short names in a profile
+	for i := range r.p.Sites.Code { // profiles contain short file names
 		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == file {
 			return of.File, line
 		}
@@ -610,9 +617,9 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	return path.Base(file), line
 }
 
-// sourceOfBlock is the line of a block of the same loop, or of the nearest block, in the function's own file.
-// If that is a library's header, as for a thread's function, it is any other file. File is "" if there is
-// none.
+// sourceOfBlock returns the line of a block in the same loop, or of the nearest block, in the
+// function's own file. If that file is a library's header, as for a thread's function, any other
+// file is used. file is "" if there is none.
 func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	p := r.cost.program
 	own := p.Functions[p.Blocks[b].Function]
@@ -640,7 +647,8 @@ func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	return own.Place.File, own.Place.Line
 }
 
-// isLibrary recognises headers of the C++ library by their names, since a trace has no folders.
+// isLibrary recognises headers of the C++ library by their names, because a trace contains no
+// folders.
 func isLibrary(file string) bool {
 	name := path.Base(file)
 	if file == "" || strings.HasPrefix(name, "stl_") || strings.HasSuffix(name, ".tcc") || !strings.Contains(name, ".") {
@@ -655,7 +663,7 @@ func isLibrary(file string) bool {
 	return false
 }
 
-// group sums the sites up by place.
+// group sums the sites by source location.
 func (r *run) group() {
 	type key struct {
 		function, file string
@@ -729,10 +737,11 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the least ratio of the waits of dependent loads to the waits of independent ones.
+// dependentFrom is the smallest ratio of the waits of dependent loads to those of independent
+// loads.
 const dependentFrom = 1.5
 
-// crossing is the number of references of a site across two lines.
+// crossing returns how many references of a site cross a line boundary.
 func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	if s.Bytes == 0 || s.Bytes > lineBytes {
 		return 0
@@ -740,7 +749,7 @@ func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	return s.Reuse.Accesses() - min(s.References(), s.Reuse.Accesses())
 }
 
-// named is the part of a variable's name that identifies the data.
+// named returns the part of a variable's name that identifies the data.
 func named(variable string) string {
 	if variable == "this" {
 		return ""
@@ -748,7 +757,8 @@ func named(variable string) string {
 	return variable
 }
 
-// dataOf names the variables of a place, that with the largest waits first.
+// dataOf returns the names of a source location's variables, starting with the one that causes the
+// longest waits.
 func (r *run) dataOf(at *place) string {
 	waits := map[string]float64{}
 	var names []string
@@ -773,7 +783,7 @@ func (r *run) dataOf(at *place) string {
 		}
 		return 0
 	})
-	if len(names) > 1 && waits[names[0]] > 0 { // without those that hardly wait
+	if len(names) > 1 && waits[names[0]] > 0 { // without variables that hardly cause waits
 		most := waits[names[0]]
 		names = slices.DeleteFunc(names, func(n string) bool { return waits[n] < most/10 })
 	}
