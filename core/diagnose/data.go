@@ -11,8 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chasing arranges the data of dependent loads in the order in which the loads reach them: first those of the
-// place that waits most, since another loop may reach the same elements in another order.
+// chasing arranges the data of dependent loads in the order in which the loads reach it. It starts
+// with the source location that waits longest, because another loop may reach the same elements in
+// a different order.
 func (r *run) chasing() {
 	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
 		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
@@ -22,7 +23,7 @@ func (r *run) chasing() {
 		if tries < mostElements {
 			t = r.inOrderOf(list[0])
 		}
-		if t == nil { // such as look-ups in a sorted array
+		if t == nil { // for example, look-ups in a sorted array
 			function := list[0].function
 			r.searched[function] = r.base() != nil && !r.linked(list[0].sites)
 			list = slices.DeleteFunc(list, func(at *place) bool { return at.function == function })
@@ -32,16 +33,16 @@ func (r *run) chasing() {
 		for _, at := range list {
 			all += max(0, t.savedAt(at))
 		}
-		for i, saved := range t.bySite { // a loop over all elements visits them in memory order, in either layout
+		for i, saved := range t.bySite { // a loop over all elements visits them in memory order in either layout
 			if saved < 0 && !r.cost.run.scattered[i] {
 				t.saved -= saved
 			}
 		}
-		var others []*place // that come to other elements
+		var others []*place // locations that reach other elements
 		for first := list[0]; len(list) > 0; {
 			at := list[0]
 			saved, cost, wait := 0.0, 0.0, 0.0
-			var same []*place // lines of one function that access one structure
+			var same []*place // source lines of one function that access one structure
 			list = slices.DeleteFunc(list, func(of *place) bool {
 				if of.function != at.function || of.file != at.file {
 					return false
@@ -52,7 +53,7 @@ func (r *run) chasing() {
 				wait += of.wait
 				return true
 			})
-			if saved < wait/4 || t.saved <= 0 { // the order is not the reason, for example in look-ups in a tree
+			if saved < wait/4 || t.saved <= 0 { // the order is not the cause, for example in look-ups in a tree
 				if r.searched[at.function] = true; at != first {
 					others = append(others, same...)
 				}
@@ -62,7 +63,7 @@ func (r *run) chasing() {
 			r.add(at, Finding{Kind: PointerChasing, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
 				Why:       chased(r.behind(at.level)),
 				Fix:       "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers",
-				How:       "The elements were laid out in the order in which this loop first comes to them, and the caches were run again with the changed addresses.",
+				How:       "The elements were laid out in the order in which this loop first reaches them, and the caches were simulated again with the changed addresses.",
 				IllegalIf: "other code needs the elements where they are because it keeps pointers to them, or the order of visits changes while the program runs",
 				More:      "sites --by line"})
 		}
@@ -71,7 +72,8 @@ func (r *run) chasing() {
 	}
 }
 
-// inOrderOf tries the order in which a place first reaches its elements; nil: that is not possible.
+// inOrderOf tries the order in which a source location first reaches its elements. It returns nil
+// if that is not possible.
 func (r *run) inOrderOf(at *place) *retrial {
 	sites := map[int]bool{}
 	for _, i := range at.sites {
@@ -86,10 +88,11 @@ func (r *run) inOrderOf(at *place) *retrial {
 }
 
 func chased(from string) string {
-	return "each load takes its address from the load before, and the addresses follow no order, so the core waits for one line after the other from " + from
+	return "each load takes its address from the previous load, and the addresses follow no order, so the core waits for one line after another from " + from
 }
 
-// translations adds places that wait for translations of addresses more than for lines.
+// translations adds findings about source locations that wait longer for address translation than
+// for lines.
 func (r *run) translations() {
 	var t *retrial
 	for _, at := range r.byWait() {
@@ -110,33 +113,33 @@ func (r *run) translations() {
 			walks += r.cost.replay.sites[i].walks
 			second += r.cost.replay.sites[i].second
 		}
-		hidden := walks*walkCycles < second*secondPageCycles // at best, by instructions that do not wait
+		hidden := walks*walkCycles < second*secondPageCycles // at best, they are hidden by instructions that do not wait
 		walks += second
 		left := at.wait * (1 - r.taken[at])
 		r.taken[at] = 1
-		if at.irregular > 0.5 && at.pages < 2*left { // the data are larger than the caches, too
+		if at.irregular > 0.5 && at.pages < 2*left { // the data is larger than the caches, too
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
-				Why:  disorder(r.Machine.Levels[at.level].Name) + "; " + ratio(uint64(walks), at.references) + " are to a page whose translation is not in the first TLB any more",
-				Fix:  "make the data smaller, or sort or partition the accesses so that those to one part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
-				How:  "The least is the saving of pages of 2 MiB, with which the translations were counted again. Another order was not tried: the most is the whole wait here.",
+				Why:  disorder(r.Machine.Levels[at.level].Name) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
+				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use pages of 2 MiB (madvise(…, MADV_HUGEPAGE))",
+				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. Another order was not tried, so the upper bound is the whole wait here.",
 				More: "sites --by line"})
 			continue
 		}
 		f := Finding{Kind: TLB, Cost: at.pages + at.wait, Saved: saved, Tried: true,
-			Why:  percent(share(walks, float64(at.references))) + " of the accesses are to a page whose translation is not in the first TLB any more: the loop uses more pages than the TLB has entries, and little of each",
-			Fix:  "use pages of 2 MiB (madvise(…, MADV_HUGEPAGE) or an allocation from huge pages), or bring the data that are used together onto fewer pages: a smaller stride, or an array of what the loop needs",
+			Why:  percent(share(walks, float64(at.references))) + " of the accesses access a page whose translation is no longer in the first-level TLB: the loop uses more pages than the TLB has entries, and only a small part of each page",
+			Fix:  "use pages of 2 MiB (madvise(…, MADV_HUGEPAGE) or an allocation from huge pages), or move data that is used together onto fewer pages, with a smaller stride or with an array of only the data that the loop needs",
 			How:  "The translations were counted again with pages of 2 MiB.",
 			More: "sites --by line"}
 		if hidden {
 			f.Saved, f.Most, f.Tried = saved/carefully, saved, false
-			f.How += " Most are in the second TLB, and the core may do other work while it reads them, so the saving is a range."
+			f.How += " Most translations are in the second-level TLB, and the core may do other work while it reads them, so the saving is a range."
 		}
 		r.add(at, f)
 	}
 }
 
-// elements tries other layouts of the elements of arrays: fields that are used together in an
-// array of their own, and elements that begin at lines.
+// elements tries other layouts of the elements of arrays: fields that are used together in an array
+// of their own, and elements that are aligned to lines.
 func (r *run) elements() {
 	tried := 0
 	for _, at := range r.byWait() {
@@ -157,7 +160,7 @@ func (r *run) elements() {
 			continue
 		}
 		if slices.ContainsFunc(r.moved, func(b record) bool { return b.low <= a.high && a.low <= b.high }) {
-			continue // another layout of the array was found
+			continue // another layout of the array was already found
 		}
 		line := uint64(r.p.Sites.LineBytes)
 		straddles := a.low%line != 0 && a.pitch >= 16 || a.pitch%line != 0 && line%a.pitch != 0
@@ -184,14 +187,14 @@ const (
 	mostElements  = 3
 )
 
-// worstSite is the site of a place that waits most.
+// worstSite returns the site of a source location that waits longest.
 func (r *run) worstSite(at *place) int {
 	cost := func(i int) float64 { return sum(r.cost.site[i]) + r.cost.pages[i] + r.cost.split[i] }
 	return slices.MaxFunc(at.sites, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 }
 
-// hotSites are the sites that access an array in the same code as a place: those of its function
-// that make at least a quarter as many references.
+// hotSites returns the sites that access an array in the same code as a source location: those in
+// its function that make at least a quarter as many references.
 func (r *run) hotSites(at *place, a record) (list []int) {
 	of := r.base()
 	most := uint64(0)
@@ -209,8 +212,8 @@ func (r *run) hotSites(at *place, a record) (list []int) {
 	return list
 }
 
-// split tries to separate the fields that a place uses from the others. f is the finding of another
-// trial that this one makes more exact; nil: there is none.
+// split tries to separate the fields that a source location uses from the other fields. f is the
+// finding of another trial that this trial makes more precise, or nil.
 func (r *run) split(at *place, a record, f *Finding) bool {
 	hot := r.hotSites(at, a)
 	to := r.splitting(a, hot)
@@ -224,7 +227,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	if f == nil {
 		f = &Finding{Kind: Layout,
 			Fix:       "keep the fields that this loop uses together: split the structure, or make an array of each field",
-			IllegalIf: "other code needs the fields together: it passes on a pointer to a structure, copies whole structures, or shares them with a file or another program",
+			IllegalIf: "other code needs the fields together, because it passes a pointer to a structure, copies whole structures, or shares them with a file or another program",
 			More:      "sites --by object --utilisation 48KiB,12"}
 	}
 	used := uint64(0)
@@ -240,9 +243,9 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	at = r.heaviest(t, at)
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
 	f.Before, f.After, f.How = t.before, t.after, retried
-	if r.linked(hot) { // the elements must stay together, because links lead to them
+	if r.linked(hot) { // the elements must stay together, because links point to them
 		f.Saved, f.Most, f.Tried = t.saved/carefully, t.saved, false
-		f.Fix = "keep the fields that this loop does not use in elements of their own, to which each element has a pointer or an index"
+		f.Fix = "move the fields that this loop does not use to separate elements, to which each element has a pointer or an index"
 	}
 	r.taken[at] = 1
 	r.take(t)
@@ -250,7 +253,8 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	return true
 }
 
-// linked reports whether one of some sites loads where the next element of a list or a tree is.
+// linked reports whether any of these sites loads the address of the next element of a list or
+// tree.
 func (r *run) linked(sites []int) bool {
 	return r.cost.program != nil && slices.ContainsFunc(sites, func(i int) bool {
 		number := r.p.Sites.Code[i].Number
@@ -270,27 +274,27 @@ func (r *run) onlyFilled(t *retrial) bool {
 	return filled > t.saved/2
 }
 
-// align tries to align the elements of an array to lines, or so that none is across two.
+// align tries to align the elements of an array to lines, or so that none crosses a line boundary.
 func (r *run) align(at *place, a record) bool {
 	line := uint64(r.p.Sites.LineBytes)
 	lines := strconv.FormatUint(line, 10) + " bytes"
 	fix, pitch := "align the array to "+lines+" (alignas, or aligned_alloc)", a.pitch
 	packed := a
-	if b, ok := blockAt(r.base().blocks, a.low); ok && b.bytes >= 2*a.pitch { // it begins with an element
+	if b, ok := blockAt(r.base().blocks, a.low); ok && b.bytes >= 2*a.pitch { // the block begins with an element
 		packed.low -= (a.low - b.addr) % a.pitch
 	}
 	fields := r.fieldsOf(packed)
 	if natural := unpacked(packed, fields); natural > 0 && at.split > 0 && a.pitch%8 != 0 {
 		a, pitch = packed, natural
-		fix = "do not pack the structure: with its fields at multiples of their sizes, an element has about " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10)
+		fix = "do not pack the structure: with its fields aligned to their sizes, an element has about " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10)
 	} else if fields = nil; a.pitch%line != 0 && line%a.pitch != 0 {
 		for pitch = 16; pitch < a.pitch && pitch < line; pitch *= 2 {
 		}
 		pitch = max(pitch, (a.pitch+line-1)/line*line*boolOf(a.pitch > line))
-		fix = "let elements have " + strconv.FormatUint(pitch, 10) + " bytes instead of " + strconv.FormatUint(a.pitch, 10) + ", and align the array to " + lines
+		fix = "pad each element from " + strconv.FormatUint(a.pitch, 10) + " to " + strconv.FormatUint(pitch, 10) + " bytes, and align the array to " + lines
 	}
 	arrays := []aligned{{a, pitch, fields}}
-	for _, i := range at.sites { // the other arrays that this line uses
+	for _, i := range at.sites { // the other arrays that this source line uses
 		if other, ok := r.recordOf(i); ok && r.base().sites[i].split > 0 && !slices.ContainsFunc(arrays, func(b aligned) bool { return b.low <= other.high && other.low <= b.high }) {
 			arrays = append(arrays, aligned{other, other.pitch, nil})
 		}
@@ -306,9 +310,9 @@ func (r *run) align(at *place, a record) bool {
 	if t == nil || t.saved < 2*Least*r.out.Cycles || t.saved < (at.wait+at.split)/10 {
 		return false
 	}
-	why := "elements of " + bytesOf(int64(a.pitch)) + " lie across two lines, so that using one fetches two"
+	why := "elements of " + bytesOf(int64(a.pitch)) + " cross line boundaries, so using one element fetches two lines"
 	if at.split > 0 {
-		why = percent2(share(at.crossing, float64(at.references))) + " of the accesses lie across two lines, and each of these takes two accesses of the cache"
+		why = percent2(share(at.crossing, float64(at.references))) + " of the accesses cross a line boundary, and each of these takes two cache accesses"
 	}
 	for _, b := range arrays {
 		r.moved = append(r.moved, b.record)
@@ -317,17 +321,18 @@ func (r *run) align(at *place, a record) bool {
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Alignment, Cost: max(at.wait+at.split, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why: why, Fix: fix, How: retried,
-		IllegalIf: "other code relies on where the elements lie now: a file or another program with the same layout",
+		IllegalIf: "other code relies on the current layout, for example of a file or of data shared with another program",
 		More:      "sites --by line"})
 	r.take(t)
 	return true
 }
 
-// remainSplit reports whether a change of addresses leaves more than a quarter of the references across lines: only
-// one of several neighbours in a grid can be aligned. It counts references and needs no caches.
+// remainSplit reports whether after a change of addresses more than a quarter of the references
+// still cross line boundaries, because only one of several neighbours in a grid can be aligned. It
+// counts references and needs no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
-	native := make([]uint64, len(r.p.Sites.Code)) // 0: a site elsewhere
+	native := make([]uint64, len(r.p.Sites.Code)) // 0: the site belongs to another location
 	for _, i := range at.sites {
 		before += r.base().sites[i].split
 		native[i] = nativeBytes(r.cost.program, &r.p.Sites.Code[i])
@@ -342,7 +347,7 @@ func (r *run) remainSplit(at *place, to rename) bool {
 	return !s.run() || 4*after > before
 }
 
-// padded tries to pad the rows of the arrays of nests that conflict.
+// padded tries to pad the rows of the arrays that conflict in the nests of a group.
 func (r *run) padded(g *group) *retrial {
 	of := r.base()
 	if of == nil {
@@ -380,7 +385,7 @@ func (r *run) padded(g *group) *retrial {
 	if len(merged) == 0 || len(merged) > 64 {
 		return nil
 	}
-	for i := range merged { // such as planes that several references access
+	for i := range merged { // for example, planes that several references access
 		if merged[i].pitch == 0 {
 			merged[i].pitch = r.planes(g, merged[i])
 		}
@@ -388,8 +393,8 @@ func (r *run) padded(g *group) *retrial {
 	return r.retry(padding(merged, uint64(r.p.Sites.LineBytes)), pageShift)
 }
 
-// planes is the largest number of bytes, a multiple of a page, that divides the distances between the references
-// of nests to an array in an iteration; 0: there is none.
+// planes returns the largest multiple of the page size that divides all distances between
+// references to an array in the same iteration of the nests, or 0 if there is none.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
 		for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
@@ -408,7 +413,7 @@ func (r *run) planes(g *group, a record) (bytes uint64) {
 	return bytes
 }
 
-// bodies are the references of the innermost loops of items.
+// bodies returns, for each innermost loop among items, its references.
 func bodies(items []loops.Item) (list [][]*loops.Item) {
 	for i := range items {
 		switch {
@@ -422,7 +427,7 @@ func bodies(items []loops.Item) (list [][]*loops.Item) {
 	return list
 }
 
-// merge tries to make one array of structures of arrays that are used with the same index, where
+// merge tries to merge arrays that are used with the same index into one array of structures, if
 // the indices follow no order.
 func (r *run) merge(at *place) bool {
 	of := r.base()
@@ -445,7 +450,7 @@ func (r *run) merge(at *place) bool {
 	}
 	slices.SortFunc(arrays, func(a, b record) int { return cmp.Compare(a.low, b.low) })
 	joined := arrays[:0]
-	for _, a := range arrays { // in an unrolled loop, several references access one array
+	for _, a := range arrays { // in an unrolled loop, several references access the same array
 		if n := len(joined); n > 0 && a.low < joined[n-1].high {
 			joined[n-1].high = max(joined[n-1].high, a.high)
 		} else {
@@ -470,9 +475,9 @@ func (r *run) merge(at *place) bool {
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Layout, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no order, so it fetches a line for each",
-		Fix:       "make one array of structures of these arrays, so that what has the same index lies in one line",
+		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
 		How:       retried,
-		IllegalIf: "other code uses one of the arrays as a whole or goes through it with a pointer",
+		IllegalIf: "other code uses one of the arrays as a whole, or iterates over it with a pointer",
 		More:      "sites --by object --utilisation 48KiB,12"})
 	r.take(t)
 	return true

@@ -13,19 +13,19 @@
 //     average latency of each load.
 //  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is
 //     simulated again: with threads in the order of a machine that has a core for each, with
-//     translations of addresses, references across lines, who stores to a page first, and what
-//     threads wait for the slowest.
+//     address translation, references that cross line boundaries, which thread stores to a page
+//     first, and how long threads wait for the slowest one.
 //  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
-//     loops/change), and its misses are counted again, exactly, in each level. Data are moved as
-//     another layout would move them (rename.go, data.go), and the whole run is replayed. The
-//     change with the largest saving is the finding. Loops whose references depend on the data do
-//     not compress; these are interchanged in the recorded references (reorder.go).
+//     loops/change), and its misses are counted again, exactly, in each level. Data is moved as
+//     another layout would move it (rename.go, data.go), and the whole run is replayed. The change
+//     with the largest saving is the finding. Loops whose references depend on the data do not
+//     compress; these are interchanged in the recorded references (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines of which
-//     few bytes are used; irregular addresses; lines that are never used again. Savings are then
-//     bounds, and the finding says that nothing was tried.
-//  5. A trace without code has no source locations. Then the misses of the whole run are divided
-//     into conflicts, capacity and first accesses (whole.go).
+//     few bytes are used; irregular addresses; or lines that are never used again. The saving is
+//     then only a range, and the finding says that nothing was tried.
+//  5. A trace without code has no source locations. In this case, the misses of the whole run are
+//     divided into conflict, capacity and cold misses (whole.go).
 //  6. A loop that does not wait for memory may wait for its own operations: a chain of results from
 //     iteration to iteration (compute.go).
 //
@@ -53,26 +53,26 @@ import (
 // Kind is a kind of problem.
 type Kind string
 
-// The kinds.
+// The kinds of problems.
 const (
-	Stride         Kind = "stride"          // the order of loops is against the layout of an array
+	Stride         Kind = "stride"          // the order of loops does not match the layout of an array
 	Conflict       Kind = "conflict"        // lines that are used together share few sets
 	Capacity       Kind = "capacity"        // a loop returns to data after the cache has evicted them
 	Fusion         Kind = "fusion"          // two loops access the same data one after the other
 	Layout         Kind = "layout"          // few bytes of each line are used
-	Alignment      Kind = "alignment"       // accesses are across two lines
-	PointerChasing Kind = "pointer-chasing" // each address is the result of the load before
+	Alignment      Kind = "alignment"       // accesses cross line boundaries
+	PointerChasing Kind = "pointer-chasing" // each address is the result of the previous load
 	RandomAccess   Kind = "random-access"   // independent loads at irregular addresses
-	Streaming      Kind = "streaming"       // lines in sequence that are not used again
-	TLB            Kind = "tlb"             // more pages than the buffers of translations reach
-	NUMA           Kind = "numa"            // memory that another thread than its user touched first
+	Streaming      Kind = "streaming"       // sequential lines that are not used again
+	TLB            Kind = "tlb"             // more pages than the TLB covers
+	NUMA           Kind = "numa"            // memory first touched by a thread other than its user
 	Imbalance      Kind = "imbalance"       // threads wait for the slowest one
 	FalseSharing   Kind = "false-sharing"   // threads write different words of a line
 	TrueSharing    Kind = "true-sharing"    // threads write the same words
 	Compute        Kind = "compute"         // operations wait for each other, not for memory
 )
 
-// Finding is a problem at a place in the code, with advice.
+// Finding is a problem at a source location, with advice.
 type Finding struct {
 	Kind     Kind
 	Function string
@@ -81,11 +81,11 @@ type Finding struct {
 	Data     string // the data structure; "" if none has a name
 
 	Cost  float64 // cycles that the run spends on it
-	Saved float64 // cycles that the change would save, of Cost
-	// Least and Most bound Saved. They differ where the change was not tried.
+	Saved float64 // part of Cost that the change would save
+	// Least and Most are bounds on Saved. They differ if the change was not tried.
 	Least, Most float64
-	// Before and After are misses by level of the part of the run that the change affects; nil if
-	// it was not tried.
+	// Before and After are the misses in each level, for the part of the run that the change
+	// affects. They are nil if the change was not tried.
 	Before, After []float64
 	Tried         bool
 
@@ -93,28 +93,28 @@ type Finding struct {
 	Fix       string // the change
 	How       string // how the saving was predicted
 	IllegalIf string // a clause: when the change is not allowed; "" if nothing is known
-	More      string // the command's words for more details
+	More      string // the command line that shows more details
 
-	also []uint32 // other lines that it is about
+	also []uint32 // other source lines that the finding is about
 }
 
 // LevelWait is the time that a run waits for lines of one level.
 type LevelWait struct {
-	Name   string // of the level or memory
+	Name   string // the name of the level, or of memory
 	Cycles float64
 }
 
-// Diagnosis is the result.
+// Diagnosis is the result of a diagnosis.
 type Diagnosis struct {
 	Cycles   float64 // of all threads together, estimated
 	Waits    []LevelWait
-	Findings []Finding // by cycles saved, the most first
-	Notes    []string  // doubts about the whole, as sentences without a full stop
+	Findings []Finding // in descending order of cycles saved
+	Notes    []string  // caveats about the whole, as sentences without a full stop
 
 	levels []string
 }
 
-// Waiting is the share of the cycles that the run waits for memory, 0 to 1.
+// Waiting returns the share of the cycles in which the run waits for memory, from 0 to 1.
 func (d *Diagnosis) Waiting() float64 {
 	sum := 0.0
 	for _, w := range d.Waits {
@@ -123,56 +123,56 @@ func (d *Diagnosis) Waiting() float64 {
 	return share(sum, d.Cycles)
 }
 
-// mostGuessed is the largest share of the run's cycles that a change is said to save if nothing is known but
-// the time that the run waits.
+// mostGuessed is the largest share of the run's cycles that a change is said to save if nothing is
+// known except how long the run waits.
 const mostGuessed = 0.0999
 
-// Least is the smallest share of the run's cycles that a finding may save.
+// Least is the smallest share of the run's cycles that a reported finding can save.
 const Least = 0.01
 
-// leastSaved is the least number of cycles that a finding may save: in a run of a few microseconds,
-// nothing is worth a change.
+// leastSaved is the smallest number of cycles that a reported finding can save. In a run of a few
+// microseconds, nothing is worth a change.
 const leastSaved = 2000
 
-// Options are the machine, and limits of the diagnosis.
+// Options contains the machine and the limits of a diagnosis.
 type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
-	Readable  func(string) string // makes a function's name readable; nil leaves it
-	GoOn      func() bool         // asked regularly whether to continue; nil: yes
+	Readable  func(string) string // makes a function's name readable; nil leaves it unchanged
+	GoOn      func() bool         // called regularly; reports whether to continue; nil: always
 }
 
-// run is a run that is being diagnosed.
+// run contains the state of the diagnosis of one run.
 type run struct {
 	Options
 	p        *profile.Profile
-	loops    *answers.Loops    // nil: the profile has none
-	counted  *loopcount.Misses // of the loops in each level; nil: not counted
-	full     map[int][]float64 // misses of the loops in caches of the size of a level without sets
+	loops    *answers.Loops    // nil: the profile has no loops
+	counted  *loopcount.Misses // misses of the loops in each level; nil: not counted
+	full     map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
 	plain    map[plainNest]float64
-	misses   [][]float64 // of exactMisses
+	misses   [][]float64 // the result of exactMisses
 	hashed   []bool      // levels whose sets are chosen by a hash
 	cost     *costs
 	places   []*place
-	taken    map[*place]float64 // share of a place's waits that findings have, 0 to 1
-	tried    map[*place]bool    // changes of the loops around a place were tried
-	untried  []func()           // add findings where no other is
-	moved    []record           // arrays that a finding lays out anew
-	searched map[string]bool    // functions with dependent loads for which another order of the elements saves nothing
-	swept    map[*place]uint64  // runs of the loops around a place
-	instead  map[*place]string  // change of the order of loops that divides a chain of results, too
-	replayed uint64             // rows
-	chunks   []*chunk           // that replays use again
+	taken    map[*place]float64 // share of a location's waits that findings cover, 0 to 1
+	tried    map[*place]bool    // whether changes of the loops around a location were tried
+	untried  []func()           // functions that add findings where there are no others
+	moved    []record           // arrays for which a finding changes the layout
+	searched map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
+	swept    map[*place]uint64  // runs of the loops around a location
+	instead  map[*place]string  // change of the order of loops that also splits a chain of dependent results
+	replayed uint64             // number of rows replayed
+	chunks   []*chunk           // chunks that replays reuse
 	out      *Diagnosis
 }
 
-// plainNest is an unchanged nest in a cache; the map has its misses.
+// plainNest identifies an unchanged nest in a cache. It is the key of the map of misses.
 type plainNest struct {
 	nest  *loops.Nest
 	cache misses.Cache
 }
 
-// Run diagnoses the run of a profile. The error says why that cannot be done.
+// Run diagnoses the run of a profile. The error explains why this is not possible.
 func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.GoOn = parallel.OneAtATime(o.GoOn); o.GoOn == nil {
 		o.GoOn = func() bool { return true }
@@ -216,7 +216,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	return r.out.ranked(), nil
 }
 
-// ranked merges the findings, drops those that save too little, and sorts the others by their
+// ranked merges the findings, drops those that save too little, and sorts the rest by their
 // savings.
 func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
@@ -232,8 +232,8 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	return d
 }
 
-// keepWorth removes the findings that save too little to be read. If the others save only a little
-// of the time that the run waits, those remain that could not be tried and may save more at best.
+// keepWorth removes the findings that save too little to be reported. If the others save only a
+// small part of the waits, it keeps findings that could not be tried and may save more at best.
 func (d *Diagnosis) keepWorth() {
 	least := max(Least*d.Cycles, leastSaved)
 	all := slices.Clone(d.Findings)
@@ -248,9 +248,10 @@ func (d *Diagnosis) littleFound() bool {
 	return d.Waiting() >= small && d.Saved() < d.Waiting()/10
 }
 
-// merge merges the findings of one kind at one place: loops that the compiler duplicated, or a function that
-// is called from several places. Findings that could not be tried are merged if a function uses the same
-// data in several lines, and if their lines are close to each other.
+// merge merges findings of the same kind at the same source location, for example in loops that the
+// compiler duplicated, or in a function that is called from several locations. Findings that could
+// not be tried are also merged if they are about the same data in the same function, or if their
+// lines are close to each other.
 func (d *Diagnosis) merge() {
 	var all []Finding
 	for _, f := range d.Findings {
@@ -293,11 +294,11 @@ func (d *Diagnosis) merge() {
 	d.Findings = all
 }
 
-// nextTo is the largest distance, in lines, of two findings about the same statements, such as a lookup that
-// first loads a table's address and then its entry.
+// nextTo is the largest distance, in source lines, between two findings about the same statements,
+// such as a look-up that first loads a table's address and then its entry.
 const nextTo = 4
 
-// alsoAt says which other lines a finding is about.
+// alsoAt returns words that list the other source lines of a finding.
 func alsoAt(line uint32, also []uint32) string {
 	slices.Sort(also)
 	also = slices.DeleteFunc(slices.Compact(also), func(l uint32) bool { return l == line })
@@ -320,10 +321,11 @@ func alsoAt(line uint32, also []uint32) string {
 	return text
 }
 
-// mostNests is the largest number of nests that are examined, those with most references first.
+// mostNests is the largest number of nests that are examined, starting with those that make the
+// most references.
 const mostNests = 200
 
-// add adds a finding at a place.
+// add adds a finding at a source location.
 func (r *run) add(at *place, f Finding) {
 	f.Function, f.File, f.Line = sourceFunction(at.function), at.file, at.line
 	if f.Data == "" {
@@ -335,8 +337,8 @@ func (r *run) add(at *place, f Finding) {
 	r.out.Findings = append(r.out.Findings, f)
 }
 
-// sourceFunction is the function of the source that a name belongs to: compilers make separate
-// functions of the parallel regions of OpenMP.
+// sourceFunction returns the source function that a name belongs to. Compilers turn OpenMP's
+// parallel regions into separate functions.
 func sourceFunction(name string) string {
 	for _, suffix := range []string{".omp_outlined", "..omp_par"} {
 		if before, _, ok := strings.Cut(name, suffix); ok && before != "" {
@@ -381,7 +383,7 @@ func shortName(name string) string {
 		case parens > 0:
 		case c == ' ' && (operator || name[i:] == " const"):
 		case c == ' ':
-			out = out[:0] // it ends the type
+			out = out[:0] // the blank ends the return type
 		default:
 			out = append(out, c)
 		}
@@ -400,8 +402,8 @@ func share(part, whole float64) float64 {
 	return part / whole
 }
 
-// placeOf is the place with the largest waits among those whose sites are references of a
-// loop, or nil.
+// placeOf returns, of the source locations with references in a loop, the one with the largest
+// waits, or nil.
 func (r *run) placeOf(loop int) *place {
 	var worst *place
 	for _, at := range r.placesOf(loop) {
@@ -412,7 +414,7 @@ func (r *run) placeOf(loop int) *place {
 	return worst
 }
 
-// placesOf are the places of the references of a loop.
+// placesOf returns the source locations of a loop's references.
 func (r *run) placesOf(loop int) (list []*place) {
 	for _, ref := range r.loops.Refs(loop) {
 		s := r.loops.Place(ref)
@@ -426,8 +428,8 @@ func (r *run) placesOf(loop int) (list []*place) {
 	return list
 }
 
-// strided is the array of a loop that moves furthest in the innermost loop while another loop
-// moves it by less than a line; nil: there is none.
+// strided returns the array of a loop with the largest stride in the innermost loop, provided that
+// its stride in another loop is less than a line. It returns nil if there is none.
 func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
 	var found *outline.Array
 	for i := range arrays {

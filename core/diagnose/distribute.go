@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops/change"
 )
 
-// distribute divides a loop that contains several others, for example one that sums up a column and
-// then scales it: each inner loop gets its own outer loop, and is interchanged with it.
+// distribute distributes a loop that contains several loops, for example one that sums a column and
+// one that scales it: each inner loop gets its own outer loop, and is interchanged with it.
 type distribute struct {
 	outer change.Path
 }
@@ -57,7 +57,8 @@ func (c distribute) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// distributable reports whether a loop contains at least two innermost loops, all of constant trip counts.
+// distributable reports whether a loop contains at least two innermost loops, all with constant
+// trip counts.
 func distributable(outer *loops.Item, depth int) bool {
 	steady := func(l *loops.Item) bool {
 		return int64(l.Trips) > 0 && !slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 })
@@ -77,7 +78,7 @@ func distributable(outer *loops.Item, depth int) bool {
 	return number > 1 && steady(outer) && depth < mostDeep
 }
 
-// distributions are the loops of a nest that can be divided.
+// distributions returns the changes that distribute a loop of the nest.
 func distributions(n *loops.Nest) (list []change.Change) {
 	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
 		if distributable(l, len(path)-1) {
@@ -87,7 +88,8 @@ func distributions(n *loops.Nest) (list []change.Change) {
 	return list
 }
 
-// eachLoop visits the loops among items, each before the loops in it, with their paths.
+// eachLoop visits the loops among items, with their paths. It visits each loop before the loops
+// inside it.
 func eachLoop(items []loops.Item, path change.Path, visit func(l *loops.Item, path change.Path)) {
 	number := 0
 	for i := range items {

@@ -13,16 +13,16 @@ var (
 	stored = loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}
 )
 
-// TestDistribute: the same references come after a division of a loop, along the rows.
+// TestDistribute: after a loop is distributed, the same references are made, but along the rows.
 func TestDistribute(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
 		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096)),
 		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096), loops.Leaf(stored, 1<<20, 8, 4096)))}}
 	if list := distributions(n); len(list) != 1 {
-		t.Fatalf("%d loops can be divided, want 1", len(list))
+		t.Fatalf("%d loops can be distributed, want 1", len(list))
 	}
 	if inSequence(n.Items, 0, 64) {
-		t.Error("columns are in sequence")
+		t.Error("references along columns count as sequential")
 	}
 	by := distribute{change.Path{0}}
 	if err := by.Apply(n); err != nil || !inSequence(n.Items, 0, 64) {
@@ -36,11 +36,12 @@ func TestDistribute(t *testing.T) {
 		t.Errorf("%d references, want 45", rows)
 	}
 	if by.Apply(n) == nil {
-		t.Error("what was divided is divided again")
+		t.Error("a distributed loop is distributed again")
 	}
 }
 
-// TestUpdates: updates of elements that depend only on themselves may be done in one part after the other.
+// TestUpdates: if elements are updated only from their own values, the updates of one part may be
+// done before those of the next part.
 func TestUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item
@@ -63,7 +64,8 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestNeedsLater: loops cannot be fused where the second one would come too early for the first one.
+// TestNeedsLater: loops cannot be fused if the second one needs values that the first one computes
+// later.
 func TestNeedsLater(t *testing.T) {
 	leaf := func(r loops.Reference, addr trace.Addr, steps ...int64) loops.Item {
 		return loops.Leaf(r, addr, steps...)

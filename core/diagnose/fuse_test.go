@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgain: with two loops over the bytes of one array, which the compiler unrolled differently, each load
-// of the second is of data that the first loop accesses; with loops over other arrays, or other rows, none
-// is.
+// TestAgain: if two loops iterate over the bytes of one array, but the compiler unrolled them
+// differently, each load of the second loop uses data that the first loop accesses. For loops over
+// other arrays or other rows, no load does.
 func TestAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")
@@ -44,8 +44,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestSinkable: the statements next to the inner loops of three nested loops move into the innermost one. Then any two
-// of the loops can be exchanged.
+// TestSinkable: the statements next to the inner loops of three nested loops move into the
+// innermost one. Any two of the loops can then be interchanged.
 func TestSinkable(t *testing.T) {
 	counter := loops.Leaf(loaded, 800)
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}
@@ -69,11 +69,11 @@ func TestSinkable(t *testing.T) {
 		t.Errorf("%d pairs, want 3", pairs)
 	}
 	if list := sinkable(&loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(4, counter), loops.Loop(4, counter))}}); len(list) > 0 {
-		t.Errorf("%d pairs of loops beside each other, want none", len(list))
+		t.Errorf("%d pairs of adjacent loops, want none", len(list))
 	}
 }
 
-// TestEntries: tiles of the inner loop enter it more often, tiles of the outer loop do not.
+// TestEntries: tiling the inner loop enters it more often; tiling the outer loop does not.
 func TestEntries(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(6, loops.Loop(60, loops.Leaf(loaded, 1<<20, 0, 8)))}}
 	for _, c := range []struct {
@@ -90,7 +90,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestCopies: two loops over the same data are different code if none of their references is the same.
+// TestCopies: two loops over the same data are different code if they have no reference in common.
 func TestCopies(t *testing.T) {
 	load := func(site uint32, addr trace.Addr, by int64) loops.Item {
 		return loops.Leaf(loops.Reference{Site: site, Kind: trace.Load, Bytes: 8}, addr, by)

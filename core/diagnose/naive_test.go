@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is a replay of one site with plain lists and maps: a private level and one that pairs of cores share.
+// naive replays one site with plain lists and maps, in a private level and a level shared by pairs
+// of cores.
 type naive struct {
-	near      map[uint8][]trace.Line // the last used first
+	near      map[uint8][]trace.Line // most recently used first
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
 	sharers   map[trace.Line]map[uint8]bool
 	lost      map[trace.Line]map[uint8]bool
-	writer    map[trace.Addr]uint8 // of a word: 1 + the core
+	writer    map[trace.Addr]uint8 // by word: 1 + the core that wrote it last
 	contended map[trace.Line]bool
 	open      bool                          // several threads run
 	stored    map[trace.Addr]map[uint8]bool // the threads that stored to a word while several threads ran
@@ -24,12 +25,12 @@ type naive struct {
 	misses                               [2]float64
 }
 
-// naiveSets and naiveWays are those of both levels.
+// naiveSets and naiveWays are the sets and ways of both levels.
 const naiveSets, naiveWays = 4, 2
 
 const blank = ^trace.Line(0)
 
-// remove reports whether a line is in a list, and returns the others.
+// remove reports whether a line is in a list, and returns the list without it.
 func remove(list []trace.Line, at trace.Line) (bool, []trace.Line) {
 	i := slices.Index(list, at)
 	if i < 0 {
@@ -38,7 +39,7 @@ func remove(list []trace.Line, at trace.Line) (bool, []trace.Line) {
 	return true, append(slices.Clone(list[:i]), list[i+1:]...)
 }
 
-// access returns whether the core goes to the caches.
+// access simulates an access by a core.
 func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 	at, word := addr/64, addr/4
 	if n.sharers[at] == nil {
@@ -105,7 +106,7 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 	}
 }
 
-// TestReplay compares a replay with four cores with the naive one.
+// TestReplay compares a replay with four cores with the naive replay.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
@@ -148,7 +149,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestLineTable: a table finds the lines that it has, and no others.
+// TestLineTable: a table finds the lines that it contains, and no others.
 func TestLineTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table lineTable
@@ -171,7 +172,7 @@ func TestLineTable(t *testing.T) {
 	})
 }
 
-// TestRecent: a buffer of translations keeps the pages that were used last.
+// TestRecent: a TLB keeps the most recently used pages.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, by := &recent{}, rapid.SampledFrom([]uint64{1, 512, 1 << 40}).Draw(t, "by")
@@ -187,7 +188,7 @@ func TestRecent(t *testing.T) {
 	})
 }
 
-// TestWideLRU: narrow and wide sets keep the lines that were used last.
+// TestWideLRU: narrow and wide sets keep the most recently used lines.
 func TestWideLRU(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ways := rapid.SampledFrom([]uint64{1, 2, fewWays, fewWays + 1, 64}).Draw(t, "ways")

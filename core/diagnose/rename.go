@@ -10,22 +10,22 @@ import (
 // retrial is the effect of a change of addresses on the whole run.
 type retrial struct {
 	saved         float64   // cycles
-	bySite        []float64 // of these
+	bySite        []float64 // cycles saved, by site
 	before, after []float64 // misses by level
 }
 
-// base is the replay of the unchanged run.
+// base returns the replay of the unchanged run.
 func (r *run) base() *counts {
 	if r.cost.replay == nil && r.canReplay() {
 		r.cost.replay = r.withMisses(r.again(nil, nil, pageShift, false), pageShift)
 		if r.cost.replay == nil {
-			r.replayed = mostRows // it was stopped
+			r.replayed = mostRows // the replay was stopped
 		}
 	}
 	return r.cost.replay
 }
 
-// retry runs the trace with changed addresses; nil: it cannot.
+// retry replays the trace with changed addresses. It returns nil if that is not possible.
 func (r *run) retry(to rename, pageShift uint) *retrial {
 	of := r.base()
 	if of == nil {
@@ -38,7 +38,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	return r.compare(of, changed)
 }
 
-// compare returns the effect of a change on the whole run; nil if it is unknown.
+// compare returns the effect of a change on the whole run, or nil if it is unknown.
 func (r *run) compare(of, changed *counts) *retrial {
 	t := &retrial{}
 	before, idleBefore := r.cyclesOf(of)
@@ -59,8 +59,8 @@ func (r *run) compare(of, changed *counts) *retrial {
 	return t
 }
 
-// cyclesOf are the cycles of each site that depend on the addresses of data, and those that threads
-// wait for each other.
+// cyclesOf returns the cycles of each site that depend on the addresses of data, and the cycles
+// that threads wait for each other.
 func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	m := r.cost.measured(r.p, of)
 	waits, err := r.cost.waits(r, &m)
@@ -79,7 +79,7 @@ func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	return bySite, idle
 }
 
-// savedAt are the cycles that a retrial saves at a place.
+// savedAt returns the cycles that a retrial saves at a source location.
 func (t *retrial) savedAt(at *place) (cycles float64) {
 	for _, i := range at.sites {
 		cycles += t.bySite[i]
@@ -87,20 +87,22 @@ func (t *retrial) savedAt(at *place) (cycles float64) {
 	return cycles
 }
 
-// leftAt returns the cycles that a retrial saves at a source location and that no finding contains yet.
+// leftAt returns the cycles that a retrial saves at a source location and that no finding covers
+// yet.
 func (r *run) leftAt(t *retrial, at *place) float64 {
 	saved := t.savedAt(at)
 	return saved - max(0, saved)*r.taken[at]
 }
 
-// untake subtracts from a retrial the cycles that other findings save already.
+// untake subtracts from a retrial the cycles that other findings already save.
 func (r *run) untake(t *retrial) {
 	for _, at := range r.places {
 		t.saved -= max(0, t.savedAt(at)) * r.taken[at]
 	}
 }
 
-// heaviest is the place where a retrial saves most, except code that fills data for the first time.
+// heaviest returns the source location where a retrial saves the most cycles, ignoring code that
+// fills data for the first time.
 func (r *run) heaviest(t *retrial, at *place) *place {
 	most := r.leftAt(t, at)
 	for _, of := range r.places {
@@ -111,7 +113,7 @@ func (r *run) heaviest(t *retrial, at *place) *place {
 	return at
 }
 
-// take marks the waits that a retrial saves as taken.
+// take marks the waits that a retrial saves as covered by a finding.
 func (r *run) take(t *retrial) {
 	for _, at := range r.places {
 		if s := share(t.savedAt(at), at.wait); s > 0.1 {
@@ -123,22 +125,22 @@ func (r *run) take(t *retrial) {
 	}
 }
 
-// retried is how savings of changed addresses were predicted.
-const retried = "The addresses of all recorded references were changed as the code would change them, and the caches were run again."
+// retried says how the savings from changed addresses were predicted.
+const retried = "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
 
-// newData is the address of data that a change moves: no program has addresses there.
+// newData is the address to which a change moves data. No program uses addresses there.
 const newData trace.Addr = 1 << 47
 
-// block is allocated memory.
+// block is a block of allocated memory.
 type block struct {
 	addr, bytes trace.Addr
 	until       trace.Addr // the end, or the beginning of the next block if that existed at another time
 }
 
-// mostElement is the largest block that is one element.
+// mostElement is the size of the largest block that counts as one element.
 const mostElement = 1024
 
-// blockAt is the block that an address is in; ok is false of none.
+// blockAt returns the block that contains an address. ok is false if there is none.
 func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	i, found := slices.BinarySearchFunc(blocks, addr, func(b block, addr trace.Addr) int { return cmp.Compare(b.addr, addr) })
 	if !found {
@@ -150,7 +152,7 @@ func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	return blocks[i], true
 }
 
-// blockFinder returns blockAt for many addresses, most of them from low to high.
+// blockFinder returns a faster blockAt, for many addresses of which most are between low and high.
 func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, bool) {
 	const mostPages = 1 << 18
 	shift := uint(pageShift)
@@ -175,7 +177,7 @@ func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, 
 	}
 }
 
-// sortBlocks orders blocks by address; of several at one address the largest stays.
+// sortBlocks orders blocks by address. Of several blocks at the same address, it keeps the largest.
 func sortBlocks(blocks []block) []block {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
 	blocks = slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })
@@ -189,8 +191,8 @@ func sortBlocks(blocks []block) []block {
 	return blocks
 }
 
-// traversal lays the elements that some sites use out in the order in which these first come
-// to them.
+// traversal lays out the elements that these sites use in the order in which the sites first reach
+// them.
 func (r *run) traversal(sites map[int]bool) rename {
 	of := r.base()
 	if of == nil {
@@ -206,7 +208,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 		return nil
 	}
 	first := low
-	for j := range of.sites { // other fields may come before
+	for j := range of.sites { // other fields may precede this one
 		if o := &of.sites[j]; o.grain > 0 && o.grain%grain == 0 && o.low < high && o.high > low && o.low+grain > first {
 			low = min(low, o.low)
 		}
@@ -239,23 +241,24 @@ func (r *run) traversal(sites map[int]bool) rename {
 	}
 }
 
-// elementTable finds elements by addresses in them, and their new addresses.
+// elementTable finds the element that contains an address, and its new address.
 type elementTable struct {
-	numbers numbers      // by where elements begin
-	to      []trace.Addr // of each element, and the end of the last one
-	latest  uint32       // that was found
-	// element returns the beginning of the element of an address, the number of bytes from there that
-	// certainly belong to it, and the number that it gets.
+	numbers numbers      // by the address at which an element begins
+	to      []trace.Addr // new address of each element, and the end of the last one
+	latest  uint32       // the element found last
+	// element returns the beginning of the element that contains an address, the number of bytes
+	// from there that certainly belong to it, and the number of bytes reserved for it.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
-	pages   numbers                // that have elements
+	pages   numbers                // pages that contain elements
 	cells   []*[cellsOfPage]uint32 // by page: 1 + the number of the element of each cell, or noElement; 0: unknown
-	most    int                    // pages
-	page    trace.Addr             // that was looked up last, plus one
-	at      uint32                 // its number
+	most    int                    // maximum number of pages
+	page    trace.Addr             // the page looked up last, plus one
+	at      uint32                 // the number of that page
 }
 
-// newElementTable returns a table without elements: allocated blocks, or grains of a number of bytes inside
-// large blocks and outside of blocks. Most addresses are from low to high.
+// newElementTable returns an empty table. Its elements are allocated blocks or, inside large blocks
+// and outside of blocks, grains of the given number of bytes. Most addresses are between low and
+// high.
 func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
 	blockAt := blockFinder(blocks, low, high)
 	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
@@ -266,7 +269,7 @@ func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elemen
 		case ok:
 			begin = addr - (addr-b.addr)%grain
 			return begin, min(grain, b.until-begin), grain
-		case len(blocks) > 0: // a block may lie in it
+		case len(blocks) > 0: // a block may lie in the grain
 			return addr - (addr-low)%grain, 0, grain
 		}
 		return addr - (addr-low)%grain, grain, grain
@@ -277,7 +280,7 @@ func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elemen
 	return e
 }
 
-// A cell is a number of bytes that belong to one element.
+// A cell is a fixed number of bytes that belong to one element.
 const (
 	cellShift   = 3
 	cellsOfPage = 1 << (pageShift - cellShift)
@@ -285,7 +288,7 @@ const (
 	noElement   = ^uint32(0)
 )
 
-// cell returns the cell of an address; nil if it has no page.
+// cell returns the cell of an address, or nil if the table has no page for it.
 func (e *elementTable) cell(addr trace.Addr) *uint32 {
 	page := addr >> pageShift
 	if e.page != page+1 {
@@ -300,7 +303,7 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Usually it is the element that was found last, or the one that followed the first time.
+	// Usually it is the element found last, or the one that followed it the first time.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n
@@ -347,7 +350,7 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// record is an array of elements of equal size.
+// record is an array whose elements have equal sizes.
 type record struct {
 	low, high trace.Addr
 	pitch     uint64
@@ -364,7 +367,7 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	if a.pitch == 0 || a.high <= a.low {
 		return a, false
 	}
-	for j := range of.sites { // loops may be unrolled, and advance by several elements
+	for j := range of.sites { // loops may be unrolled, and so advance by several elements
 		o, common := &of.sites[j], uint64(0)
 		if o.references >= n.references/8 && o.grain > uint64(r.p.Sites.Code[j].Bytes) && o.low < n.high && o.high > n.low {
 			common = gcd(a.pitch, o.grain)
@@ -373,7 +376,7 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 			a.pitch = common
 		}
 	}
-	for j := range of.sites { // other fields may come before
+	for j := range of.sites { // other fields may precede this one
 		o := &of.sites[j]
 		if o.references > 0 && o.grain > 0 && o.grain%a.pitch == 0 && o.low < n.high && o.high > n.low && o.low+a.pitch > n.low {
 			a.low, a.high = min(a.low, o.low), max(a.high, o.high)
@@ -392,7 +395,7 @@ func (r *run) splitting(a record, hot []int) rename {
 			continue
 		}
 		if n.grain%a.pitch != 0 {
-			return nil // its references are at several places of an element
+			return nil // the site's references are at several offsets in an element
 		}
 		fields = append(fields, field{at: (n.low - a.low) % a.pitch, bytes: max(1, uint64(r.p.Sites.Code[i].Bytes))})
 	}
@@ -427,8 +430,8 @@ func (r *run) splitting(a record, hot []int) rename {
 	}
 }
 
-// padding moves arrays apart, each by another number of lines, and adds a line after each of their
-// rows.
+// padding moves arrays apart, each by a different number of lines, and adds a line after each of
+// their rows.
 func padding(arrays []record, lineBytes uint64) rename {
 	var begins []trace.Addr
 	next := newData
@@ -452,8 +455,8 @@ func padding(arrays []record, lineBytes uint64) rename {
 	}
 }
 
-// fieldsOf are the fields of an array's elements that references access, by their offset in an
-// element.
+// fieldsOf returns the fields of an array's elements that references access, in the order of their
+// offsets in an element.
 func (r *run) fieldsOf(a record) (list []field) {
 	of := r.base()
 	for i := range of.sites {
@@ -471,9 +474,9 @@ func (r *run) fieldsOf(a record) (list []field) {
 // field is a part of an element, and its new offset.
 type field struct{ at, bytes, to uint64 }
 
-// unpacked aligns each field to its size, as compilers do without packing, and returns the size of
-// an element then; 0 if no field moves. A field inside of the field before it, which a vector
-// instruction stores together with others, moves with that field.
+// unpacked aligns each field to its size, as compilers do without packing, and returns the
+// resulting size of an element, or 0 if no field moves. A field inside the previous field, which a
+// vector instruction stores together with others, moves with that field.
 func unpacked(a record, fields []field) (pitch uint64) {
 	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
 	last := 0
@@ -490,7 +493,7 @@ func unpacked(a record, fields []field) (pitch uint64) {
 			}
 			continue
 		}
-		at := end + f.at - from // bytes that nothing accesses stay before it
+		at := end + f.at - from // bytes before the field that are never accessed stay there
 		f.to = (at + size - 1) &^ (size - 1)
 		moved = moved || f.to != f.at
 		end, from, last = f.to+f.bytes, f.at+f.bytes, i
@@ -504,8 +507,8 @@ func unpacked(a record, fields []field) (pitch uint64) {
 	return end
 }
 
-// aligned is an array that moves to the beginning of a line, with elements of a new size; fields,
-// if there are any, are moved within the element.
+// aligned is an array that moves to the beginning of a line, with elements of a new size. If fields
+// is not empty, fields move within the element.
 type aligned struct {
 	record
 	bytes  uint64
@@ -540,12 +543,12 @@ func aligning(arrays []aligned) rename {
 	}
 }
 
-// merging makes one array of structures of several arrays with elements of one size.
+// merging merges several arrays with elements of the same size into one array of structures.
 func merging(arrays []record, bytes uint64) rename {
 	size := uint64(len(arrays)) * bytes
 	for pitch := uint64(8); pitch <= 64; pitch *= 2 {
 		if size <= pitch && size > pitch/2 {
-			size = pitch // so that an element is in one line
+			size = pitch // so that an element does not cross lines
 		}
 	}
 	return func(w *row, _ int) trace.Addr {
@@ -559,8 +562,9 @@ func merging(arrays []record, bytes uint64) rename {
 	}
 }
 
-// apart moves the words of each thread in lines that threads invalidate for each other to a
-// separate line; copies gives each thread a copy of the words that several store to.
+// apart moves, in lines that threads invalidate for each other, the words of each thread to a
+// separate line. If copies is set, each thread gets its own copy of words that several threads
+// store to.
 func apart(of *counts, shift uint, copies bool) rename {
 	var contended lineTable
 	least, most := ^trace.Line(0), trace.Line(0)
@@ -570,8 +574,8 @@ func apart(of *counts, shift uint, copies bool) rename {
 			least, most = min(least, at), max(most, at)
 		}
 	})
-	var lines numbers                                                 // of the words of a line that belong to one thread
-	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // 1 + the number of the line of each word; 0: unknown
+	var lines numbers                                                 // numbers the new lines: the words of a line that belong to one thread
+	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // 1 + the number of the new line of each word; 0: unknown
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
 		if at < least || at > most {

@@ -7,33 +7,34 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// reorder interchanges an outer loop and its inner loop in the recorded references. It keeps the references of
-// one execution of the outer loop, and passes them on in the order of the inner loop's iterations. Unlike changes
-// of the folded trace, it does not need constant strides.
+// reorder interchanges an outer loop and its inner loop in the recorded references. It keeps the
+// references of one execution of the outer loop, and passes them on in the order of the inner
+// loop's iterations. Unlike changes of the loop-compressed trace, it does not need constant
+// strides.
 type reorder struct {
-	loop        []uint32 // by block: 1 + the first block of the outer loop around it; around: in a function with such a loop
-	turns       [][]row  // by iteration of the inner loop
-	inner       []bool   // by block: it is the first of an inner loop
-	now         uint32   // outer loop that runs
-	at          int      // iteration of the inner loop; -1: before it
-	rows        int      // in turns
+	loop        []uint32 // by block: 1 + the first block of the outer loop around it; the constant around: in a function with such a loop
+	turns       [][]row  // rows kept for each iteration of the inner loop
+	inner       []bool   // by block: whether it is the first block of an inner loop
+	now         uint32   // the outer loop that is running
+	at          int      // iteration of the inner loop; -1: before the inner loop
+	rows        int      // number of rows in turns
 	hash        uint64   // of the addresses of an iteration of the outer loop
 	last        [2]uint64
-	turn, again int // iterations of the outer loop, and those with the same addresses as one of the last two
+	turn, again int // number of iterations of the outer loop, and of those with the same addresses as one of the last two
 	give        func(*row)
 }
 
 const around = ^uint32(0)
 
-// mostKept is the number of references at which they are passed on before the outer loop ends, which is then
-// divided into parts.
+// mostKept is the largest number of references that are kept. When it is reached, they are passed
+// on before the outer loop ends, so the loop is divided into parts.
 const mostKept = 1 << 22
 
-// mostTurns is the largest number of iterations of the inner loop that are distinguished; later ones count
-// as one.
+// mostTurns is the largest number of iterations of the inner loop that are distinguished; all later
+// iterations count as one.
 const mostTurns = 1 << 20
 
-// take takes a row of the trace.
+// take receives a row of the trace.
 func (o *reorder) take(w *row) {
 	switch {
 	case w.kind.IsReference() && o.now == around:
@@ -46,7 +47,7 @@ func (o *reorder) take(w *row) {
 		o.turns[at] = append(o.turns[at], *w)
 		o.rows++
 		o.hash = (o.hash ^ w.addr) * 0x9e3779b97f4a7c15
-	case int64(w.site) >= int64(len(o.loop)) || o.loop[w.site] == 0: // a function that the loop calls
+	case int64(w.site) >= int64(len(o.loop)) || o.loop[w.site] == 0: // a function called by the loop
 	default:
 		if l := o.loop[w.site]; l != o.now {
 			o.flush()
@@ -66,7 +67,7 @@ func (o *reorder) take(w *row) {
 	}
 }
 
-// flush passes on the references that it keeps.
+// flush passes on the references that were kept.
 func (o *reorder) flush() {
 	for at := range o.turns {
 		for i := range o.turns[at] {
@@ -77,8 +78,9 @@ func (o *reorder) flush() {
 	o.rows = 0
 }
 
-// interchange tries to interchange the loops around the places that wait most, if references depend on the
-// data: those that only some iterations make, and those at irregular addresses.
+// interchange tries to interchange the loops around the source locations that wait longest, if
+// their references depend on data: if only some iterations make them, or if their addresses are
+// irregular.
 func (r *run) interchange() {
 	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
 		return
@@ -96,7 +98,7 @@ func (r *run) interchange() {
 			continue
 		}
 		waits := 0.0
-		for _, of := range r.places { // that are in the same loops
+		for _, of := range r.places { // locations in the same loops
 			if slices.ContainsFunc(of.sites, func(i int) bool { return slices.Contains(inner, r.loopOf(i)) }) {
 				waits += (of.wait + of.pages) * (1 - r.taken[of])
 			}
@@ -110,7 +112,7 @@ func (r *run) interchange() {
 		}
 		o := r.newReorder(inner)
 		changed := r.again(nil, o, pageShift, true)
-		if changed == nil || 2*o.again > o.turn { // time steps
+		if changed == nil || 2*o.again > o.turn { // most iterations repeat the addresses of a previous one, as time steps do
 			continue
 		}
 		t := r.compare(of, changed)
@@ -124,13 +126,13 @@ func (r *run) interchange() {
 			return "a loop"
 		}
 		f := Finding{Kind: Capacity, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-			Why:       "the inner loop comes back to its data after " + r.Machine.Levels[at.level].Name + " has replaced them",
+			Why:       "the inner loop returns to its data after " + r.Machine.Levels[at.level].Name + " has evicted it",
 			Fix:       "interchange " + name(r.outer(inner[0])) + " and " + name(inner[0]),
-			How:       "The recorded references were put in the order of the interchanged loops, and the caches were run again.",
+			How:       "The recorded references were put in the order of the interchanged loops, and the caches were simulated again.",
 			IllegalIf: "an iteration needs a value that another iteration stores, which the new order would store too late",
 			More:      "sites --by line"}
 		if r.cost.run.overlap[r.worstSite(at)] < overlapSequence {
-			f.Kind, f.Why = Stride, "each iteration of the inner loop is at another line, while the next iteration of the outer loop is at the same lines"
+			f.Kind, f.Why = Stride, "each iteration of the inner loop accesses another line, while the next iteration of the outer loop accesses the same lines again"
 		}
 		r.taken[at] = 1
 		r.take(t)
@@ -138,7 +140,8 @@ func (r *run) interchange() {
 	}
 }
 
-// newReorder returns the interchange of loops, given as 1 + the block that heads each, with the ones around them.
+// newReorder returns the interchange of inner loops with the loops around them. A loop is given as
+// 1 + its header block.
 func (r *run) newReorder(inner []uint32) *reorder {
 	blocks := r.cost.program.Blocks
 	o := &reorder{loop: make([]uint32, len(blocks)), inner: make([]bool, len(blocks)), now: around}
@@ -162,8 +165,9 @@ func (r *run) newReorder(inner []uint32) *reorder {
 	return o
 }
 
-// unsteadyLoops returns the innermost loops of a place that are in another loop, with references that only
-// some iterations make, or at irregular addresses, in descending order of waits.
+// unsteadyLoops returns the innermost loops of a source location that are inside another loop and
+// have references that only some iterations make or whose addresses are irregular, in descending
+// order of waits.
 func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {
 		loop := r.loopOf(i)
@@ -180,7 +184,7 @@ func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	return list
 }
 
-// loopOf is the innermost loop around a site, 1 + the block that heads it; 0: there is none.
+// loopOf returns the innermost loop around a site, as 1 + its header block, or 0 if there is none.
 func (r *run) loopOf(site int) uint32 {
 	if b, ok := r.blockOf(site); ok {
 		return r.cost.program.Blocks[b].Loop
@@ -188,7 +192,7 @@ func (r *run) loopOf(site int) uint32 {
 	return 0
 }
 
-// blockOf is the block of a site; ok is false if it is unknown.
+// blockOf returns the block of a site. ok is false if it is unknown.
 func (r *run) blockOf(site int) (b uint32, ok bool) {
 	p, number := r.cost.program, r.p.Sites.Code[site].Number
 	if p == nil || int64(number) >= int64(len(p.Sites)) || int64(p.Sites[number].Block) >= int64(len(p.Blocks)) {
@@ -197,7 +201,7 @@ func (r *run) blockOf(site int) (b uint32, ok bool) {
 	return p.Sites[number].Block, true
 }
 
-// conditional reports whether a block runs in some iterations of its innermost loop only.
+// conditional reports whether a block runs in only some iterations of its innermost loop.
 func (r *run) conditional(b uint32) bool {
 	blocks := r.cost.program.Blocks
 	iterations := 0.0
@@ -209,5 +213,5 @@ func (r *run) conditional(b uint32) bool {
 	return r.cost.visits[b] < always*iterations
 }
 
-// always is the share of the iterations from which on a block counts as part of all of them.
+// always is the share of the iterations above which a block counts as running in all of them.
 const always = 0.999

@@ -11,19 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A replay runs the references of the folded trace through the caches of the machine once more:
-// unchanged, or with the addresses of another layout of the data. Every level sees every access, as
+// A replay simulates the references of the loop-compressed trace in the machine's caches once more,
+// either unchanged or with the addresses of another data layout. Every level sees every access, as
 // everywhere in this package.
 
 // The limits of a replay.
 const (
 	mostReplayed = 20 << 20 // rows of one replay
-	mostRows     = 80 << 20 // of all
-	mostShared   = 1 << 20  // lines of a run with threads
-	mostWays     = 64       // a wider set is not searched
+	mostRows     = 80 << 20 // rows of all replays
+	mostShared   = 1 << 20  // lines of a run with several threads
+	mostWays     = 64       // wider sets are not searched
 )
 
-// The buffers of a core that keep translations of addresses. Round figures of current cores.
+// The TLBs of a core. These are round figures for current cores.
 const (
 	pageShift      = 12
 	hugeShift      = 21
@@ -32,61 +32,62 @@ const (
 	secondPages    = 2048
 	secondPageWays = 16
 
-	secondPageCycles = 7.0  // a translation that the second buffer has
-	walkCycles       = 40.0 // one that has to be read from the page table
-	walkOverlap      = 4.0  // walks in flight at a time, if no load needs the one before
+	secondPageCycles = 7.0  // cost of a translation found in the second-level TLB
+	walkCycles       = 40.0 // cost of a translation that is read from the page table
+	walkOverlap      = 4.0  // page walks in flight at a time, if no load depends on the previous one
 )
 
-// splitCycles is the additional cost of a reference across two lines.
+// splitCycles is the additional cost of a reference that crosses a line boundary.
 const splitCycles = 2.0
 
-// remoteExtra is the additional latency of memory of another socket, as a share of memory's
-// latency.
+// remoteExtra is the additional latency of another socket's memory, as a share of the latency of
+// memory.
 const remoteExtra = 0.7
 
-// counts are the results of a replay.
+// counts contains the results of a replay.
 type counts struct {
 	sites     []siteCounts
 	misses    [][]float64          // by level and site; nil: not counted yet
 	coherence [][]float64          // misses after another core's store, by level and site
-	falsely   []float64            // such misses in the first level at words that no other core wrote, by site
-	severally []float64            // such misses in the first level, of lines with a word that several threads stored to, by site
-	idle      []waiting            // of threads for others
-	blocks    []block              // that were allocated, ascending
+	falsely   []float64            // such misses in the first level on words that no other core wrote, by site
+	severally []float64            // such misses in the first level on lines with a word that several threads stored to, by site
+	idle      []waiting            // waits of threads for other threads
+	blocks    []block              // allocated blocks, ascending by address
 	pages     map[trace.Addr]*page // nil: there is one thread
 	numbered  []*page
 	lines     lineTable
-	team      int     // threads
+	team      int     // number of threads
 	claimed   []claim // by site
 }
 
-// siteCounts are those of a site.
+// siteCounts contains the counts of one site.
 type siteCounts struct {
 	references, accesses, near, split uint64
 	strides                           [profile.NumStrides]uint64
-	second, walks                     float64 // translations from the second buffer, and from the page table
+	second, walks                     float64 // translations from the second-level TLB, and from the page table
 	low, high                         trace.Addr
-	grain                             uint64 // that divides all distances between references
+	grain                             uint64 // largest number that divides all distances between references
 	step                              uint64 // the last constant stride
 }
 
-// claim counts a thread's atomic operations on the same word in sequence, and has the last such word.
+// claim counts consecutive atomic operations of a thread on the same word, and contains the last
+// such word.
 type claim struct {
 	times float64
 	word  trace.Addr
 }
 
-// waiting is the time that threads wait for the slowest of them, from one point where they meet to
-// the next.
+// waiting is the time that threads wait for the slowest thread, between two consecutive
+// synchronisation points.
 type waiting struct {
 	cycles  float64
 	slowest uint8
 	fork    uint32 // the block at which the threads were forked
 	dynamic bool   // the runtime divided the work while the program ran
-	block   uint32 // of the slowest thread, in which it was longest
+	block   uint32 // the block in which the slowest thread spent the most time
 }
 
-// page is who uses a page.
+// page records which threads use a page.
 type page struct {
 	number    uint32
 	first     uint8 // thread that stored to it first
@@ -95,18 +96,18 @@ type page struct {
 	shared    bool
 	lead      int32
 	user      int32   // a site of the owner
-	far       float64 // additional cycles of memory of another socket, for threads that did not store first
+	far       float64 // additional cycles for another socket's memory, for threads that did not store first
 	moved     float64 // the same for lines that such threads fetch for the first time
 }
 
-// line is who has a line.
+// line records which cores have a line.
 type line struct {
-	sharers, lost, seen uint64       // bits of cores
-	writer              [words]uint8 // of each word: 1 + the thread that stored to it last
-	owner               [words]uint8 // of each word: 1 + the only thread that stored to it, or several
+	sharers, lost, seen uint64       // a bit for each core
+	writer              [words]uint8 // for each word: 1 + the thread that stored to it last
+	owner               [words]uint8 // for each word: 1 + the only thread that stored to it, or several
 	contended           bool         // cores invalidated it for each other
 	severally           bool         // several threads stored to one of its words
-	honest              bool         // for words that both use
+	honest              bool         // because of words that both use
 	page                uint32       // 1 + its number in counts.numbered; 0: unknown
 }
 
@@ -118,13 +119,14 @@ const (
 
 const several = 255
 
-// numbers numbers keys in the order in which they come: a table with open addressing.
+// numbers assigns consecutive numbers to keys, in the order of their first use. It is a hash table
+// with open addressing.
 type numbers struct {
 	slots []uint32 // 1 + the number of a key; 0: none
 	keys  []uint64
 }
 
-// slot returns where a key is, or would be. The table is not empty.
+// slot returns the slot where a key is or would be. The table must not be empty.
 func (t *numbers) slot(key uint64) int {
 	mask := len(t.slots) - 1
 	for slot := int(key*0x9e3779b97f4a7c15>>32) & mask; ; slot = (slot + 1) & mask {
@@ -134,7 +136,7 @@ func (t *numbers) slot(key uint64) int {
 	}
 }
 
-// find returns the number of a key; ok is false if it has none.
+// find returns the number of a key. ok is false if it has none.
 func (t *numbers) find(key uint64) (number uint32, ok bool) {
 	if len(t.keys) == 0 {
 		return 0, false
@@ -160,9 +162,9 @@ func (t *numbers) need(key uint64) uint32 {
 	return uint32(len(t.keys)) - 1
 }
 
-// lineTable finds lines by their numbers. Lines with consecutive numbers are in one group.
+// lineTable finds lines by line number. Lines with consecutive numbers form a group.
 type lineTable struct {
-	numbers numbers // of groups, by the line numbers' high bits
+	numbers numbers // numbers of groups, by the high bits of the line numbers
 	groups  []*[1 << groupShift]line
 }
 
@@ -175,7 +177,7 @@ const (
 // at returns a line by its index.
 func (t *lineTable) at(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
 
-// known returns the index of a line; ok is false if there is no line of its group.
+// known returns the index of a line. ok is false if there is no line of its group.
 func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
 	group, ok := t.numbers.find(at >> groupShift)
 	return group<<groupShift + uint32(at)&groupMask, ok
@@ -189,7 +191,7 @@ func (t *lineTable) find(at trace.Line) *line {
 	return nil
 }
 
-// index returns the index of a line, which is added if it is new.
+// index returns the index of a line. It adds the line if it is new.
 func (t *lineTable) index(at trace.Line) uint32 {
 	group := t.numbers.need(at >> groupShift)
 	if int(group) == len(t.groups) {
@@ -198,7 +200,7 @@ func (t *lineTable) index(at trace.Line) uint32 {
 	return group<<groupShift + uint32(at)&groupMask
 }
 
-// need returns a line, which is new if it was not there.
+// need returns a line. It adds the line if it is new.
 func (t *lineTable) need(at trace.Line) *line { return t.at(t.index(at)) }
 
 // each calls do with each line of all groups.
@@ -210,14 +212,14 @@ func (t *lineTable) each(do func(at trace.Line, of *line)) {
 	}
 }
 
-// lru is a cache of one level: sets of line numbers, each plus one, the last used first.
+// lru is a cache of one level. Each set contains line numbers plus one, most recently used first.
 type lru struct {
 	sets uint64
 	mask uint64 // sets-1 if sets are a power of two; otherwise 0
 	ways int
 	tags []uint64
 
-	touched uint64 // depends on tags that were read ahead
+	touched uint64 // a value computed from tags that were prefetched
 }
 
 func newLRU(lines, ways uint64) *lru {
@@ -228,7 +230,7 @@ func newLRU(lines, ways uint64) *lru {
 	return c
 }
 
-// begin is the index of the first way of a line's set.
+// begin returns the index of the first way of a line's set.
 func (c *lru) begin(line uint64) int {
 	at := uint64(0)
 	if c.mask != 0 {
@@ -244,7 +246,7 @@ func (c *lru) set(line uint64) []uint64 {
 	return c.tags[lo : lo+c.ways : lo+c.ways]
 }
 
-// use makes an access, and reports whether it hits.
+// use performs an access, and reports whether it hits.
 func (c *lru) use(line uint64) bool {
 	set := c.set(line)
 	tag := line + 1
@@ -272,10 +274,10 @@ func (c *lru) use(line uint64) bool {
 	return found
 }
 
-// fewWays is the largest number of ways that are moved one by one.
+// fewWays is the largest number of ways that are moved individually.
 const fewWays = 16
 
-// drop takes a line away.
+// drop removes a line.
 func (c *lru) drop(line uint64) {
 	set := c.set(line)
 	for i := range set {
@@ -287,8 +289,8 @@ func (c *lru) drop(line uint64) {
 	}
 }
 
-// recent is a fully associative cache of [firstPages] pages. They are in a list, the last used first, and in
-// lists by their hash. Entry 0 is the end of all lists.
+// recent is a fully associative cache of [firstPages] pages. Pages are in one list, most recently
+// used first, and in lists by hash value. Entry 0 is the end of all lists.
 type recent struct {
 	pages               [firstPages + 1]uint64
 	before, next, chain [firstPages + 1]uint8
@@ -300,7 +302,7 @@ func (c *recent) head(page uint64) *uint8 {
 	return &c.heads[page*0x9e3779b97f4a7c15>>32%uint64(len(c.heads))]
 }
 
-// use makes an access, and reports whether it hits.
+// use performs an access, and reports whether it hits.
 func (c *recent) use(page uint64) bool {
 	head := c.head(page)
 	entry := *head
@@ -333,60 +335,61 @@ func (c *recent) use(page uint64) bool {
 // rename returns the address of a reference after a change.
 type rename func(r *row, site int) trace.Addr
 
-// replay is one run through the caches.
+// replay is the state of one replay.
 type replay struct {
 	*counts
 	schedule
-	to        rename // nil: unchanged
-	shift     uint   // of lines
+	to        rename // nil: addresses are unchanged
+	shift     uint   // log2 of the line size
 	pageShift uint
 	levels    []hierarchy.Cache
 	caches    [][]*lru // by level and number
-	group     []int    // cores that share a cache of each level
-	private   int      // levels that no other core shares
-	used      int      // lines
+	group     []int    // by level: number of cores that share a cache
+	private   int      // number of levels that are private to a core
+	used      int      // number of lines
 	cores     [mostCores]core
 	last      []lastOf          // by site and thread
-	perFetch  []float64         // cycles of a fetch, by site and level
-	perVisit  []float64         // cycles of a block
-	perMiss   float64           // coherence
-	remote    []float64         // by site
-	native    []uint64          // bytes of the widest access of the machine, by site
+	perFetch  []float64         // cycles per fetch, by site and level
+	perVisit  []float64         // cycles per execution, by block
+	perMiss   float64           // cycles per coherence miss
+	remote    []float64         // extra cycles for another socket's memory, by site
+	native    []uint64          // size of the machine's widest access, by site
 	atomic    []bool            // by site
 	locks     func(uint32) bool // blocks that end with a call that waits for a lock; nil: none
-	claims    int               // atomic operations on the same word as before, and locks, since the threads met
+	claims    int               // number of locks, and of atomic operations on the same word as before, since the last synchronisation point
 	fork      uint32
 	dynamic   bool
 	broken    bool
-	followed  *followed // of the one thread; nil: there are several
+	followed  *followed // accesses of the only thread; nil: there are several threads
 
-	// Lines whose numbers differ in the bits of differ are in different sets of all caches. An access to the
-	// latest line with the same bits finds it as the most recent one of its set, and changes nothing.
-	latest []uint64 // lines plus one, by these bits; nil: misses are not counted
+	// Lines whose numbers differ in the bits of differ are in different sets of all caches. An
+	// access to the latest line with the same bits finds the line in the most recent position of
+	// its set, and changes nothing.
+	latest []uint64 // line numbers plus one, by these bits; nil: misses are not counted
 	differ uint64
 
-	touched uint64 // depends on the prefetched values
+	touched uint64 // a value computed from prefetched values
 }
 
-// core is the state of a core: its caches, and the last lines that it used.
+// core is the state of a core: its caches, and the lines that it used last.
 type core struct {
-	near   [nearLines + 1]uint64 // lines that were used last, plus one
-	lines  [nearLines + 1]uint32 // their indices; 0 if there is one thread
-	group  trace.Line            // of the line that was looked up last, plus one
-	number uint32                // of the group
+	near   [nearLines + 1]uint64 // the most recently used lines, plus one
+	lines  [nearLines + 1]uint32 // indices of these lines; 0 if there is one thread
+	group  trace.Line            // group of the line looked up last, plus one
+	number uint32                // the number of that group
 	caches []*lru                // by level
-	first  *recent               // buffers of translations
+	first  *recent               // the first-level TLB
 	second *lru
-	latest uint64         // page that was used last, plus one
-	ahead  [16]trace.Line // lines that were read ahead, by their last bits
+	latest uint64         // the most recently used page, plus one
+	ahead  [16]trace.Line // lines that were prefetched, by their low bits
 
 	work    float64   // cycles of blocks
 	waited  float64   // cycles for lines that no other core took
-	began   float64   // work when the threads met last
-	awaited float64   // waited when the threads met last
-	longest []float64 // cycles by block since the threads met
-	ran     []bool    // by block: it is one of blocks
-	blocks  []uint32  // executed since then
+	began   float64   // value of work at the last synchronisation point
+	awaited float64   // value of waited at the last synchronisation point
+	longest []float64 // cycles by block since the last synchronisation point
+	ran     []bool    // by block: whether it is in blocks
+	blocks  []uint32  // the blocks executed since then
 	block   uint32
 }
 
@@ -396,7 +399,7 @@ type lastOf struct {
 	seen   bool
 }
 
-// canReplay reports whether the trace can be run through the caches again.
+// canReplay reports whether the trace can be replayed.
 func (r *run) canReplay() bool {
 	if r.loops == nil || r.p.State.Partial || r.p.Sampled != nil || r.loops.Tree().Rows() > mostReplayed {
 		return false
@@ -413,9 +416,10 @@ func (r *run) canReplay() bool {
 	return true
 }
 
-// again runs the trace through the caches, with addresses changed by to and in another order (nil: unchanged), and pages of
-// 1<<pageShift bytes. It returns nil if the trace cannot be replayed. Without levels, it does not count the
-// misses of a run with one thread; [run.exactMisses] returns those of the unchanged run.
+// again replays the trace, with addresses changed by to, in the order given by order (nil:
+// unchanged), and with pages of 1<<pageShift bytes. It returns nil if the trace cannot be replayed.
+// If levels is false, it does not count the misses of a run with one thread; [run.exactMisses]
+// returns those of the unchanged run.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()
 	if !r.canReplay() || r.replayed+rows > mostRows {
@@ -485,7 +489,7 @@ func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *cou
 	return c
 }
 
-// creates recognises blocks that end with a call that creates a thread.
+// creates returns a function that reports whether a block ends with a call that creates a thread.
 func (r *run) creates() func(uint32) bool {
 	return r.calls("pthread_create", "thrd_create", "_ZNSt6thread15_M_start_thread")
 }
@@ -495,8 +499,8 @@ func (r *run) joins() func(uint32) bool {
 	return r.calls("pthread_join", "thrd_join", "_ZNSt6thread4joinEv")
 }
 
-// calls returns a function that reports whether a block ends with a call of a function whose name begins
-// with one of names; nil if no block does.
+// calls returns a function that reports whether a block ends with a call of a function whose name
+// begins with one of names. It returns nil if no block does.
 func (r *run) calls(names ...string) func(uint32) bool {
 	p := r.cost.program
 	if p == nil {
@@ -517,7 +521,7 @@ func (r *run) calls(names ...string) func(uint32) bool {
 // siteIndex finds the sites of references in the profile.
 type siteIndex struct {
 	byNumber []int32
-	byPC     map[sitePC]int32 // of a trace without numbers of sites
+	byPC     map[sitePC]int32 // for a trace without site numbers
 }
 
 type sitePC struct {
@@ -557,7 +561,7 @@ func (x *siteIndex) of(site uint32, pc trace.Addr, kind trace.Kind) int32 {
 	return -1
 }
 
-// row takes a row of the trace.
+// row processes a row of the trace.
 func (s *replay) row(r *row) {
 	if !r.kind.IsReference() {
 		if s.threads > 1 {
@@ -597,8 +601,8 @@ func (s *replay) row(r *row) {
 	}
 }
 
-// ahead prefetches the entries that rows of a thread will look up. The reads do not depend on each other,
-// so that several of them wait for memory at a time.
+// ahead prefetches the entries that rows of a thread will look up. The reads do not depend on each
+// other, so several of them can wait for memory at the same time.
 func (s *replay) ahead(m *member, from, to int) {
 	k := &s.cores[m.row(from).thread]
 	var lines [rowsAhead]trace.Line
@@ -624,12 +628,13 @@ func (s *replay) ahead(m *member, from, to int) {
 	s.touched = touched
 }
 
-// stores reports whether a reference stores.
+// stores reports whether a reference is a store.
 func (r *row) stores() bool {
 	return r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
 }
 
-// scattered handles a range of memory, as of a copy or a fill, whose words a change separates.
+// scattered handles a memory range, as of a copy or a fill, whose words are separated by a change
+// of addresses.
 func (s *replay) scattered(r *row, i int) {
 	const word = 8
 	at := *r
@@ -646,11 +651,11 @@ func (s *replay) scattered(r *row, i int) {
 	s.classify(&s.sites[i], i, r, s.to(r, i))
 }
 
-// splits is the number of accesses of a reference that are across two lines; the machine makes them
-// in pieces of native bytes.
+// splits returns how many accesses of a reference cross a line boundary. The machine performs a
+// reference in accesses of native bytes each.
 func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	if bytes > 16*native {
-		return 0 // a range, which the runtime library divides as it likes
+		return 0 // a memory range, which the runtime library divides in its own way
 	}
 	for border := (addr>>shift + 1) << shift; border < addr+bytes; border += 1 << shift {
 		if (border-addr)%native != 0 {
@@ -694,7 +699,7 @@ func (s *replay) classify(c *siteCounts, i int, r *row, addr trace.Addr) {
 	l.addr, l.stride, l.seen = addr, by, true
 }
 
-// access is one of a line.
+// access processes an access to a line.
 func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) {
 	c.accesses++
 	k := &s.cores[number]
@@ -793,7 +798,8 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	}
 }
 
-// followed has accesses to lines and pages that the caches of a replay with one thread have not made yet.
+// followed contains accesses to lines and pages that were not yet passed to the caches, in a replay
+// with one thread.
 type followed struct {
 	lines, pages         []uint64
 	lineSites, pageSites []int32
@@ -809,12 +815,13 @@ func (f *followed) reset() {
 	f.lines, f.lineSites, f.pages, f.pageSites = f.lines[:0], f.lineSites[:0], f.pages[:0], f.pageSites[:0]
 }
 
-// alone runs a trace with one thread. Nothing else changes its caches, so they make many accesses in a batch,
-// while the next ones are read. Without levels, misses are not counted. It returns false if it was stopped.
+// alone replays a trace with one thread. Nothing else changes the caches, so accesses are made in
+// batches, while the next ones are read. If levels is false, misses are not counted. alone returns
+// false if it was stopped.
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]
-	second, walks := s.bySite(), s.bySite() // on cache lines that no other task writes
+	second, walks := s.bySite(), s.bySite() // in cache lines that no other task writes
 	tasks := 2
 	if s.differ = mostLatest - 1; levels {
 		s.latest = make([]uint64, mostLatest)
@@ -872,19 +879,20 @@ func (s *replay) alone(levels bool) bool {
 	return !s.stopped
 }
 
-// bySite returns a number for each site, which share no line of the machine's cache with other memory.
+// bySite returns a slice with a number for each site. It shares no cache line of the host with
+// other memory.
 func (s *replay) bySite() []float64 {
 	const apart = 16
 	return make([]float64, apart+len(s.sites)+apart)[apart : apart+len(s.sites)]
 }
 
-// follow makes accesses, and counts the misses of each site.
+// follow performs accesses, and counts the misses of each site.
 func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
 	const ahead = 12
 	touched := uint64(0)
 	for j, line := range lines {
 		if j+ahead < len(lines) {
-			touched += c.tags[c.begin(lines[j+ahead])] // so that it is there when it is needed
+			touched += c.tags[c.begin(lines[j+ahead])] // so that the tags are in the host's cache when they are needed
 		}
 		if !c.use(line) {
 			misses[sites[j]]++
@@ -893,7 +901,7 @@ func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
 	c.touched = touched
 }
 
-// start makes the caches of a core.
+// start creates the caches of a core.
 func (s *replay) start(number int) {
 	k := &s.cores[number]
 	for level, l := range s.levels {
@@ -913,8 +921,8 @@ func (s *replay) start(number int) {
 	k.first, k.second = &recent{}, newLRU(secondPages, secondPageWays)
 }
 
-// share keeps a line coherent: a store invalidates it in the other cores. lost is set if this core
-// had it until another one stored to it.
+// share keeps a line coherent: a store invalidates it in the other cores. lost reports whether this
+// core had the line until another core stored to it.
 func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (lost bool) {
 	me := uint64(1) << core
 	if !store && of.sharers&me != 0 {
@@ -938,7 +946,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 		if store {
 			of.writer[w] = core + 1
 			switch {
-			case !s.open: // one thread alone, as before the others begin
+			case !s.open: // only one thread is running, as before the others begin
 			case of.owner[w] == 0:
 				of.owner[w] = core + 1
 			case of.owner[w] != core+1:
@@ -970,7 +978,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 	return lost
 }
 
-// place counts the threads that use a page, and the cost of memory of another socket.
+// place records the threads that use a page, and the cost of another socket's memory.
 func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
 	if of.page == 0 {
 		address := at << s.shift >> pageShift
@@ -987,7 +995,7 @@ func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, miss
 	p := s.numbered[of.page-1]
 	p.shared = p.shared || p.first != thread
 	switch {
-	case !p.shared: // it fills the page
+	case !p.shared: // the thread is filling the page
 	case p.owner == thread:
 		p.lead++
 		p.user = int32(i)
@@ -1007,7 +1015,7 @@ func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, miss
 	of.seen |= 1 << thread
 }
 
-// event takes a row that is no reference.
+// event processes a row that is not a reference.
 func (s *replay) event(r *row) {
 	switch r.kind {
 	case trace.BlockEntry, trace.BareBlock:
@@ -1043,27 +1051,27 @@ func (s *replay) event(r *row) {
 	}
 }
 
-// allocated takes an allocation.
+// allocated processes an allocation.
 func (s *replay) allocated(addr trace.Addr, bytes uint64) {
 	if len(s.blocks) < mostShared {
 		s.blocks = append(s.blocks, block{addr: addr, bytes: bytes})
 	}
 }
 
-// static recognises the schedules of OpenMP that divide a loop before it runs.
+// static reports whether a schedule of OpenMP divides a loop before it runs.
 func static(schedule trace.Addr) bool {
 	const chunked, plain, ordered, modifiers = 33, 34, 32, 1<<29 | 1<<30
 	schedule &^= modifiers
 	return schedule == chunked || schedule == plain || schedule == chunked+ordered || schedule == plain+ordered
 }
 
-// mostClaims is the largest number of atomic operations on one word, or of locks, that a thread needs to
-// sum up or to wait for others. With more, threads take their work from a queue, and an idle thread
-// would take more.
+// mostClaims is the largest number of atomic operations on one word, or of locks, that a thread
+// needs for a sum or a barrier. If there are more, threads take their work from a queue, and an
+// idle thread would take more.
 const mostClaims = 8
 
-// join has the threads meet: the others have waited for the slowest. Only work that is divided
-// counts: a thread whose share misses more often than others has its own problem.
+// join synchronises the threads: the others have waited for the slowest. Only the division of work
+// counts. A thread whose share of the work misses more often than others has its own problem.
 func (s *replay) join() {
 	slowest, latest, sum, waited, working := 0, 0.0, 0.0, 0.0, 0
 	for i := range mostCores {
@@ -1072,7 +1080,7 @@ func (s *replay) join() {
 		}
 		k := &s.cores[i]
 		own := k.work - k.began
-		if !s.regions && uint8(i) == s.master { // it waits for the threads that it started
+		if !s.regions && uint8(i) == s.master { // the master waits for the threads that it started
 			continue
 		}
 		working++
@@ -1104,7 +1112,7 @@ func (s *replay) join() {
 	s.begin()
 }
 
-// begin has the threads begin.
+// begin starts the threads.
 func (s *replay) begin() {
 	for i := range s.cores {
 		k := &s.cores[i]
@@ -1112,10 +1120,10 @@ func (s *replay) begin() {
 	}
 }
 
-// nativeLeast is the number of bytes that all of today's machines access at a time.
+// nativeLeast is the number of bytes that every current machine can access at a time.
 const nativeLeast = 16
 
-// nativeBytes is the widest access that the code of a site makes.
+// nativeBytes returns the size of the widest access that the code of a site makes.
 func nativeBytes(p *trace.Program, s *profile.Site) uint64 {
 	const least = nativeLeast
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) {

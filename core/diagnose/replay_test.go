@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSplits: a vector that the machine loads in parts crosses a line only if a part does.
+// TestSplits: a vector that the machine loads in parts crosses a line boundary only if one of the
+// parts does.
 func TestSplits(t *testing.T) {
 	for _, c := range []struct {
 		addr          trace.Addr
@@ -24,7 +25,7 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// TestUnpacked: fields of a packed structure move to multiples of their sizes.
+// TestUnpacked: the fields of a packed structure move to multiples of their sizes.
 func TestUnpacked(t *testing.T) {
 	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
@@ -39,8 +40,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule: threads that a machine happened to run one after the other alternate between a fork
-// and a join, each as often as its clock allows.
+// TestSchedule: between a fork and a join, threads that a machine happened to run one after the
+// other alternate, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)
@@ -91,7 +92,7 @@ func TestSchedule(t *testing.T) {
 }
 
 // TestLRU: the least recently used line is evicted, and a line that another core invalidates is
-// gone.
+// removed.
 func TestLRU(t *testing.T) {
 	c := newLRU(4, 2)
 	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
@@ -101,11 +102,11 @@ func TestLRU(t *testing.T) {
 	}
 	c.drop(0)
 	if c.use(0) {
-		t.Error("a line that was taken is there")
+		t.Error("a removed line is still present")
 	}
 }
 
-// TestBlockFinder: a finder returns the same blocks as a search among all of them.
+// TestBlockFinder: a finder returns the same blocks as a search among all blocks.
 func TestBlockFinder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []block

@@ -7,32 +7,33 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// reuse gives separate addresses to memory that one thread gets after another one has freed it, and to stacks
-// that threads have one after the other. Threads that ran one after the other in the recording, because the
-// machine was busy, run at the same time in a replay, where each would have its own memory.
+// reuse assigns separate addresses to memory that one thread allocates after another thread has
+// freed it, and to stacks that threads use one after the other. Threads that ran one after the
+// other in the recording, because the machine was busy, run at the same time in a replay, where
+// each would have its own memory.
 type reuse struct {
-	stacks []extent           // by thread number; those that overlap the stack of an earlier thread
-	last   map[trace.Addr]use // of allocated blocks, by address
+	stacks []extent           // by thread number; stacks that overlap the stack of an earlier thread
+	last   map[trace.Addr]use // last use of allocated blocks, by address
 	heap   []extent           // blocks that move, by address
-	number trace.Addr         // of new memory
+	number trace.Addr         // number of ranges moved so far
 }
 
-// extent is memory, and how far it moves.
+// extent is a range of memory, and the distance by which it moves.
 type extent struct{ low, high, by trace.Addr }
 
-// use is the last thread that got a block.
+// use records the last thread that allocated a block.
 type use struct {
 	thread uint32
 	by     trace.Addr
 }
 
-// apartBy is the distance between memory that moves.
+// apartBy is the distance between moved ranges of memory.
 const apartBy trace.Addr = 1 << 48
 
-// mostUses is the largest number of known blocks.
+// mostUses is the largest number of blocks that are remembered.
 const mostUses = 1 << 16
 
-// newReuse finds the threads whose stacks overlap that of an earlier one.
+// newReuse finds the threads whose stacks overlap the stack of an earlier thread.
 func (r *run) newReuse() *reuse {
 	u := &reuse{last: map[trace.Addr]use{}}
 	if r.cost.program == nil {
@@ -54,7 +55,7 @@ func (r *run) newReuse() *reuse {
 	return u
 }
 
-// allocated records a block that a thread gets.
+// allocated records a block that a thread allocates.
 func (u *reuse) allocated(thread uint32, addr trace.Addr, bytes uint64) {
 	end := addr + min(bytes, ^addr)
 	if len(u.heap) > 0 {
@@ -75,7 +76,7 @@ func (u *reuse) allocated(thread uint32, addr trace.Addr, bytes uint64) {
 	}
 }
 
-// move returns where an address of a thread is.
+// move returns the new address for an address used by a thread.
 func (u *reuse) move(thread uint32, addr trace.Addr) trace.Addr {
 	if int(thread) < len(u.stacks) {
 		if e := &u.stacks[thread]; addr >= e.low && addr < e.high {

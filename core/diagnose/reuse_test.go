@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReuse: threads 2 and 3 have the same stack and the same block one after the other; thread 2 gets its block twice.
+// TestReuse: threads 2 and 3 use the same stack and the same block one after the other. Thread 2
+// allocates its block twice.
 func TestReuse(t *testing.T) {
 	r := &run{cost: &costs{program: &trace.Program{Threads: []trace.Thread{{Number: 1, StackLow: 9000, StackHigh: 9900}, {Number: 2, StackLow: 5000, StackHigh: 5100}, {Number: 3, StackLow: 5000, StackHigh: 5100}}}}}
 	u := r.newReuse()
@@ -17,7 +18,7 @@ func TestReuse(t *testing.T) {
 	same := func(what string, thread uint32, addr, want trace.Addr) {
 		t.Helper()
 		if got := u.move(thread, addr); got != want {
-			t.Errorf("%s: %d of thread %d is at %d, want %d", what, addr, thread, got, want)
+			t.Errorf("%s: address %d of thread %d moves to %d, want %d", what, addr, thread, got, want)
 		}
 	}
 	same("its own block", 2, 104, 104)
@@ -31,7 +32,7 @@ func TestReuse(t *testing.T) {
 	same("a larger block in the same place", 1, 115, 115)
 }
 
-// TestBesides moves a reference between two loops before both.
+// TestBesides moves a reference from between two loops to before both.
 func TestBesides(t *testing.T) {
 	ref := func(site uint32) loops.Reference { return loops.Reference{Site: site, Kind: trace.Load, Bytes: 8} }
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
@@ -39,7 +40,7 @@ func TestBesides(t *testing.T) {
 		loops.Leaf(ref(4), 4000, 8), loops.Loop(5, loops.Leaf(ref(5), 800, 0, 8)))}}
 	list := besides(n)
 	if len(list) != 1 {
-		t.Fatalf("%d pairs of loops, want 1: an address between the other two changes", len(list))
+		t.Fatalf("%d pairs of loops, want 1, because the address of the reference between the other two changes", len(list))
 	}
 	body := list[0].nest.Items[0].Body
 	if body[0].Ref.Site != 2 || !body[1].IsLoop() || !body[2].IsLoop() || len(n.Items[0].Body) != 5 || n.Items[0].Body[0].Body == nil {

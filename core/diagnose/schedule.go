@@ -10,78 +10,78 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A recorded trace has the references of threads in the order in which one machine happened to run
-// them. The costs of sharing depend on that order, so a replay chooses its own: between two points
-// at which all threads wait for each other, the thread that is behind continues, one basic block at
-// a time. The points are forks, joins and barriers of OpenMP, and the starts and ends of other
-// threads.
+// A recorded trace contains the references of threads in the order in which one machine happened to
+// run them. The cost of sharing depends on that order, so a replay chooses its own: between two
+// synchronisation points, the thread that is furthest behind continues, one basic block at a time.
+// Synchronisation points are the forks, joins and barriers of OpenMP, and the starts and ends of
+// other threads.
 
 // row is a reference or an event of the replayed trace.
 type row struct {
 	addr   trace.Addr
-	site   uint32 // of a reference in the tables of the trace; for a block entry, the block
-	index  int32  // of the site of a reference in the profile; -1: none
+	site   uint32 // for a reference, its site in the tables of the trace; for a block entry, the block
+	index  int32  // for a reference, the index of its site in the profile; -1: none
 	bytes  uint32
-	thread uint8 // number of its core
+	thread uint8 // number of the thread's core
 	kind   trace.Kind
 }
 
-// mostBuffered is the number of rows of a parallel region that are sorted at a time.
+// mostBuffered is the number of rows of a parallel region that are scheduled at a time.
 const mostBuffered = 1 << 19
 
-// mostAhead is the largest number of rows that are kept of threads that are ahead of others.
+// mostAhead is the largest number of rows kept for threads that are ahead of others.
 const mostAhead = 1 << 21
 
 // mostCores is the largest number of threads that are distinguished.
 const mostCores = 64
 
-// schedule returns the rows of a folded trace in the order of a machine that runs every thread on a
-// core of its own.
+// schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
+// thread on its own core.
 type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
-	expect  func(m *member, from, to int)       // called with the numbers of rows that take gets soon; may be nil
-	index   *siteIndex                          // nil: references have none
+	expect  func(m *member, from, to int)       // called with the numbers of rows that will soon be passed to take; may be nil
+	index   *siteIndex                          // nil: references have no sites
 	reuse   *reuse                              // nil: there is one thread
-	order   *reorder                            // takes entries of blocks, too; nil: there is none
+	order   *reorder                            // also receives block entries; nil: the order is not changed
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
-	joined  func()                              // all threads have met
-	forked  func()                              // they begin
+	joined  func()                              // called when all threads have synchronised
+	forked  func()                              // called when the threads begin
 	goOn    func() bool
-	clock   [mostCores]float64 // that take advances
-	met     float64            // clock at which the threads met last
-	worked  uint64             // bits of the threads that did something since
+	clock   [mostCores]float64 // clocks, which take advances
+	met     float64            // clock at the last synchronisation point
+	worked  uint64             // a bit for each thread that did something since then
 	numbers map[uint32]uint8
-	rest    *loops.Expander // rows that were not read yet
+	rest    *loops.Expander // rows that have not yet been read
 	batch   *trace.Batch
-	thread  uint32 // of the row that was read last
-	number  uint8  // its core
+	thread  uint32 // thread of the row read last
+	number  uint8  // the core of that thread
 	stopped bool
-	known   int // threads so far
-	threads int // that the trace has
+	known   int // number of threads seen so far
+	threads int // number of threads in the trace
 	regions bool
 	open    bool
 	master  uint8
 	alive   int
 	started int
-	created int               // threads that their creator asked for
-	creates func(uint32) bool // blocks that end with a call that makes a thread
-	joins   func(uint32) bool // blocks that end with a call that waits for a thread; nil: unknown
-	joining bool              // such a call was made since the threads began
+	created int               // number of threads whose creation was requested
+	creates func(uint32) bool // reports whether a block ends with a call that creates a thread
+	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil: unknown
+	joining bool              // whether such a call was made since the threads began
 	members [mostCores]member
-	free    []*chunk // for the rows to come
+	free    []*chunk // free chunks, for rows to come
 	rows    int
-	full    int            // number of rows at which they are passed on
-	inner   [mostCores]int // nested regions that a thread is in
+	full    int            // number of buffered rows at which they are passed on
+	inner   [mostCores]int // number of nested regions that a thread is in
 }
 
 // member is the remaining work of a thread.
 type member struct {
 	queue
-	at       int   // the row to be passed on next
+	at       int   // the next row to pass on
 	expected int   // the row after the expected ones
-	phases   []int // numbers of rows at which its phases begin
-	phase    int   // that the first row is in
+	phases   []int // numbers of the rows at which the thread's phases begin
+	phase    int   // phase that contains the first row
 	ended    bool
 }
 
@@ -92,12 +92,12 @@ const (
 
 type chunk [chunkRows]row
 
-// queue has waiting rows, in chunks: a list that grows would be copied, and cleared, again and
+// queue contains waiting rows, in chunks. A growing slice would be copied and cleared again and
 // again. Rows are numbered from the start of the region.
 type queue struct {
-	chunks []*chunk // from row first on
+	chunks []*chunk // chunks with the rows from first on
 	first  int      // a multiple of chunkRows
-	end    int      // the number that the next row gets
+	end    int      // the number of the next row to be appended
 }
 
 func (q *queue) row(i int) *row { return &q.chunks[(i-q.first)>>chunkBits][i&(chunkRows-1)] }
@@ -118,7 +118,7 @@ func (s *schedule) push(q *queue, rows []row) {
 	}
 }
 
-// drop forgets the chunks whose rows are all before row to.
+// drop releases the chunks whose rows are all before row to.
 func (s *schedule) drop(q *queue, to int) {
 	n := (to - q.first) >> chunkBits
 	s.free = append(s.free, q.chunks[:n]...)
@@ -126,7 +126,7 @@ func (s *schedule) drop(q *queue, to int) {
 	q.first += n * chunkRows
 }
 
-// run passes all rows on; it returns false if it was stopped.
+// run passes on all rows. It returns false if it was stopped.
 func (s *schedule) run() bool {
 	for i := range s.tree.References() {
 		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
@@ -155,10 +155,10 @@ func (s *schedule) run() bool {
 	return !s.stopped
 }
 
-// mostRead is about the number of rows that are read at a time.
+// mostRead is the approximate number of rows that are read at a time.
 const mostRead = 1 << 14
 
-// mostReadAhead is about the number of rows that are read while others are passed on.
+// mostReadAhead is the approximate number of rows that are read while others are passed on.
 const mostReadAhead = 1 << 18
 
 // read appends up to about most rows of the trace, without events if there is one thread, and reports whether
@@ -243,7 +243,7 @@ func (s *schedule) give(rows []row) {
 	}
 }
 
-// keeps reports whether a row of a thread that has begun only has to wait for its turn.
+// keeps reports whether all that a row of a running thread has to do is wait for its turn.
 func (s *schedule) keeps(r *row) bool {
 	if r.kind != trace.BlockEntry && r.kind != trace.BareBlock {
 		return r.kind.IsReference()
@@ -251,7 +251,7 @@ func (s *schedule) keeps(r *row) bool {
 	return s.regions || (s.creates == nil || !s.creates(r.site)) && (s.joins == nil || !s.joins(r.site))
 }
 
-// add takes a row of a run with threads.
+// add processes a row of a run with several threads.
 func (s *schedule) add(r *row) {
 	s.known = max(s.known, int(r.thread)+1)
 	switch {
@@ -303,7 +303,7 @@ func (s *schedule) add(r *row) {
 	case r.kind == trace.ThreadEnd && !s.regions:
 		m.ended = true
 		// A thread may end before the next one is created or starts: a busy machine runs them in
-		// turn. So the threads belong together until the program waits for one of them.
+		// turn. The threads therefore belong together until the program waits for one of them.
 		if s.alive--; s.alive <= 0 && s.started >= s.created && (s.joining || s.joins == nil) {
 			s.flush(true)
 			return
@@ -314,7 +314,7 @@ func (s *schedule) add(r *row) {
 	}
 }
 
-// flush passes on the buffered rows; last: the region ends here.
+// flush passes on the buffered rows. last says that the region ends here.
 func (s *schedule) flush(last bool) {
 	if !s.open {
 		return
@@ -348,7 +348,7 @@ func (s *schedule) flush(last bool) {
 		if len(m.phases) == 0 {
 			continue
 		}
-		// The last phase continues: keep its rows that were not replayed yet.
+		// The last phase continues: keep its rows that have not yet been replayed.
 		done := min(end-1-m.phase, len(m.phases)-1)
 		s.drop(&m.queue, m.at)
 		m.phases = append(m.phases[:0], m.phases[done:]...)
@@ -377,8 +377,8 @@ func (s *schedule) meet() {
 	s.worked = 0
 }
 
-// merge replays the rows of all threads in a phase. With hold it stops as soon as a thread has replayed all
-// rows that were read of an unfinished phase.
+// merge replays the rows of all threads in a phase. If hold is set, it stops as soon as a thread
+// has replayed all rows read so far of an unfinished phase.
 func (s *schedule) merge(phase int, hold bool) {
 	var running []int
 	var to [mostCores]int
@@ -404,7 +404,7 @@ func (s *schedule) merge(phase int, hold bool) {
 		}
 	}
 	if hold && (s.regions && members < s.threads || !s.regions && s.started < s.created) {
-		return // some did not begin yet
+		return // some threads have not yet begun
 	}
 	for len(running) > 0 {
 		next := 0
@@ -441,10 +441,10 @@ func (s *schedule) merge(phase int, hold bool) {
 	}
 }
 
-// rowsAhead is the number of rows of a thread that are expected at a time.
+// rowsAhead is the number of rows of a thread that are prefetched at a time.
 const rowsAhead = 32
 
-// leastTurn is the least number of cycles of a turn.
+// leastTurn is the smallest number of cycles in a turn.
 const leastTurn = 0.01
 
 // mostInTurn is the largest number of rows of a thread in a turn if blocks are unknown.
