@@ -18,7 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// references is a trace in the format of DineroIV: a label (0 load, 1 store) and an address on each line.
+// references is a trace in DineroIV's format. Each line contains a label (0 load, 1 store) and an
+// address.
 const references = "0 1000\n0 2000\n0 1000\n1 3000\n0 2008\n0 4000\n0 4004\n0 1010\n"
 
 // onePass analyses a trace and returns its profile. A real program would pass an *os.File.
@@ -40,7 +41,7 @@ func onePass(r io.Reader) (*profile.Profile, error) {
 	return runner.Finish(profile.State{}), nil
 }
 
-// A pass over a trace makes a profile, which contains the miss ratios of caches of every size.
+// One pass over a trace yields a profile, which contains the miss ratios of caches of every size.
 func Example() {
 	p, err := onePass(strings.NewReader(references))
 	if err != nil {
@@ -57,7 +58,7 @@ func Example() {
 	// a cache of 4 lines misses 4 times
 }
 
-// A hierarchy of caches is predicted from a profile.
+// The hits and misses of a cache hierarchy are predicted from a profile.
 func Example_hierarchy() {
 	p, err := onePass(strings.NewReader(references))
 	if err != nil {
@@ -110,7 +111,8 @@ func Example_ask() {
 	// inf,4
 }
 
-// Package stack computes the stack distances of any stream of numbers, such as keys of a store.
+// Package stack computes the stack distances of any stream of numbers, such as the keys of a
+// key-value store.
 func Example_stack() {
 	model := stack.NewExact()
 	keys := []trace.Line{'a', 'b', 'a', 'c', 'b', 'd', 'd', 'a'}
@@ -134,7 +136,7 @@ func Example_stack() {
 	// a: 3
 }
 
-// Package simulate runs a trace through one hierarchy, access by access, with any policy.
+// Package simulate simulates a hierarchy access by access, with any replacement policy.
 func Example_simulate() {
 	t, err := open.Open("example.din", strings.NewReader(references), open.Options{})
 	if err != nil {

@@ -431,9 +431,9 @@ func AddressOf(s *profile.Site) string {
 // estimated reports whether misses are estimated from a sample.
 func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
-// missesOff returns the half-width of the interval for a row's misses at a level. It adds those of
-// the row's sites, whose errors may have the same sign. A row without a source location has no
-// interval.
+// missesOff returns the half-width of the interval for a row's misses at a level. It is the sum
+// over the row's sites, because their errors may have the same sign. A row without a source
+// location has no interval.
 func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	if r.Accesses == 0 {
 		return report.None()

@@ -9,9 +9,9 @@ import (
 )
 
 // MatchLines matches the source lines of two versions of a program by their text. In rows of A, it
-// replaces the file and the line by those of B. Two additional columns contain the line's number in
-// A, and whether the line moved or changed. Tables without files and lines, and tables of equal
-// versions, are not changed.
+// replaces the file and the line by the file and the line in B. Two additional columns contain the
+// line's number in A, and whether the line moved or changed. Tables without files and lines, and
+// tables of equal versions, are not changed.
 //
 // a and b are the source files stored in the two profiles. Lines of a file without a version in the
 // other profile are still matched by their numbers.

@@ -29,7 +29,7 @@ var _ = Add(&Verb{
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv, numbers descending, utilisation ascending (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
 	},
-	// Threads have private caches, and the totals must equal those of what-if.
+	// Threads have private caches, and the totals must equal the totals of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,
 	Groups: true, Places: true,

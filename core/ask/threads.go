@@ -111,7 +111,7 @@ func (r *Run) noThreads() error {
 	case p.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
-		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if treat all references as those of one thread; " +
+		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if treat all references as made by one thread; " +
 			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +

@@ -80,8 +80,8 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	return c
 }
 
-// In each level, the misses of sites and the rest add up to the level's misses, and so do those of
-// objects and the rest.
+// In each level, the misses of sites plus the rest add up to the level's misses, and so do the
+// misses of objects plus the rest.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
@@ -162,8 +162,8 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 }
 
 // In private caches whose capacities are edges of bins, or in which utilisation is measured, the
-// misses of sites equal those of simulated caches. If the capacities are edges of bins, this also
-// holds for the misses due to other cores' stores.
+// misses of sites equal the misses in simulated caches. If the capacities are edges of bins, this
+// also holds for the misses due to other cores' stores.
 func TestExactOnCores(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {

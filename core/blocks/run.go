@@ -111,8 +111,8 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes those of n items for which there returns true. Each is coded as number - (previous +
-// 1), followed by what code writes, and takes at least least bytes.
+// sparse codes the items, out of n, for which there returns true. Each is coded as number -
+// (previous + 1), followed by the output of code, and takes at least least bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {

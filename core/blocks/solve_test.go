@@ -154,7 +154,7 @@ func hasUnknown(err error) bool {
 	return strings.Contains(err.Error(), "its successors are unknown")
 }
 
-// Counts equal those of the reference implementation: exactly if they are rational numbers or
+// Counts equal the reference implementation's counts: exactly if they are rational numbers or
 // integers, and within the stated error if they are floating-point numbers.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,7 @@ type Work struct {
 	program *trace.Program
 	once    []profile.Counts // by block
 	opcodes []string
-	ops     []opAmount // those of block b are at opsAt[b] up to opsAt[b+1]
+	ops     []opAmount // the amounts of block b are at opsAt[b] up to opsAt[b+1]
 	opsAt   []int32
 	untold  []uint32 // by block: references whose size only the trace contains
 }

@@ -12,7 +12,8 @@ import (
 // ErrNoProgram reports that a file has no table for the whole program.
 var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
 
-// Notes returns sentences on how Byfl's numbers differ from those of package analysis/counters.
+// Notes returns sentences on how Byfl's numbers differ from the numbers of package
+// analysis/counters.
 func Notes() []string {
 	return []string{
 		"flops are counted as by Byfl, so they include comparisons and conversions of floating-point numbers",

@@ -129,7 +129,7 @@ func (m *Models) noteSkipped() {
 		first := m.module.Skipped[0]
 		text := strconv.Itoa(n) + " parts of " + m.name + " were not understood and were left out; the first: " + first.What + ", " + first.Why + "."
 		if n == 1 {
-			text = "Of " + m.name + ", one part was not understood and was left out: " + first.What + ", " + first.Why + "."
+			text = "One part of " + m.name + " was not understood and was left out: " + first.What + ", " + first.Why + "."
 		}
 		m.notes = append(m.notes, text)
 	}

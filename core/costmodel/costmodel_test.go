@@ -72,7 +72,7 @@ func haswell(t *testing.T) []string {
 	return nil
 }
 
-// The counts are those of the run: 32³ for the innermost loop.
+// The counts equal the run's counts: 32³ for the innermost loop.
 func TestRun(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "matmul-naive"), "", nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("an iteration takes %s", got)
 	}
 	if len(r.Unmodelled) == 0 {
-		t.Error("the run time comes without the list of what is not modelled")
+		t.Error("the run time comes without a list of the costs that are not modelled")
 	}
 }
 

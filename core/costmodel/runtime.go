@@ -79,7 +79,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		}
 	}
 	if bare > 0 {
-		r.Notes = append(r.Notes, "Of "+strconv.Itoa(bare)+" blocks the trace lacks the instructions, so they take no time here. Drop the module's .ll file here, too.")
+		r.Notes = append(r.Notes, "The trace lacks the instructions of "+strconv.Itoa(bare)+" blocks, so they take no time here. Drop the module's .ll file here, too.")
 	}
 	for i, lacks := range m.runtime.Missing {
 		if i == mostNoted {

@@ -124,8 +124,8 @@ func (r *run) hasStore(at *place) bool {
 }
 
 // blamed returns the source location to name if threads take lines from each other at several
-// locations. Of the locations that contain a store and take lines about as often as the worst one,
-// it returns the first in the file.
+// locations. It returns the first location in the file that contains a store and takes lines about
+// as often as the worst one.
 func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	most := 0.0
 	for _, other := range among {
@@ -341,8 +341,8 @@ func (c *costs) coherent(i int) bool {
 	return slices.ContainsFunc(c.run.coherence, func(of []float64) bool { return of != nil && of[i] > 0 })
 }
 
-// atomics returns the cycles that blocks with a source location's atomic operations take beyond
-// what their instructions need. A private copy needs no atomic operations.
+// atomics returns the cycles that blocks with a source location's atomic operations take in
+// addition to the cycles that their instructions need. A private copy needs no atomic operations.
 func (r *run) atomics(at *place) (cycles float64) {
 	p := r.cost.program
 	if p == nil {

@@ -737,7 +737,7 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the smallest ratio of the waits of dependent loads to those of independent
+// dependentFrom is the smallest ratio of the waits of dependent loads to the waits of independent
 // loads.
 const dependentFrom = 1.5
 

@@ -18,7 +18,7 @@ func (distribute) Illegal() string { return change.Interchange{}.Illegal() }
 
 // Words implements [change.Change].
 func (c distribute) Words(names change.Names) string {
-	return "divide " + names.Loop(c.outer) + ", so that each loop in it has an outer loop of its own, keep what goes from one to the next in an array, and interchange the loops of each pair"
+	return "split " + names.Loop(c.outer) + ", so that each loop in it has its own outer loop, store intermediate values in an array, and interchange the loops of each pair"
 }
 
 // Apply implements [change.Change].

@@ -41,7 +41,7 @@ func TestDistribute(t *testing.T) {
 }
 
 // TestUpdates: if elements are updated only from their own values, the updates of one part may be
-// done before those of the next part.
+// done before the updates of the next part.
 func TestUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item

@@ -177,7 +177,8 @@ func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, 
 	}
 }
 
-// sortBlocks orders blocks by address. Of several blocks at the same address, it keeps the largest.
+// sortBlocks orders blocks by address. If several blocks have the same address, it keeps the
+// largest.
 func sortBlocks(blocks []block) []block {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
 	blocks = slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })

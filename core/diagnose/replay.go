@@ -419,7 +419,7 @@ func (r *run) canReplay() bool {
 // again replays the trace, with addresses changed by to, in the order given by order (nil:
 // unchanged), and with pages of 1<<pageShift bytes. It returns nil if the trace cannot be replayed.
 // If levels is false, it does not count the misses of a run with one thread; [run.exactMisses]
-// returns those of the unchanged run.
+// returns the misses of the unchanged run.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()
 	if !r.canReplay() || r.replayed+rows > mostRows {

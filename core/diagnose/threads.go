@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// imbalance adds the places at which threads wait for the slowest of them.
+// imbalance adds findings about source locations where threads wait for the slowest thread.
 func (r *run) imbalance() {
 	of := r.cost.replay
 	if of == nil || r.cost.program == nil {
@@ -51,13 +51,13 @@ func (r *run) imbalance() {
 		}
 		r.add(at, Finding{Kind: Imbalance, Cost: g.cycles, Saved: g.cycles, Tried: true,
 			Why:  "the work of this parallel region is divided unevenly: the other threads wait " + percent2(share(g.cycles, r.out.Cycles)) + " of all cycles for the slowest one",
-			Fix:  "divide the work by its cost: schedule(dynamic) or schedule(static, 1) for the loop, or parts of equal work instead of equal length",
-			How:  "The cycles of each thread between two points where all meet were added up, and divided evenly.",
+			Fix:  "divide the work by its cost: schedule(dynamic) or schedule(static, 1) for the loop, or use parts of equal work instead of equal length",
+			How:  "The cycles of each thread between two synchronisation points were added up, and divided evenly.",
 			More: "threads"})
 	}
 }
 
-// placeOfBlock is the source of a block.
+// placeOfBlock returns the source location of a block.
 func (r *run) placeOfBlock(b uint32) *place {
 	at := &place{}
 	if int(b) >= len(r.cost.program.Blocks) {
@@ -74,8 +74,8 @@ func (r *run) placeOfBlock(b uint32) *place {
 	return at
 }
 
-// outermost is the first line of the outermost loop around a block, which divides the work of a thread;
-// 0: there is none.
+// outermost returns the first line of the outermost loop around a block, which divides the work of
+// a thread, or 0 if there is none.
 func (r *run) outermost(b uint32, file string) (line uint32) {
 	if int(b) >= len(r.cost.program.Blocks) {
 		return 0
@@ -86,7 +86,7 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 			line, last = of, head
 		}
 	}
-	for n := range r.cost.program.Blocks { // a body may begin with code of a function that was inlined
+	for n := range r.cost.program.Blocks { // a body may begin with code from an inlined function
 		if k := &r.cost.program.Blocks[n]; last > 0 && k.Loop == last && slices.Contains(k.Successors, last-1) && k.FirstLine == k.LastLine && path.Base(k.File) == path.Base(file) && k.FirstLine > line {
 			line = k.FirstLine
 		}
@@ -94,8 +94,9 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt is the line of the call that forks, or the first line of the region if that is between the call
-// and the code that the slowest thread runs: Fortran compilers locate the call at a declaration. 0: unknown.
+// forkedAt returns the line of the call that forks, or the first line of the region if it is
+// between the call and the code that the slowest thread runs, because Fortran compilers locate the
+// call at a declaration. It returns 0 if the line is unknown.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
@@ -110,11 +111,11 @@ func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	return line
 }
 
-// Memory of another socket matters for data of at least this number of pages.
+// Another socket's memory matters only for data of at least this number of pages.
 const leastFarPages = 32
 
-// sockets adds findings for data that one thread stores to first, so that they are in its socket's
-// memory, and others use.
+// sockets adds findings about data that one thread stores to first, so it is in the memory of that
+// thread's socket, and other threads use.
 func (r *run) sockets() {
 	of := r.cost.replay
 	if of == nil || of.pages == nil {
@@ -164,7 +165,7 @@ func (r *run) sockets() {
 	for _, g := range order {
 		most := g.far
 		if uint64(g.pages)<<pageShift > private*uint64(of.team) {
-			most += g.moved // exceeds the threads' own caches: each run of the loop fetches it again
+			most += g.moved // the data exceeds the threads' own caches, so each run of the loop fetches it again
 		}
 		if g.pages < leastFarPages || most/2 < Least*r.out.Cycles {
 			continue
@@ -181,14 +182,14 @@ func (r *run) sockets() {
 			where = ", mostly at " + at.source()
 		}
 		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
-			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the system puts these pages into the memory of its socket; other threads use them" + where,
+			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the operating system places these pages in the memory of its socket; other threads use them" + where,
 			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
-			How:  "Not tried: the range is from one socket to threads that all run on other sockets, where memory takes 70 % longer.",
+			How:  "Not tried: the range extends from all threads on one socket to all threads on other sockets, where memory takes 70 % longer.",
 			More: "communication --by object"})
 	}
 }
 
-// byWait orders places by their waits, the largest first.
+// byWait returns the source locations in descending order of their waits.
 func (r *run) byWait() []*place {
 	list := slices.Clone(r.places)
 	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait+b.pages+b.split, a.wait+a.pages+a.split) })

@@ -18,28 +18,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The nests on which changes are tried are those with the largest waits; smaller ones are
-// not worth a change.
+// Changes are tried only on the nests with the largest waits. Smaller nests are not worth a change.
 const (
 	mostTried   = 4
-	leastWait   = 0.02 // of the run's cycles
-	mostChanges = 6    // of each search that are counted in every level
-	mostSplit   = 8    // arrays
+	leastWait   = 0.02 // share of the run's cycles
+	mostChanges = 6    // changes from each search that are counted in every level
+	mostSplit   = 8    // arrays to split
 )
 
-// trial is a change of a nest, and what came of it.
+// trial is a change of a nest, and its effects.
 type trial struct {
 	change        change.Change
-	nest          *loops.Nest // before it
-	sunk          bool        // statements beside the inner loop were moved into it first
+	nest          *loops.Nest // the nest before the change
+	sunk          bool        // statements beside the inner loop were first moved into it
 	before, after []float64
 	saved         float64 // cycles
-	runs          uint64  // of a nest that follow each other, and that the change is of; 0: it is of one
-	unchained     bool    // the saving excludes the shorter chain of results, and vector instructions
-	vector        float64 // cycles of the saving because of vector instructions
+	runs          uint64  // number of consecutive runs of a nest that the change affects together; 0: it affects a single run
+	unchained     bool    // the saving does not include the shorter chain of results and vector instructions
+	vector        float64 // part of saved: cycles saved by vector instructions
 }
 
-// nests tries changes on the nests that wait most, and adds the best of each as a finding.
+// nests tries changes on the nests that wait longest, and adds the best change for each as a
+// finding.
 func (r *run) nests() {
 	if r.loops == nil || r.loops.Nests == 0 || r.p.State.Partial {
 		return
@@ -47,7 +47,7 @@ func (r *run) nests() {
 	if r.counted == nil {
 		return
 	}
-	// Loops that the compiler made several of have their largest waits at one place.
+	// Copies that the compiler made of a loop have their largest waits at the same source location.
 	byPlace := map[*place]*group{}
 	var list []*group
 	for i := range r.loops.Loops {
@@ -99,7 +99,7 @@ func (r *run) nests() {
 	r.neighbours(byPlace)
 }
 
-// neighbours tries to fuse nests that come one right after the other.
+// neighbours tries to fuse consecutive nests.
 func (r *run) neighbours(byPlace map[*place]*group) {
 	l := r.loops
 	var order []int
@@ -110,7 +110,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Loops[a].First, l.Loops[b].First) })
 	fused := map[[2]*place]bool{}
-	ends := map[*place]int{} // findings that end with a loop
+	ends := map[*place]int{} // findings by the last loop that they fuse
 	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
 		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
 		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
@@ -134,7 +134,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 				references += l.Loops[loop].References
 			}
 		}
-		if representative*(a.References+b.References) < references { // such as a last short one of many
+		if representative*(a.References+b.References) < references { // for example, the last of many runs, which is shorter
 			continue
 		}
 		if _, more := ends[first]; !more && g.wait < leastWait*r.out.Cycles {
@@ -159,7 +159,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 		for _, at := range []*place{first, second} {
 			r.taken[at] = max(r.taken[at], share(o.saved, g.wait))
 		}
-		if i, ok := ends[first]; ok { // a third loop, and so on
+		if i, ok := ends[first]; ok { // the finding is extended by a third loop, and so on
 			f := &r.out.Findings[i]
 			f.Saved, f.Least, f.Most, f.Cost = f.Saved+o.saved, f.Least+o.saved, f.Most+o.saved, max(f.Cost, g.wait)
 			for k := range f.Before {
@@ -172,24 +172,25 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		ends[second] = len(r.out.Findings)
-		fix := "make one loop of this one and the one before it, " + first.source()
+		fix := "fuse this loop with the previous one, " + first.source()
 		if first == second {
 			fix = fuseInlined
 		}
 		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
 			Why:       r.why(Fusion, order[i], worstOf(g.waits)),
 			Fix:       fix,
-			How:       "The change was made on the recorded loops, and the misses of every level were counted again.",
+			How:       "The change was applied to the recorded loops, and the misses of every level were counted again.",
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
 	}
 }
 
 // fuseInlined says how to fuse a loop with itself.
-const fuseInlined = "several calls of this loop go over the same data in turn: make one loop that does the work of all"
+const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse them into one loop that does the work of all"
 
-// inlinedTwice reports whether two loops at one line of the source are different code for the same data, as those of a
-// function template that was inlined for two calls. A loop that runs twice is the same code, or, if the compiler unrolled the
-// loop around it, code with the same operations; and the rest of a loop that was unrolled is for other data.
+// inlinedTwice reports whether two loops at the same source line are different code for the same
+// data, as in a function template that was inlined for two calls. A loop that runs twice is the
+// same code or, if the compiler unrolled the loop around it, code with the same operations. The
+// remainder of an unrolled loop processes other data.
 func (r *run) inlinedTwice(first, second int) bool {
 	l, top := r.loops, change.Path{0}
 	a, b := top.Loop(l.Nest(l.Loops[first].Nest)), top.Loop(l.Nest(l.Loops[second].Nest))
@@ -201,7 +202,8 @@ func (r *run) differ(a, b *loops.Item) bool {
 	return r.cost.program != nil && !slices.Equal(r.operations(a), r.operations(b))
 }
 
-// copies is [run.inlinedTwice] for loops of a nest within depth others. One of them may be unrolled further.
+// copies is [run.inlinedTwice] for loops of a nest that are inside depth other loops. One of the
+// two loops may be unrolled further than the other.
 func copies(a, b *loops.Item, depth int) (same bool) {
 	before := leavesOf(a.Body)
 	for _, it := range leavesOf(b.Body) {
@@ -215,7 +217,8 @@ func copies(a, b *loops.Item, depth int) (same bool) {
 	return same
 }
 
-// operations returns the kinds of operations on data in a loop, without those that count and compute addresses.
+// operations returns the kinds of operations on data in a loop, without the operations that count
+// iterations and compute addresses.
 func (r *run) operations(l *loops.Item) (list []string) {
 	for _, it := range leavesOf(l.Body) {
 		s := r.loops.Place(it.Ref)
@@ -233,32 +236,33 @@ func (r *run) operations(l *loops.Item) (list []string) {
 	return slices.Compact(list)
 }
 
-// representative is how many times as many references all nests at the same places make at most.
+// representative is the largest ratio between the references of all nests at the same source
+// locations and the references of the nests that are tried.
 const representative = 32
 
-// mostBetween is how many nodes of the folded trace apart neighbours may begin: a few
-// references stand between loops, and iterations that the compiler took out of them.
+// mostBetween is the largest distance between neighbouring loops, in nodes of the loop-compressed
+// trace. A few references, and iterations that the compiler peeled off, may be between them.
 const mostBetween = 12
 
-// group is nests whose largest waits are at one place. Changes are tried on the one that
-// waits most; the others are taken to gain as much of their waits.
+// group contains nests whose largest waits are at the same source location. Changes are tried on
+// the nest that waits longest. The other nests are assumed to gain the same share of their waits.
 type group struct {
 	at       *place
 	loops    []int
-	largest  int       // one of them
-	most     float64   // its waits
-	waits    []float64 // of all, by level that misses
-	wait     float64   // their sum
-	cycles   float64   // without waits
-	pages    float64   // that they wait for translations
-	perRun   []float64 // lines from behind each level in a run of the nest that changes are tried on; -1: not known
-	repeated float64   // runs of it in what they are tried on
-	times    float64   // that nests like it run
+	largest  int       // the nest that waits longest
+	most     float64   // the waits of that nest
+	waits    []float64 // waits of all nests, by the level that misses
+	wait     float64   // the sum of waits
+	cycles   float64   // cycles without waits
+	pages    float64   // cycles that the nests wait for address translation
+	perRun   []float64 // lines fetched from below each level in one run of the nest that changes are tried on; -1: unknown
+	repeated float64   // number of runs of that nest in the code that changes are tried on
+	times    float64   // number of runs of nests like it
 	strided  bool      // an array advances by lines in the innermost loop
 }
 
-// nestWaits are the cycles that a loop waits, by level that misses: its misses, counted
-// exactly, at what the places in it wait for a line.
+// nestWaits returns the cycles that a loop waits, by the level that misses. They are the loop's
+// exactly counted misses, multiplied by the wait per line at its source locations.
 func (r *run) nestWaits(loop int) []float64 {
 	counted := r.counted
 	waits := make([]float64, len(r.cost.levels))
@@ -283,8 +287,8 @@ func (r *run) nestWaits(loop int) []float64 {
 	return waits
 }
 
-// average sets the misses in each level when nests of a group run once, averaged over all its nests: the first
-// one may find its data in no cache, and the others in one.
+// average sets the misses in each level for one run of the group's nests, averaged over all of
+// them. The first nest may find its data in no cache, and the others may find it in one.
 func (r *run) average(g *group, nests ...int) {
 	g.perRun, g.repeated, g.times = make([]float64, len(r.cost.levels)), 1, 1
 	accesses := func(nest int) float64 {
@@ -307,7 +311,7 @@ func (r *run) average(g *group, nests ...int) {
 	}
 	for k := range g.perRun {
 		m := r.counted.Levels[k]
-		if m.Result == nil || len(r.p.Totals.Threads) > 1 { // threads have caches of their own
+		if m.Result == nil || len(r.p.Totals.Threads) > 1 { // each thread has its own caches
 			g.perRun[k] = -1
 			continue
 		}
@@ -323,7 +327,7 @@ func (r *run) nest(g *group) {
 	r.average(g, g.largest)
 	l, loop, waits, wait := r.loops, g.largest, g.waits, g.wait
 	t, err := loopcount.NewTrial(l, l.Loops[loop].Nest)
-	if err != nil { // it has irregular references
+	if err != nil { // the nest has irregular references
 		return
 	}
 	names := t.Names()
@@ -387,8 +391,8 @@ func (r *run) nest(g *group) {
 	}
 	best := -1
 	for i := range tried {
-		// Where the data stay in the first level, the chain of results is the problem, not the order of
-		// loops: see compute.
+		// If the data stays in the first level, the problem is the chain of results and not the
+		// order of loops: see compute.
 		if chain := r.nestRecurrence(tried[i].nest, g, tried[i].change); chain > 0 && chain > 2*(tried[i].saved-chain-tried[i].vector) && tried[i].before[0] < 2*tried[i].before[len(tried[i].before)-1] {
 			tried[i].saved -= chain + tried[i].vector
 			tried[i].unchained = true
@@ -415,11 +419,11 @@ func (r *run) nest(g *group) {
 		if r.addConflict(g, saved, worst, false) {
 			return
 		}
-		// No padding helped. Another change that was tried is better than one that was not.
+		// No padding helped. Another change that was tried is better than a change that was not.
 		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, nil) {
 			return
 		}
-		if best < 0 || 2*tried[best].saved < saved { // unless another layout helps
+		if best < 0 || 2*tried[best].saved < saved { // unless a different layout helps
 			r.untried = append(r.untried, func() {
 				if r.taken[g.at] <= 0.5 {
 					r.addConflict(g, saved, worst, true)
@@ -433,22 +437,22 @@ func (r *run) nest(g *group) {
 	}
 	b := &tried[best]
 	kind := kindOf(b.change)
-	if (kind == Layout || kind == Conflict || kind == Alignment) && (g.pages > wait || g.at.fills()) { // another layout does not help
+	if (kind == Layout || kind == Conflict || kind == Alignment) && (g.pages > wait || g.at.fills()) { // a different layout does not help
 		return
 	}
-	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data together
+	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data closer together
 		kind = Capacity
 	}
 	chain, vector := 0.0, 0.0
 	if !b.unchained {
 		chain, vector = r.nestRecurrence(b.nest, g, b.change), b.vector
 	}
-	if _, ok := b.change.(change.Tile); ok && r.transposes(loop) { // tiling helps where no order of the loops does
+	if _, ok := b.change.(change.Tile); ok && r.transposes(loop) { // tiling helps even if no order of the loops does
 		kind = Stride
 	}
 	f := Finding{Kind: kind, Cost: wait + g.pages + chain + vector, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
 		Fix:  b.change.Words(names),
-		How:  "The change was made on the recorded loops, and the misses of every level were counted again.",
+		How:  "The change was applied to the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
 	runs := b.runs
 	if c, ok := b.change.(change.Tile); ok && runs == 0 {
@@ -457,20 +461,20 @@ func (r *run) nest(g *group) {
 		}
 	}
 	if runs > 0 {
-		f.Fix = "this loop goes over the same data " + strconv.FormatUint(runs, 10) + " times in a row: cut it into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " for one part before the next"
+		f.Fix = "this loop iterates over the same data " + strconv.FormatUint(runs, 10) + " times in a row: divide the data into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " passes over one part before the next"
 	}
 	if a := r.strided(loop); a != nil && kind == Stride {
 		f.Fix += ", so that " + cmp.Or(named(a.Name), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
 		f.Data = named(a.Name)
 	}
 	if b.sunk {
-		f.Fix += "; the statements beside the inner loop move into it: add to memory instead of to a local variable"
+		f.Fix += "; move the statements beside the inner loop into it, so that they add to memory instead of to a local variable"
 	}
 	if chain > 0 {
-		f.How += " Additions no longer wait for each other, so the loop is limited only by how many instructions the core starts in a cycle."
+		f.How += " Additions no longer wait for each other, so the loop is limited only by the number of instructions that the core issues per cycle."
 	}
 	if vector > 0 {
-		f.How += " The compiler can use vector instructions then, as it does elsewhere in this program; half of what these would save is counted, because it may not."
+		f.How += " The compiler can then use vector instructions, as it does elsewhere in this program. Only half of their saving is counted, because the compiler may not use them."
 	}
 	f.Why = r.why(f.Kind, loop, worst)
 	if _, ok := b.change.(change.Split); ok {
@@ -479,7 +483,7 @@ func (r *run) nest(g *group) {
 		}
 	}
 	if chain > 0 {
-		f.Why += "; each iteration also waits for the sum of the one before"
+		f.Why += "; each iteration also waits for the sum from the previous iteration"
 	}
 	for _, nest := range g.loops {
 		for _, of := range r.placesOf(nest) {
@@ -493,7 +497,7 @@ func (r *run) nest(g *group) {
 	r.add(at, f)
 }
 
-// secondOf returns the place in the second of two loops that waits most.
+// secondOf returns the source location in the second of two loops that waits longest.
 func (r *run) secondOf(n *loops.Nest, by change.Fuse, at *place) *place {
 	next := slices.Clone(by.First)
 	next[len(next)-1]++
@@ -511,8 +515,8 @@ func (r *run) secondOf(n *loops.Nest, by change.Fuse, at *place) *place {
 	return at
 }
 
-// besides finds loops that come one after the other, with references to variables alone between them, such as to the
-// counters of code that was not optimised. These move before both.
+// besides finds consecutive loops between which there are only references to variables, such as to
+// counters in code that was not optimised. These references are moved before both loops.
 func besides(n *loops.Nest) (list []sunkNest) {
 	var walk func(items []loops.Item, path change.Path)
 	walk = func(items []loops.Item, path change.Path) {
@@ -548,8 +552,8 @@ func besides(n *loops.Nest) (list []sunkNest) {
 	return list
 }
 
-// storedIn names the arrays that a nest stores to. A change of order is illegal if it breaks a dependence
-// on one of them.
+// storedIn lists the arrays that a nest stores to. A change of order is illegal if it breaks a
+// dependence on one of them.
 func (r *run) storedIn(nest int, by change.Change) string {
 	switch by.(type) {
 	case change.Interchange, change.Tile, change.Fuse, distribute:
@@ -571,9 +575,10 @@ func (r *run) storedIn(nest int, by change.Change) string {
 	return "; check the stores to " + strings.Join(names, ", ")
 }
 
-// lineOf is the first line of a file that belongs to a loop of a nest, and to no loop in it; 0: not
-// known. Loops of the code are those around the references, from the innermost one; that their
-// iterations are as many says that they are the same.
+// lineOf returns the first line of a file that belongs to a loop of a nest but to no loop inside
+// it, or 0 if it is unknown. Loops of the nest are matched with the loops of the code around the
+// references, from the innermost one outwards. They are considered the same if they have the same
+// number of iterations.
 func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermost bool) {
 	l, program := r.loops, r.cost.program
 	loop := nest
@@ -601,8 +606,8 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 	return 0, innermost
 }
 
-// firstLine is the first line of a file that belongs to a loop, 1 + the block that heads it, and to no
-// loop in it.
+// firstLine returns the first line of a file that belongs to a loop but to no loop inside it. The
+// loop is given as 1 + its header block.
 func (r *run) firstLine(head uint32, file string) (line uint32) {
 	for b := range r.cost.program.Blocks {
 		if k := &r.cost.program.Blocks[b]; k.Loop == head && path.Base(k.File) == path.Base(file) && k.FirstLine > 0 && (line == 0 || k.FirstLine < line) {
@@ -612,7 +617,8 @@ func (r *run) firstLine(head uint32, file string) (line uint32) {
 	return line
 }
 
-// outer is the loop around a loop, both as 1 + the block that heads it; 0: there is none.
+// outer returns the loop around a loop, or 0 if there is none. Both are given as 1 + the header
+// block.
 func (r *run) outer(head uint32) uint32 {
 	blocks := r.cost.program.Blocks
 	for b := range blocks {
@@ -624,17 +630,18 @@ func (r *run) outer(head uint32) uint32 {
 	return 0
 }
 
-// mostRepeats is how many runs of a nest changes are tried on together.
+// mostRepeats is the largest number of runs of a nest on which changes are tried together.
 const mostRepeats = 32
 
-// repeatedNest is a loop around a nest that runs several times in a row, with the references
-// between; nil: it does not, or addresses do not change evenly.
+// repeatedNest returns a loop around a nest that runs several times in a row, including the
+// references between its runs. It returns nil if the nest does not run several times, or if
+// addresses do not change evenly.
 func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	l := &r.loops.Loops[loop]
 	if l.Runs < 3 {
 		return nil, 0
 	}
-	var turns [][]loops.Item // what comes before a run, and the run
+	var turns [][]loops.Item // the code before a run, and the run
 	var between []loops.Item
 	nodes := 0
 	for node := range r.loops.Tree().Nodes() {
@@ -663,7 +670,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if len(turns) < 4 {
 		return nil, 0
 	}
-	turns = turns[1:] // what comes before the first is other code
+	turns = turns[1:] // the code before the first run is different code
 	body := turns[0]
 	for i := range turns[1:] {
 		if len(turns[i+1]) != len(body) {
@@ -674,7 +681,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if len(turns) < 3 || !evenly(body, turns[1], turns[2], 0) {
 		return nil, 0
 	}
-	// Leaves beside the nest move into it, so that a loop contains the next one alone.
+	// Leaves beside the nest move into it, so that each loop contains only the next loop.
 	outer := loops.Loop(uint64(len(turns)), body...)
 	of := r.loops.Nest(l.Nest).Clone()
 	of.Items = []loops.Item{outer}
@@ -684,8 +691,8 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	return of, uint64(len(turns))
 }
 
-// evenly sets what each further run adds to the parameters of items, from the first three runs;
-// false: it is not the same.
+// evenly sets how much each further run adds to the parameters of items, computed from the first
+// three runs. It returns false if the amount differs.
 func evenly(a, b, c []loops.Item, depth int) bool {
 	for i := range a {
 		x, y, z := &a[i], &b[i], &c[i]
@@ -707,8 +714,8 @@ func evenly(a, b, c []loops.Item, depth int) bool {
 	return true
 }
 
-// try makes a change, and counts the misses in every level before and after; nil: it does
-// not apply or saves nothing.
+// try applies a change, and counts the misses in every level before and after. It returns nil if
+// the change does not apply or saves nothing.
 func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	waits := g.waits
 	changed := n.Clone()
@@ -725,7 +732,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		out.vector = max(0, cycles-chain) * part
 	}
 	core := chain + out.vector + r.fusedWork(n, by, g)
-	if _, fuse := by.(change.Fuse); !fuse && g.wait+g.pages+core < leastWait*r.out.Cycles { // and it takes long to count misses
+	if _, fuse := by.(change.Fuse); !fuse && g.wait+g.pages+core < leastWait*r.out.Cycles { // counting misses takes too long for such a saving
 		return nil
 	}
 	var caches []misses.Cache
@@ -740,8 +747,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	if out.before, out.after, ok = r.missesOf(n, changed, caches); !ok {
 		return nil
 	}
-	// Alone, the nest begins with empty caches; in the run it may find data there, or find those
-	// gone that it used the last time. So the change is taken off the misses in the run.
+	// Alone, the nest begins with empty caches. In the run, it may find data in the caches, or may
+	// find that data from its last execution was evicted. Therefore the difference is subtracted
+	// from the misses in the run.
 	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
 		now[k] = out.before[k]
@@ -781,8 +789,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	return out
 }
 
-// inSequence reports whether each reference among the items, which are in so many loops, advances by less than a line
-// in its innermost loop. In a transposition, one of the two references does not, in either order of the loops.
+// inSequence reports whether each reference among the items, which are inside depth loops, advances
+// by less than a line in its innermost loop. In a transposition, one of the two references does
+// not, whatever the order of the loops.
 func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -802,8 +811,9 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse)))
 }
 
-// needsLater reports whether an iteration of the second of two loops needs a value that the first loop stores in a
-// later iteration, or overwrites one that the first loop loads later, as where a stencil is copied back.
+// needsLater reports whether an iteration of the second of two loops needs a value that the first
+// loop stores in a later iteration, or overwrites a value that the first loop loads later, as when
+// the result of a stencil is copied back.
 func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -830,19 +840,19 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	return false
 }
 
-// mostLater is how many iterations ahead a loop is taken to need.
+// mostLater is the largest number of iterations that a loop is assumed to need in advance.
 const mostLater = 4
 
-// span is the memory that a reference touches in a turn of a loop.
+// span is the memory that a reference touches in one turn of a loop.
 type span struct {
-	low, bytes uint64 // of all inner loops together
+	low, bytes uint64 // the range touched by all inner loops together
 	by         int64  // the distance from one turn to the next
-	step       int64  // of the only inner loop; 0: there is none, or several
-	own        uint64 // bytes of the reference
+	step       int64  // stride in the only inner loop; 0: there is none, or several
+	own        uint64 // size of the reference
 	stores     bool
 }
 
-// spans returns the spans of the references of a loop at this depth that is divided into turns.
+// spans returns the spans of the references in a loop at this depth, which is divided into turns.
 func spans(l *loops.Item, depth int, turns uint64) (list []span) {
 	var walk func(items []loops.Item, around []uint64)
 	walk = func(items []loops.Item, around []uint64) {
@@ -880,23 +890,24 @@ func spans(l *loops.Item, depth int, turns uint64) (list []span) {
 	return list
 }
 
-// meet reports whether two spans have bytes in common if the first begins so many bytes behind the second.
+// meet reports whether two spans have bytes in common if the first begins behind bytes after the
+// second.
 func meet(a, b span, behind int64) bool {
 	if behind >= int64(b.bytes) || -behind >= int64(a.bytes) {
 		return false
 	}
-	if step := magnitude(a.step); step > 0 && step == magnitude(b.step) { // as of columns
+	if step := magnitude(a.step); step > 0 && step == magnitude(b.step) { // for example, two columns
 		in := (behind%step + step) % step
 		return in < int64(b.own) || step-in < int64(a.own)
 	}
 	return true
 }
 
-// byChance reports whether padding can help a loop by chance only: it has few conflicts.
+// byChance reports whether padding could help a loop only by chance, because it has few conflicts.
 func (r *run) byChance(loop, level int) bool { return !r.conflict(loop, level, 4) }
 
-// missesOf counts the misses of a nest in caches, as it is and changed; ok is false if they cannot be
-// counted.
+// missesOf counts the misses of a nest in caches, before and after a change. ok is false if they
+// cannot be counted.
 func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache) (before, after []float64, ok bool) {
 	const unknown = -1.0
 	counted := make([]float64, 2*len(caches))
@@ -927,8 +938,8 @@ func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache) (before, a
 	return before, after, !slices.Contains(counted, unknown)
 }
 
-// sameSource reports whether two loops are one in the source, which runs twice in a row or
-// which the compiler made several of.
+// sameSource reports whether two loops are the same loop in the source, which runs twice in a row
+// or was copied by the compiler.
 func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -957,7 +968,7 @@ func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	return look(b.Body, func(at *place) bool { return places[at] })
 }
 
-// translations are the buffers of translations as caches, and what a miss of each costs.
+// translations describes the TLBs as caches, with the cost of a miss in each.
 var translations = []struct {
 	cache  misses.Cache
 	cycles float64
@@ -983,7 +994,7 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	for d := range depth {
 		times *= float64(fuse.First[:d+1].Loop(n).Trips)
 	}
-	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ { // the loops in them are fused, too
+	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ { // the loops inside are fused, too
 		times *= float64(a.Trips)
 		a, b = onlyLoop(a), onlyLoop(b)
 	}
@@ -1007,14 +1018,15 @@ func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
 	}
 	first -= dead
 	gain := saved / plainWidth
-	if rest > 0 && others > 0 { // work that does not wait for results fills the gaps of both
+	if rest > 0 && others > 0 { // work that does not wait for results fills the gaps in both loops
 		gain = max(gain, first+other-max(first, other, rest+others-gain))
 		gain = max(0, min(gain, first+other-stores-more))
 	}
 	return min(times*(gain+dead), g.cycles/2)
 }
 
-// overwritten returns the share of the stores in a loop that another one, fused with it, overwrites.
+// overwritten returns the share of a loop's stores that are overwritten by another loop fused with
+// it.
 func overwritten(a, b *loops.Item, depth int) float64 {
 	all, over := 0.0, 0.0
 	for i := range a.Body {
@@ -1028,8 +1040,8 @@ func overwritten(a, b *loops.Item, depth int) float64 {
 	return share(over, all)
 }
 
-// onlyLoop returns the loop in a loop's body, beside which a few references of a remainder may be; nil: there is none, or
-// there are several.
+// onlyLoop returns the only loop in a loop's body, beside which there may be a few references of a
+// remainder. It returns nil if there is none or if there are several.
 func onlyLoop(l *loops.Item) (only *loops.Item) {
 	for i := range l.Body {
 		if !l.Body[i].IsLoop() {
@@ -1043,7 +1055,8 @@ func onlyLoop(l *loops.Item) (only *loops.Item) {
 	return only
 }
 
-// enteredMore returns the cycles of the code around the innermost loops that a change enters more often, as tiles do.
+// enteredMore returns the additional cycles of the code around the innermost loops, if a change
+// such as tiling enters these loops more often.
 func (r *run) enteredMore(n, changed *loops.Nest, g *group) float64 {
 	more := (entries(changed.Items, 1) - entries(n.Items, 1)) * g.times / g.repeated
 	blocks := r.blocksOf(g.largest)
@@ -1064,7 +1077,8 @@ func (r *run) enteredMore(n, changed *loops.Nest, g *group) float64 {
 	return min(more*cycles, g.cycles)
 }
 
-// entries is how often the innermost loops among items begin, with as many iterations of the others as at first.
+// entries returns how often the innermost loops among items begin, relative to times entries of the
+// outermost loops.
 func entries(items []loops.Item, times float64) (number float64) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -1078,8 +1092,8 @@ func entries(items []loops.Item, times float64) (number float64) {
 	return number
 }
 
-// again reports whether a load uses the data of a reference in the loop before it. Both loops are inside of depth others,
-// and the compiler may have unrolled one of them further.
+// again reports whether a load uses the data of a reference in the previous loop. Both loops are
+// inside depth other loops, and the compiler may have unrolled one of them further than the other.
 func again(before, load *loops.Item, depth int) bool {
 	step, by := before.Step(depth), load.Step(depth)
 	apart := int64(load.Addr - before.Addr)
@@ -1094,8 +1108,8 @@ func again(before, load *loops.Item, depth int) bool {
 	return apart == 0 && step == by || (step > 0) == (by > 0) && apart%int64(load.Ref.Bytes) == 0 && magnitude(apart) < max(magnitude(step), magnitude(by))
 }
 
-// bounds are the cycles of all iterations of a loop of one block, those that it would take if no iteration
-// waited for another, and those that its stores take; 0: not known.
+// bounds returns the cycles of all iterations of a loop of one block, the cycles if no iteration
+// waited for another, and the cycles that its stores take. 0 means unknown.
 func (r *run) bounds(l *loops.Item) (cycles, work, stores float64) {
 	for _, it := range leavesOf(l.Body) {
 		s := r.loops.Place(it.Ref)
@@ -1119,11 +1133,11 @@ func (r *run) bounds(l *loops.Item) (cycles, work, stores float64) {
 	return 0, 0, 0
 }
 
-// countingInstrs is how many instructions of a loop count its iterations.
+// countingInstrs is the number of instructions with which a loop counts its iterations.
 const countingInstrs = 3
 
-// conflictWaits are the cycles that nests wait for lines which they would find in caches without
-// sets.
+// conflictWaits returns the cycles that nests wait for lines that would hit in fully associative
+// caches.
 func (r *run) conflictWaits(g *group) (cycles float64) {
 	for k, wait := range g.waits {
 		m := r.counted.Levels[k]
@@ -1140,13 +1154,14 @@ func (r *run) conflictWaits(g *group) (cycles float64) {
 	return cycles
 }
 
-// addConflict adds conflicts if padding the rows or moving the arrays apart helps, or, untried,
-// with what caches without sets save as the most that another layout can.
+// addConflict adds a finding about conflicts if padding the rows or moving the arrays apart helps.
+// If untried is set, the saving of fully associative caches is the upper bound of the saving of a
+// different layout.
 func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool {
 	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved / carefully, Least: 0, Most: saved,
 		Why:  r.why(Conflict, g.largest, level),
-		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines which are used together come to lie in different sets",
-		How:  "The misses were counted again in caches of the same sizes without sets; no padding helped when it was tried.",
+		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines that are used together map to different sets",
+		How:  "The misses were counted again in fully associative caches of the same sizes. No padding that was tried helped.",
 		More: "loops --cache L1=48KiB,12"}
 	if !untried {
 		t := r.padded(g)
@@ -1165,7 +1180,8 @@ func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool
 	return true
 }
 
-// partOf is the share of a place's waits that a nest has: a line may be in several nests.
+// partOf returns a nest's share of the waits of a source location. A location may be in several
+// nests.
 func partOf(nest, place float64) float64 {
 	if part := share(nest, place); place > 0 && part < mostlyIn {
 		return part
@@ -1173,10 +1189,11 @@ func partOf(nest, place float64) float64 {
 	return 1
 }
 
-// mostlyIn is the share of a place's waits from which on a nest has all of them.
+// mostlyIn is the share of a source location's waits above which all of them are attributed to the
+// nest.
 const mostlyIn = 0.75
 
-// pagesOf are the cycles that nests wait for translations.
+// pagesOf returns the cycles that nests wait for address translation.
 func (r *run) pagesOf(g *group) (cycles float64) {
 	seen := map[*place]bool{}
 	for _, nest := range g.loops {
@@ -1190,9 +1207,9 @@ func (r *run) pagesOf(g *group) (cycles float64) {
 	return cycles
 }
 
-// repeats reports whether a change of order is of a loop in which no address changes: it
-// repeats the same work, as time steps do, and an iteration mostly needs all of the one
-// before. Tiles of a loop that updates each element from itself alone are no such change.
+// repeats reports whether a change of order affects a loop in which no address changes. Such a loop
+// repeats the same work, as time steps do, and an iteration mostly needs all results of the
+// previous one. Tiling a loop that updates each element only from itself is not such a change.
 func repeats(n *loops.Nest, by change.Change) bool {
 	var outer change.Path
 	tile := false
@@ -1211,12 +1228,13 @@ func repeats(n *loops.Nest, by change.Change) bool {
 	return steady(l, depth) && !(tile && updates(l, depth))
 }
 
-// steady reports whether no address changes with the iterations of a loop within so many others.
+// steady reports whether no address changes with the iterations of a loop that is inside depth
+// other loops.
 func steady(l *loops.Item, depth int) bool {
 	return !slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool { return it.Step(depth) != 0 })
 }
 
-// leavesOf returns the references in items, and in the loops among them.
+// leavesOf returns the references in items and in the loops among them.
 func leavesOf(items []loops.Item) (list []*loops.Item) {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -1228,9 +1246,9 @@ func leavesOf(items []loops.Item) (list []*loops.Item) {
 	return list
 }
 
-// updates reports whether a loop repeats an inner loop that updates elements, and each from itself and
-// from data that it does not store to. Then the steps of one part of the elements can come before the
-// next part.
+// updates reports whether a loop repeats an inner loop that updates each element only from itself
+// and from data that it does not store to. All steps for one part of the elements can then be done
+// before those for the next part.
 func updates(l *loops.Item, depth int) bool {
 	leaves := leavesOf(l.Body)
 	at := slices.IndexFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() })
@@ -1246,14 +1264,15 @@ func updates(l *loops.Item, depth int) bool {
 	return updated && independent(leaves, depth+1, l.Body[at].Trips)
 }
 
-// independent reports whether the iterations of a loop store to elements that no other of them uses.
+// independent reports whether each iteration of a loop stores only to elements that no other
+// iteration uses.
 func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 	for _, store := range leaves {
 		by := store.Step(depth)
 		if store.Ref.Kind == trace.Load {
 			continue
 		}
-		if store.Wild || by == 0 { // such as a sum
+		if store.Wild || by == 0 { // for example, a sum
 			return false
 		}
 		reach := magnitude(by)*int64(trips) + int64(store.Ref.Bytes)
@@ -1266,7 +1285,7 @@ func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 			case magnitude(apart) >= reach:
 			case other.Step(depth) != by:
 				return false
-			case apart != 0: // another element, of one iteration or of several
+			case apart != 0: // a different element, accessed by one iteration or by several
 				if in := (apart%by + magnitude(by)) % magnitude(by); in < int64(store.Ref.Bytes) || in+int64(other.Ref.Bytes) > magnitude(by) {
 					return false
 				}
@@ -1276,8 +1295,9 @@ func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 	return true
 }
 
-// vectorised is the share of its cycles that a loop takes less because the compiler can use vector
-// instructions once another loop is innermost. It must have done so elsewhere in the program.
+// vectorised returns the share of its cycles that a loop saves because the compiler can use vector
+// instructions once another loop is innermost. The compiler must have used them elsewhere in the
+// program.
 func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok || r.cost.program == nil || r.strideWords(g.largest) == "" {
@@ -1304,13 +1324,13 @@ func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float6
 	for b := range r.cost.program.Blocks {
 		if r.vectors(b) {
 			lanes := max(nativeLeast, float64(r.cost.program.TargetOf(uint32(blocks[0])).VectorBits(true))/8) / float64(bytes)
-			return (1 - 1/lanes) / 2 // compilers do not always
+			return (1 - 1/lanes) / 2 // compilers do not always vectorise
 		}
 	}
 	return 0
 }
 
-// innermost is the loop that contains no other, and how many are around it.
+// innermost returns the loop that contains no other loop, and the number of loops around it.
 func innermost(l *loops.Item, depth int) (*loops.Item, int) {
 	for i := 0; i < len(l.Body); i++ {
 		if l.Body[i].IsLoop() {
@@ -1325,8 +1345,8 @@ func (r *run) vectors(b int) bool {
 	return slices.ContainsFunc(r.cost.program.Blocks[b].Instrs, func(i trace.Instr) bool { return strings.HasPrefix(i.Type, "<") })
 }
 
-// nestRecurrence is how many cycles a loop no longer waits for results of its own last iteration
-// once another loop is innermost.
+// nestRecurrence returns the cycles saved because a loop no longer waits for results of its own
+// previous iteration once another loop is innermost.
 func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved float64) {
 	switch c := by.(type) {
 	case change.Interchange:
@@ -1346,8 +1366,8 @@ func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved f
 	return saved
 }
 
-// newChain returns the cycles that a loop takes longer because an interchange makes a sum of it: each iteration of the
-// innermost loop adds to the same element then.
+// newChain returns the additional cycles of a loop that an interchange turns into a sum: each
+// iteration of the innermost loop then adds to the same element.
 func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok || r.cost.program == nil {
@@ -1359,7 +1379,7 @@ func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 
 	}
 	inner, below := innermost(l, depth)
 	leaves := leavesOf(inner.Body)
-	sums := map[trace.Place]float64{} // an unrolled sum's copies form one chain then
+	sums := map[trace.Place]float64{} // the copies of an unrolled sum then form one chain
 	for _, store := range leaves {
 		sum := store.Ref.Kind == trace.Store && !store.Wild && store.Step(below) == 0 && below > depth && store.Step(depth) != 0 && r.adds(store) &&
 			slices.ContainsFunc(leaves, func(load *loops.Item) bool {
@@ -1404,8 +1424,8 @@ func (r *run) adds(store *loops.Item) bool {
 	return false
 }
 
-// storesMove reports whether code stores to other places in each iteration of the loop that an
-// interchange makes the innermost. A sum in a variable waits for itself in either order.
+// storesMove reports whether code stores to a different address in each iteration of the loop that
+// an interchange makes innermost. A sum in a variable waits for itself in either order.
 func storesMove(n *loops.Nest, by change.Interchange) (moves bool) {
 	l, depth := by.Outer.Loop(n), len(by.Outer)-1
 	if l == nil {
@@ -1426,7 +1446,7 @@ func storesMove(n *loops.Nest, by change.Interchange) (moves bool) {
 	return moves
 }
 
-// nestCycles are the cycles of the blocks of a loop without waits.
+// nestCycles returns the cycles of a loop's blocks, without waits.
 func (r *run) nestCycles(loop int) (cycles float64) {
 	for _, b := range r.blocksOf(loop) {
 		cycles += r.cost.hits.Blocks[b].Cycles
@@ -1434,7 +1454,7 @@ func (r *run) nestCycles(loop int) (cycles float64) {
 	return cycles
 }
 
-// blocksOf are the blocks with references of loops.
+// blocksOf returns the blocks that contain references of these loops.
 func (r *run) blocksOf(nests ...int) (list []int) {
 	if r.cost.program == nil {
 		return nil
@@ -1456,8 +1476,8 @@ func (r *run) blocksOf(nests ...int) (list []int) {
 	return list
 }
 
-// recurrence is how many cycles a block waits for results of the iteration before, beyond
-// what its ports and the width of the core need.
+// recurrence returns the cycles that a block waits for results of the previous iteration, in
+// addition to the cycles that its ports and the width of the core require.
 func (r *run) recurrence(b int) float64 {
 	t := &r.cost.hits.Blocks[b]
 	if t.Bottleneck != pipeline.Recurrence || t.Steady.Cycles <= 0 {
@@ -1467,13 +1487,13 @@ func (r *run) recurrence(b int) float64 {
 	return t.Cycles * (1 - min(1, other/t.Steady.Cycles))
 }
 
-// ease weighs the saving of a change, so that of two that save about as much the one that is
-// less work, and more often allowed, is the finding.
-// Where most misses are conflicts, padding cures the cause.
+// ease weights the saving of a change. If two changes save about the same, the finding should be
+// the one that is less work and more often legal. If most misses are conflict misses, padding fixes
+// the cause.
 func (r *run) ease(t *trial, loop, level int) float64 {
 	switch c := t.change.(type) {
 	case change.Tile:
-		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // all steps for a part of the data
+		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // performs all steps for one part of the data
 			return 0.9
 		}
 	case distribute:
@@ -1498,17 +1518,18 @@ func (r *run) ease(t *trial, loop, level int) float64 {
 	return 1
 }
 
-// conflicts reports whether more than half of a loop's misses in a level would hit in a
-// cache without sets.
+// conflicts reports whether more than half of a loop's misses in a level would hit in a fully
+// associative cache.
 func (r *run) conflicts(loop, level int) bool { return r.conflict(loop, level, 2) }
 
-// conflict reports whether more than one of so many misses is a conflict.
+// conflict reports whether more than 1/of of a loop's misses in a level are conflict misses.
 func (r *run) conflict(loop, level int, of float64) bool {
 	m := r.counted.Levels[level]
 	return m.Result != nil && of*r.conflictMisses(loop, level) > float64(m.ByLoop[loop].Misses)
 }
 
-// countFull counts the misses of the loops in caches of the sizes of levels without sets, where they are not counted yet.
+// countFull counts the misses of the loops in fully associative caches of the levels' sizes, unless
+// they are already counted.
 func (r *run) countFull(levels []int) {
 	slices.Sort(levels)
 	levels = slices.DeleteFunc(slices.Compact(levels), func(level int) bool { _, ok := r.full[level]; return ok })
@@ -1518,7 +1539,7 @@ func (r *run) countFull(levels []int) {
 		c.Ways = 0
 		count := loopcount.CountMisses
 		if l := r.p.LocalityAt(c.LineBytes); l != nil && r.p.Sampled == nil && l.Lines() <= c.Lines() {
-			count = loopcount.CountFirst // such a cache keeps all lines
+			count = loopcount.CountFirst // such a cache never evicts a line
 		}
 		if m := count(r.loops, []hierarchy.Cache{c}, r.GoOn); m != nil {
 			for i := range m.Levels[0].ByLoop {
@@ -1531,7 +1552,7 @@ func (r *run) countFull(levels []int) {
 	}
 }
 
-// worstOf is the level that most of the waits are for.
+// worstOf returns the level that causes the longest waits.
 func worstOf(waits []float64) int {
 	worst := 0
 	for k := range waits {
@@ -1550,7 +1571,7 @@ func (r *run) conflictMisses(loop, level int) float64 {
 	}
 	r.countFull([]int{level})
 	full := r.full[level]
-	if full == nil { // it was stopped
+	if full == nil { // counting was stopped
 		return 0
 	}
 	return max(0, float64(r.counted.Levels[level].ByLoop[loop].Misses)-full[loop])
@@ -1572,7 +1593,7 @@ func kindOf(c change.Change) Kind {
 	return Capacity
 }
 
-// why says what happens in a loop.
+// why explains why a loop is slow.
 func (r *run) why(kind Kind, loop, level int) string {
 	name := r.Machine.Levels[level].Name
 	counts := ""
@@ -1582,11 +1603,11 @@ func (r *run) why(kind Kind, loop, level int) string {
 		switch {
 		case c.Misses == 0:
 		case kind == Conflict && r.conflictMisses(loop, level) > 0:
-			counts += "; " + ratio(uint64(r.conflictMisses(loop, level)), c.Misses) + " of these would hit if the cache had no sets: lines that are used together share few of them"
+			counts += "; " + ratio(uint64(r.conflictMisses(loop, level)), c.Misses) + " of these would hit if the cache were fully associative: lines that are used together share few sets"
 		case kind == Capacity:
-			counts += ", because the loop comes back to its data after " + name + " has replaced them"
+			counts += ", because the loop returns to its data after " + name + " has evicted it"
 		case kind == Fusion:
-			counts += ", because the second loop reads again what the first one has just used, after " + name + " has replaced it"
+			counts += ", because the second loop reads data that the first one has just used, after " + name + " has evicted it"
 		}
 	}
 	if kind == Stride {
@@ -1597,7 +1618,7 @@ func (r *run) why(kind Kind, loop, level int) string {
 	return counts
 }
 
-// strideWords says how the array that goes furthest moves.
+// strideWords describes the stride of the array with the largest stride.
 func (r *run) strideWords(nest int) string {
 	a := r.strided(nest)
 	if a == nil {
@@ -1606,14 +1627,16 @@ func (r *run) strideWords(nest int) string {
 	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
 }
 
-// strided is the array that goes furthest in an innermost loop of a nest; nil: none does.
+// strided returns the array with the largest stride in an innermost loop of a nest, or nil if there
+// is none.
 func (r *run) strided(nest int) *outline.Array {
 	for loop := r.loops.Loops[nest].End - 1; loop >= nest; loop-- {
 		if a := strided(r.loops.Arrays(loop), int64(r.loops.LineBytes)); a != nil {
 			return a
 		}
 	}
-	// Rows that pointers lead to look like one array with these pointers: see each reference by itself.
+	// Rows reached through pointers look like one array with these pointers, so each reference is
+	// examined by itself.
 	for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
 		for _, it := range body {
 			if s := r.loops.Place(it.Ref); s != nil && !it.Wild {
@@ -1627,8 +1650,9 @@ func (r *run) strided(nest int) *outline.Array {
 	return nil
 }
 
-// transposes reports whether one array advances by lines in the innermost loop of a nest, and another one, which
-// advances within a line, would advance by lines in the other order of the loops.
+// transposes reports whether one array advances by whole lines in the innermost loop of a nest,
+// while another array, which advances within a line, would advance by whole lines if the loops were
+// interchanged.
 func (r *run) transposes(nest int) bool {
 	a := r.strided(nest)
 	if a == nil {
@@ -1653,7 +1677,7 @@ func (r *run) transposes(nest int) bool {
 	return false
 }
 
-// nearest is the smallest step of an array in another loop.
+// nearest returns the smallest stride of an array in another loop.
 func nearest(a *outline.Array, lineBytes int64) int64 {
 	least := lineBytes
 	for _, s := range a.Strides[:len(a.Strides)-1] {
@@ -1664,16 +1688,16 @@ func nearest(a *outline.Array, lineBytes int64) int64 {
 	return least
 }
 
-// sunkNest is a nest in which a loop with statements beside its inner loop has them in it.
+// sunkNest is a nest in which the statements beside an inner loop were moved into it.
 type sunkNest struct {
 	nest  *loops.Nest
-	path  change.Path // of the outer loop to exchange
-	below int         // levels from it to the inner one
+	path  change.Path // the outer loop to interchange
+	below int         // number of levels from it to the inner loop
 }
 
-// sinkable finds loops whose body is one loop and leaves beside it, and moves these into it, and on into the
-// innermost loop: as code does that adds to memory in each iteration instead of to a register. The addresses
-// of the leaves do not change in the inner loops.
+// sinkable finds loops whose body consists of one loop and leaves beside it. It moves the leaves
+// into that loop, and further into the innermost loop, as if the code added to memory in each
+// iteration instead of to a register. The addresses of the leaves do not change in the inner loops.
 func sinkable(n *loops.Nest) (list []sunkNest) {
 	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
 		if len(path) > mostDeep {
@@ -1703,7 +1727,7 @@ func sinkable(n *loops.Nest) (list []sunkNest) {
 	return list
 }
 
-// mostDeep is how many loops may be around one that is exchanged.
+// mostDeep is the largest number of loops around a loop that is interchanged.
 const mostDeep = 8
 
 func hasLoop(items []loops.Item) bool {

@@ -11,13 +11,13 @@ import (
 )
 
 // Advice to record a trace with code.
-const recordMore = `the trace does not say which place in the code makes a reference, so only the run as a whole is diagnosed, and each reference is taken to cost one cycle: ` +
-	`compile the program with "stackglass cc -- clang …" and run it, for lines, data and changes that were tried`
+const recordMore = `the trace does not say which source location makes a reference, so only the run as a whole is diagnosed, and each reference is assumed to cost one cycle: ` +
+	`compile the program with "stackglass cc -- clang …" and run it, to find source lines and data, and to try changes`
 
-// whole diagnoses a run without places in the code. The misses of each level are divided by cause:
-// conflicts are the misses that a fully associative cache of the same size does not have. No cache
-// can avoid the first access to a line, nor misses on lines that another core invalidated. All
-// others are capacity misses.
+// whole diagnoses a run without source locations. The misses of each level are divided by cause.
+// Conflict misses are those that a fully associative cache of the same size would not have. No
+// cache can avoid cold misses, or misses on lines that another core invalidated. All others are
+// capacity misses.
 func (r *run) whole() error {
 	h, assumed := costmodel.CompleteLatencies(r.Machine, r.Processor)
 	full := h
@@ -62,7 +62,7 @@ func (r *run) whole() error {
 		conflicts[k] = wait * share(inSets, misses)
 		capacity[k] = wait * max(0, share(misses-cold-inSets-lost, misses))
 	}
-	const how = "Not tried: the trace does not say which place in the code misses. The saving is a range: at most the cycles that these misses wait."
+	const how = "Not tried, because the trace does not say which source locations miss. The saving is a range, up to all cycles that these misses wait."
 	if k, cost := largest(conflicts); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Conflict, Cost: cost, Saved: cost / 2, Most: cost, How: how,
@@ -72,7 +72,7 @@ func (r *run) whole() error {
 	if k, cost := largest(capacity); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Capacity, Cost: cost, Saved: cost / 4, Most: cost, How: how,
-			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are to lines that it replaced since they were last used" + r.enough(h.Levels[k].LineBytes),
+			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are on lines that it evicted since their last use" + r.enough(h.Levels[k].LineBytes),
 			Fix: "work on parts of the data that fit in " + level + ": do all steps for one part before the next", More: "curve"})
 	}
 	return nil
@@ -94,7 +94,7 @@ func coldOf(l *profile.Locality) uint64 {
 	return cold
 }
 
-// enough returns the size of a fully associative cache that misses at first accesses only.
+// enough returns the size of a fully associative cache that has only cold misses.
 func (r *run) enough(lineBytes uint32) string {
 	l := r.p.LocalityAt(lineBytes)
 	if l == nil {
@@ -106,5 +106,5 @@ func (r *run) enough(lineBytes uint32) string {
 	if !ok {
 		return ""
 	}
-	return "; a fully associative cache of " + report.Bytes(all*uint64(lineBytes)).Human() + " would keep them all"
+	return "; a fully associative cache of " + report.Bytes(all*uint64(lineBytes)).Human() + " would hold them all"
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// withoutCode is the profile of loads at these addresses, repeated, of a trace without code.
+// withoutCode returns the profile of a trace without code, which repeatedly loads from these
+// addresses.
 func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.Profile {
 	t.Helper()
 	b := &trace.Batch{}
@@ -37,7 +38,7 @@ func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.
 	return r.Profile(profile.State{})
 }
 
-// TestWithoutCode distinguishes conflicts, capacity and first accesses, for the run as a whole.
+// TestWithoutCode distinguishes conflict, capacity and cold misses of a whole run.
 func TestWithoutCode(t *testing.T) {
 	h := hierarchy.Hierarchy{Memory: hierarchy.Memory{LatencyCycles: 300}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64, LatencyCycles: 4},
@@ -54,7 +55,7 @@ func TestWithoutCode(t *testing.T) {
 		says, fix string
 	}{
 		{"16 lines of one set", withoutCode(t, 2000, 16, func(i int) uint64 { return uint64(i) << 16 }), diagnose.Conflict, "share few sets", "pad"},
-		{"4 MiB again and again", withoutCode(t, 4, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), diagnose.Capacity, "cache of 4 MiB would keep them all", "parts of the data"},
+		{"4 MiB again and again", withoutCode(t, 4, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), diagnose.Capacity, "cache of 4 MiB would hold them all", "parts of the data"},
 		{"4 MiB once", withoutCode(t, 1, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), "", "", ""},
 		{"16 KiB again and again", withoutCode(t, 200, 16<<10/64, func(i int) uint64 { return uint64(i) * 64 }), "", "", ""},
 	} {
@@ -64,7 +65,7 @@ func TestWithoutCode(t *testing.T) {
 		}
 		switch {
 		case c.want == "" && len(d.Findings) > 0:
-			t.Errorf("%s: %s, want nothing", c.name, d.Findings[0].Kind)
+			t.Errorf("%s: found %s, want nothing", c.name, d.Findings[0].Kind)
 		case c.want == "":
 		case len(d.Findings) != 1 || d.Findings[0].Kind != c.want:
 			t.Errorf("%s: %+v, want one finding, %s", c.name, d.Findings, c.want)

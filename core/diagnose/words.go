@@ -34,10 +34,10 @@ func (d *Diagnosis) Verdict() string {
 	}
 }
 
-// more says why changes can save more than the run waits for memory.
+// more explains why changes can save more than the waits for memory.
 func (d *Diagnosis) more(saved, waiting float64) string {
 	if saved > waiting+0.01 {
-		return ", because operations would wait less for each other, too"
+		return ", because operations would also wait less for each other"
 	}
 	return ""
 }
@@ -45,7 +45,7 @@ func (d *Diagnosis) more(saved, waiting float64) string {
 // small is the share of cycles below which memory is not worth a change.
 const small = 0.1
 
-// Saved is the share of the cycles that all findings save together, 0 to 1.
+// Saved returns the share of the cycles that all findings save together, from 0 to 1.
 func (d *Diagnosis) Saved() float64 {
 	sum := 0.0
 	for i := range d.Findings {
@@ -54,7 +54,7 @@ func (d *Diagnosis) Saved() float64 {
 	return min(1, share(sum, d.Cycles))
 }
 
-// most is the share that they save at best.
+// most returns the share of the cycles that all findings save at best.
 func (d *Diagnosis) most() float64 {
 	sum := 0.0
 	for i := range d.Findings {
@@ -63,7 +63,8 @@ func (d *Diagnosis) most() float64 {
 	return min(1, share(sum, d.Cycles))
 }
 
-// savings is the share that all findings save together, as a range where some were not tried.
+// savings formats the share that all findings save together, as a range if some changes were not
+// tried.
 func (d *Diagnosis) savings() string {
 	least, most := 0.0, 0.0
 	for i := range d.Findings {
@@ -77,7 +78,7 @@ func (d *Diagnosis) savings() string {
 	return from + " to " + to
 }
 
-// bounds are the cycles that a finding saves at least and at most.
+// bounds returns the smallest and the largest number of cycles that a finding may save.
 func (f *Finding) bounds() (least, most float64) {
 	if f.Tried {
 		return f.Saved, f.Saved
@@ -95,7 +96,7 @@ func (d *Diagnosis) worst() int {
 	return worst
 }
 
-// Tables lays the diagnosis out: the verdict, the findings, and where the run waits.
+// Tables returns the tables of the diagnosis: the verdict, the findings, and where the run waits.
 func (d *Diagnosis) Tables() []report.Table {
 	verdict := report.Table{Key: "verdict", Title: "Whether memory is worth a change", Columns: []report.Column{
 		{Key: "verdict", Label: "verdict"}, {Key: "cycles", Label: "cycles"}, {Key: "memory_cycles", Label: "cycles waiting for memory"},
@@ -131,7 +132,7 @@ func (d *Diagnosis) Tables() []report.Table {
 	return []report.Table{verdict, findings, misses, waits}
 }
 
-// Cards lays the first findings out for people, each as a table of two columns.
+// Cards returns the first findings in a form for people, each as a table with two columns.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
 	for i := range d.Findings[:min(most, len(d.Findings))] {
 		f := &d.Findings[i]
@@ -171,8 +172,7 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 	return list
 }
 
-// lines breaks a text between words, so that it can be read beside its name in a terminal of
-// 100 columns.
+// lines breaks a text between words, so that it fits beside its name in a terminal of 100 columns.
 func lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""
@@ -199,7 +199,7 @@ const wide = 74
 
 func cycles(n float64) report.Value { return report.Real(math.Round(n)) }
 
-// percent2 is a share in whole per cent.
+// percent2 formats a share as a whole percentage.
 func percent2(of float64) string { return strconv.Itoa(int(math.Round(100*of))) + " %" }
 
 // number formats a number of cycles with one decimal.

@@ -21,10 +21,10 @@ func TestFindingsWorthReading(t *testing.T) {
 	third := second
 	third.Line = 8
 	if d := run(4e5, tried, small); len(d.Findings) != 1 || !strings.Contains(d.Verdict(), "one change would save about 30 %") {
-		t.Errorf("%q with %d findings, want the tried one", d.Verdict(), len(d.Findings))
+		t.Errorf("%q with %d findings, want only the finding that was tried", d.Verdict(), len(d.Findings))
 	}
 	if d := run(4e5, small); len(d.Findings) != 1 || !strings.HasSuffix(d.Verdict(), "may save up to 4 %") {
-		t.Errorf("%q with %d findings, want the small one", d.Verdict(), len(d.Findings))
+		t.Errorf("%q with %d findings, want only the small finding", d.Verdict(), len(d.Findings))
 	}
 	if d := run(5e4, small); len(d.Findings) != 0 {
 		t.Errorf("%d findings in a run that does not wait, want none", len(d.Findings))
@@ -40,7 +40,8 @@ func TestFindingsWorthReading(t *testing.T) {
 	}
 }
 
-// TestFunctionsOfTheSource: the compiler's functions have the names of those around them.
+// TestFunctionsOfTheSource: functions made by the compiler are shown with the name of the enclosing
+// function.
 func TestFunctionsOfTheSource(t *testing.T) {
 	for name, want := range map[string]string{
 		"dot.omp_outlined": "dot", "main.omp_outlined_debug__.omp_outlined": "main", "solve_..omp_par": "solve_",

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestApportionIsFair: the parts add up, and none is a whole one off its share,
-// computed with numbers of any size.
+// TestApportionIsFair: the parts add up to the total, and each differs by less than 1 from its
+// share, which is computed with arbitrary precision.
 func TestApportionIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Uint64().Draw(t, "total")
@@ -28,7 +28,7 @@ func TestApportionIsFair(t *testing.T) {
 			exact := new(big.Int).Mul(new(big.Int).SetUint64(total), new(big.Int).SetUint64(shares[i].weight))
 			floor := exact.Quo(exact, weights).Uint64()
 			if part := shares[i].part; part != floor && part != floor+1 {
-				t.Fatalf("%d of %d by weight %d of %d gets %d", i, total, shares[i].weight, weights, part)
+				t.Fatalf("part %d of %d with weight %d of %d gets %d", i, total, shares[i].weight, weights, part)
 			}
 		}
 		if want := map[bool]uint64{true: 0, false: total}[weights.Sign() == 0]; sum != want {

@@ -15,24 +15,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Export is a run to export, with a hierarchy.
+// Export is a run to export, with an optional hierarchy.
 type Export struct {
 	Run      *ask.Run
 	Title    string   // the trace's name
-	Warnings []string // about everything that is written
+	Warnings []string // warnings that apply to everything that is written
 
 	asked  *Question                 // nil without a hierarchy
 	levels []attribution.Attribution // attributed misses of each level
 }
 
-// Question is a hierarchy with its predictions.
+// Question contains a hierarchy and the predictions for it.
 type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Answer    hierarchy.ByCore
 }
 
-// New prepares to export a run, with predictions for a hierarchy unless it has no levels. The error
-// is for the user.
+// New prepares the export of a run, with predictions for h unless it has no levels. The error is
+// written for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
@@ -59,7 +59,8 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts describe the input in a file that may be kept for long: the digest identifies its profile.
+// Facts returns facts about the input. They include the digest of the profile, which identifies it
+// in a file that is kept for a long time.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()
@@ -70,10 +71,10 @@ func (x *Export) Facts() []report.Fact {
 	return facts
 }
 
-// Tables returns all tables of the run, each under a key of its own: keys of tables for one line
-// size end in the size, as in curve_64, and keys of a verb with several tables begin with the verb,
-// as in threads_cores. Empty tables are left out. The warnings are complete, with the warnings of
-// the export first.
+// Tables returns all tables of the run, each under a unique key: the keys of tables for one line
+// size end in the size, as in curve_64, and the keys of a verb with several tables begin with the
+// verb, as in threads_cores. Empty tables are left out. warnings contains all warnings, starting
+// with the warnings of the export.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false
@@ -106,13 +107,13 @@ func verbs() []*ask.Verb {
 		slices.DeleteFunc(list, func(v *ask.Verb) bool { return v.First }))
 }
 
-// tablesOf are those of one verb, with its warnings.
+// tablesOf returns the tables of one verb, with its warnings.
 func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string) {
 	q := ask.New(v)
 	add := func(q ask.Question, key func(string) string) {
 		d, err := x.answer(q)
 		if err != nil {
-			return // as where the profile lacks a line size of the caches
+			return // for example, if the profile lacks a line size of the caches
 		}
 		warnings = append(warnings, d.Warnings...)
 		for _, t := range d.Tables {
@@ -140,7 +141,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	case "counters":
 		add(q, func(key string) string {
 			if key == "memory" {
-				return "memory_usage" // the hierarchy's memory has that name
+				return "memory_usage" // the table of the hierarchy's memory has that name
 			}
 			return key
 		})
@@ -152,37 +153,38 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	return tables, warnings
 }
 
-// answer asks a question, about the hierarchy where it can be about caches.
+// answer asks a question. If it can be about caches, it is about the export's hierarchy.
 func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	if x.asked == nil || q.Verb.Machine == ask.NoCaches {
 		return x.Run.Answer(q)
 	}
 	q.Machine = x.asked.Hierarchy
 	d, err := x.Run.Answer(q)
-	if err != nil && q.Verb.Machine == ask.SomeCaches { // these caches are unknown, the other tables may exist
+	if err != nil && q.Verb.Machine == ask.SomeCaches { // there is no answer for these caches, but the other tables may exist
 		q.Machine = hierarchy.Hierarchy{}
 		return x.Run.Answer(q)
 	}
 	return d, err
 }
 
-// JSON is every table in one object.
+// JSON returns all tables in one JSON object.
 func (x *Export) JSON() []byte {
 	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: x.Facts()}
 	d.Tables, d.Warnings = x.Tables()
 	return d.JSON()
 }
 
-// reportedPlaces is how many lines and data objects a report has by themselves.
+// reportedPlaces is the number of source lines and of data objects that a report lists
+// individually.
 const reportedPlaces = 25
 
-// HTML is the report.
+// HTML returns the report.
 func (x *Export) HTML() []byte {
 	r := &Report{Title: x.Title, Facts: x.Facts(), Warnings: x.Warnings, Profile: x.Run.Profile, Asked: x.asked}
 	for _, p := range []struct {
 		by    attribution.By
 		title string
-	}{{attribution.Line, "Lines of source, those first that miss most in the first level"}, {attribution.Object, "Data, the same"}} {
+	}{{attribution.Line, "Source lines, in descending order of misses in the first level"}, {attribution.Object, "Data, in the same order"}} {
 		if len(x.levels) == 0 || p.by == attribution.Object && len(x.Run.Profile.Sites.Data) == 0 {
 			continue
 		}
@@ -203,10 +205,10 @@ func (x *Export) HTML() []byte {
 	return HTML(r)
 }
 
-// hasSection are the verbs that a report lays out in its own way.
+// hasSection contains the verbs that have their own section in a report.
 var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "windows": true, "what-if": true, "sites": true, "counters": true}
 
-// section is a verb's answer for people.
+// section returns a verb's answer in the form for people.
 func (x *Export) section(v *ask.Verb) Section {
 	q := ask.New(v)
 	q.Brief = true
@@ -214,7 +216,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
 	}
-	for i := range d.Tables { // hints for readers of the command's answers
+	for i := range d.Tables { // removes hints that are meant for users of the command
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
@@ -225,10 +227,10 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet counts events by source location, for the formats that contain nothing else.
+// Sheet counts events by source location, for the formats that contain only these.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
-		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains places in the code, as stackglass cc and stackglass trace make them, or a profile of one with --analyses sites"}
+		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations, as recorded by stackglass cc and stackglass trace, or a profile of such a trace with --analyses sites"}
 	}
 	return NewSheet(&Places{
 		Command: x.Title, Profile: x.Run.Profile, Levels: x.levels, Name: x.Run.Readable,
@@ -236,9 +238,10 @@ func (x *Export) Sheet() (*Sheet, error) {
 	}), nil
 }
 
-// Request is a question of the page to the program that exports. The reply's Bytes are the file.
+// Request is a question that the page asks the program that exports. The reply's Bytes is the
+// content of the file.
 type Request struct {
-	Form      string // of Forms
+	Form      string // the name of one of Forms
 	Title     string // the trace's name
 	Hierarchy hierarchy.Hierarchy
 	Profile   []byte // encoded
@@ -248,9 +251,9 @@ type Request struct {
 type Form struct {
 	Name   string
 	Title  string // for people
-	Ending string // of the file's name
+	Ending string // the ending of the file's name
 	Media  string // media type
-	Sites  bool   // it contains source locations only
+	Sites  bool   // the file contains only source locations
 }
 
 // Forms lists the formats.
@@ -264,7 +267,7 @@ func Forms() []Form {
 	}
 }
 
-// fields describes the words of the request; machine are the lines of the hierarchy.
+// fields describes the words of the request. machine contains the lines of the hierarchy.
 func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	return func(f *answers.Fields) {
 		f.Text("form", &r.Form)
@@ -279,7 +282,8 @@ func (r *Request) Question() answers.Question {
 	return answers.Question{Of: answers.OfExport, Words: answers.WordsOf(r.fields(&lines))}
 }
 
-// ReadRequest reads the words of a question about a profile. The error is a [*trace.OptionError].
+// ReadRequest reads a request from the words of a question about a profile. The error is a
+// [*trace.OptionError].
 func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	r := &Request{Profile: encoded}
 	var lines []string
@@ -295,7 +299,7 @@ func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	return r, nil
 }
 
-// Answer returns the file.
+// Answer returns the content of the file.
 func (r *Request) Answer() ([]byte, error) {
 	p, err := profile.Decode(r.Profile)
 	if err != nil {
@@ -308,7 +312,8 @@ func (r *Request) Answer() ([]byte, error) {
 	return x.File(r.Form, "")
 }
 
-// File returns the file of a form. event is the event of folded stacks; "": the main one.
+// File returns the content of a file in this form. event is the event for folded stacks; "" means
+// the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":

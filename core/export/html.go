@@ -2,7 +2,7 @@ package export
 
 import (
 	"cmp"
-	_ "embed" // for the style
+	_ "embed" // for style.css
 	"strconv"
 	"strings"
 
@@ -20,21 +20,21 @@ type Report struct {
 	Warnings []string
 	Profile  *profile.Profile
 	Asked    *Question      // nil without a hierarchy
-	Places   []report.Table // of places in the code and of data, worst first
-	First    []Section      // before all other tables
+	Places   []report.Table // tables of source locations and of data, worst first
+	First    []Section      // sections before all other tables
 	Sections []Section      // other tables
 }
 
-// Section is a part of a report.
+// Section is a section of a report.
 type Section struct {
 	Title  string
 	Tables []report.Table
-	Notes  []string // about them
+	Notes  []string // notes about the tables
 }
 
-// HTML writes one file that loads nothing: no scripts, fonts or images. Drawings are SVG with a
-// title and a description, and all their data is also in a table. It has a light and a dark theme,
-// and can be printed.
+// HTML returns a report as one HTML file that loads nothing: no scripts, fonts or images. Drawings
+// are SVG with a title and a description, and all their data is also in a table. The report has a
+// light and a dark theme, and can be printed.
 func HTML(r *Report) []byte {
 	p := new(page)
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
@@ -66,7 +66,7 @@ func HTML(r *Report) []byte {
 		exact = "Stack distances and the results computed from them are " + s.Chip() + ", and no more exact than that; "
 	}
 	p.raw("Computed by stackglass from one pass over the trace. ", exact,
-		"every other number says by which method it was computed.</footer>\n</body>\n</html>\n")
+		"for every other number, the method is stated.</footer>\n</body>\n</html>\n")
 	return p.b
 }
 
@@ -102,7 +102,8 @@ func (p *page) section(s *Section) {
 	}
 }
 
-// tables writes tables, which may be wider than the page, and the beginning of long ones.
+// tables writes tables, which may be wider than the page. It writes only the beginning of long
+// tables.
 func (p *page) tables(list []report.Table) {
 	for _, t := range list {
 		if len(t.Rows) == 0 {
@@ -138,7 +139,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	p.tables([]report.Table{powers})
 	p.histogram(counts, c)
 	binned := answers.BinnedHistogram(counts, cold)
-	binned.Title = "Accesses by stack distance, in powers of two"
+	binned.Title = "Accesses by stack distance, in bins that are powers of two"
 	p.tables([]report.Table{binned})
 	p.overTime(l, levelsOf(r.Asked, l.LineBytes))
 	exact := "exact"
@@ -182,18 +183,18 @@ func (p *page) hierarchy(of *profile.Profile, asked *Question) {
 	}
 }
 
-// methods describe how the numbers of a level were computed.
+// methods describes how the numbers of a level were computed.
 var methods = map[hierarchy.Method]string{
 	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
 	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated on every write.",
-	hierarchy.Independent:        "as if the level saw every access, not only the misses of the one above.",
+	hierarchy.Independent:        "as if the level saw every access, not only the misses of the level above.",
 	hierarchy.Sampled:            "from stack distances that are estimated from a sample.",
-	hierarchy.SampledIndependent: "the same, as if the level saw every access, not only the misses of the one above.",
+	hierarchy.SampledIndependent: "the same, as if the level saw every access, not only the misses of the level above.",
 	hierarchy.SampledSDCM:        "the same, by the stack distance cache model, which assigns lines to sets at random.",
 	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 
-// counters writes the references by kind, and the counters if there are some.
+// counters writes the references by kind, and the counters if there are any.
 func (p *page) counters(of *profile.Profile) {
 	p.element("h2", "Counters")
 	p.tables([]report.Table{answers.Kinds(of)})
@@ -204,17 +205,18 @@ func (p *page) counters(of *profile.Profile) {
 	p.tables([]report.Table{answers.NarrowCounters(answers.CountersOf(of.Counters, answers.ByFunction, ""), "")})
 }
 
-// mostRows is the most rows of a table. CSV and JSON have all rows.
+// mostRows is the maximum number of rows of a table in the report. CSV and JSON contain all rows.
 const mostRows = 50
 
-// heat writes the set table: a row for each number of sets, a column for each power of two of
-// ways, and in each cell the miss ratio, darker if it is higher, with the levels of this shape.
+// heat writes the set table, with a row for each number of sets and a column for each power-of-two
+// number of ways. Each cell contains the miss ratio, darker if it is higher, and the levels of this
+// shape.
 func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	if l.Sets == nil {
 		return
 	}
 	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
-	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+": a stronger colour misses more. Caches of one capacity are on a diagonal.")
+	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+": a stronger colour means more misses. Caches of equal capacity are on a diagonal.")
 	p.raw("<thead><tr><th scope=\"col\">sets</th>")
 	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
 		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
@@ -234,7 +236,7 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 	p.raw("</tbody></table></div>\n")
 }
 
-// shape writes the cell of one number of sets and ways.
+// shape writes the cell for one number of sets and ways.
 func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
 	hits, _ := l.Sets.Hits(sets, ways)
 	ratio := 1 - float64(hits)/float64(l.Accesses())
@@ -248,7 +250,7 @@ func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.
 	p.raw(percent(ratio), "</td>")
 }
 
-// percent writes a share with about three digits.
+// percent formats a share as a percentage with about three digits.
 func percent(share float64) string {
 	digits := 2
 	switch {
@@ -263,24 +265,24 @@ func percent(share float64) string {
 // page is HTML that is being written.
 type page struct{ b []byte }
 
-// raw appends markup as it is.
+// raw appends markup unchanged.
 func (p *page) raw(parts ...string) {
 	for _, part := range parts {
 		p.b = append(p.b, part...)
 	}
 }
 
-// element appends a tag, with its attributes, around text.
+// element appends text inside an element. tag is the name of the element, with its attributes.
 func (p *page) element(tag, text string) {
 	name, _, _ := strings.Cut(tag, " ")
 	p.raw("<", tag, ">", report.EscapeHTML(text), "</", name, ">\n")
 }
 
-// number writes a coordinate: to a tenth.
+// number formats a coordinate to one decimal.
 func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// style is the page's look (the colours and the type of the interactive one).
-// Colours are pairs that were checked: text 4.5:1, graphics 3:1.
+// style is the style sheet of the report. It uses the colours and the fonts of the interactive
+// page. The contrast of its colour pairs was checked: 4.5:1 for text, 3:1 for graphics.
 //
 //go:embed style.css
 var style string

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawProfile makes the profile of an imagined run: any histogram, with a set table that fits it as
-// far as a report can check.
+// drawProfile returns the profile of an imaginary run: an arbitrary histogram, with a set table
+// that is consistent with it as far as a report can check.
 func drawProfile(t *rapid.T) *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	for _, lineBytes := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{8, 64, 4096}), 0, 3, rapid.ID).Draw(t, "lines") {
@@ -49,7 +49,8 @@ func drawProfile(t *rapid.T) *profile.Profile {
 	return p
 }
 
-// read parses a report as strictly as XML requires, and returns its words, without the style.
+// read parses a report as strict XML, and returns its text, without the style sheet, and the number
+// of each tag.
 func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	d := xml.NewDecoder(bytes.NewReader(content))
 	tags = map[string]int{}
@@ -84,8 +85,8 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	}
 }
 
-// TestReportOfAnything: for any profile and any names, every report is one well-formed document
-// that loads nothing, with a title and a description in every drawing.
+// TestReportOfAnything: for any profile and any names, the report is a well-formed document that
+// loads nothing, with a title and a description in every drawing.
 func TestReportOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -115,16 +116,16 @@ func TestReportOfAnything(t *testing.T) {
 		}
 		for i := range p.Locality {
 			if p.Locality[i].Accesses() > 0 && tags["svg"] == 0 {
-				t.Fatal("accesses without a drawing")
+				t.Fatal("there are accesses, but no drawing")
 			}
 		}
 		if !bytes.Equal(content, HTML(r)) {
-			t.Fatal("another report of the same profile")
+			t.Fatal("the same profile gives a different report")
 		}
 	})
 }
 
-// shown is what a document shows of a character.
+// shown returns the character that a document shows for r.
 func shown(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
 		return '\uFFFD'
@@ -132,7 +133,8 @@ func shown(r rune) rune {
 	return r
 }
 
-// TestCurveIsDrawnWhereItIs reads the path back: at every capacity, its height is the miss ratio.
+// TestCurveIsDrawnWhereItIs reads the path back: at every capacity, its height must be the miss
+// ratio.
 func TestCurveIsDrawnWhereItIs(t *testing.T) {
 	counts := new(profile.Histogram)
 	counts.AddN(3, 40)
@@ -161,17 +163,17 @@ func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
 		tables, _ := x.Tables()
 		for _, table := range tables {
 			if seen[table.Key] || table.Key == "" {
-				t.Fatalf("the key %q again", table.Key)
+				t.Fatalf("the key %q is used twice", table.Key)
 			}
 			seen[table.Key] = true
 		}
 		if len(p.Locality) > 0 && !seen["levels"] || p.Totals.AllReferences() > 0 && !seen["kinds"] {
-			t.Fatalf("no levels, or no kinds: %v", seen)
+			t.Fatalf("there is no table of levels or of kinds: %v", seen)
 		}
 	})
 }
 
-// TestReportOfASample: nothing that is estimated is called exact.
+// TestReportOfASample: no estimate is called exact.
 func TestReportOfASample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -180,7 +182,7 @@ func TestReportOfASample(t *testing.T) {
 			return words
 		}
 		if len(p.Locality) > 0 && !strings.Contains(of(), "exact") {
-			t.Error("a report of all accesses says of nothing that it is exact")
+			t.Error("a report of all accesses calls nothing exact")
 		}
 		p.Sampled = &profile.Sampled{Mode: profile.SpaceSample, Threshold: 1 << 62}
 		words := strings.ReplaceAll(of(), "no more exact than that", "")

@@ -12,17 +12,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Places are the sites of a profile, for a sheet.
+// Places contains the sites of a profile, from which a sheet is made.
 type Places struct {
 	Command string           // the traced program
-	Profile *profile.Profile // with sites
+	Profile *profile.Profile // must contain sites
 	Levels  []attribution.Attribution
 	Name    func(symbol string) string // makes a function's name readable; may be nil
 	Notes   []string                   // warnings
 }
 
-// NewSheet counts a profile's sites: accesses, references, misses of each level, first accesses,
-// and the sum of stack distances. Estimates are rounded so that they add up to the rounded total.
+// NewSheet returns a sheet with the counts of a profile's sites: accesses, references, misses of
+// each level, cold misses, and the sum of stack distances. Estimates are rounded so that they add
+// up to the rounded total.
 func NewSheet(of *Places) *Sheet {
 	p, levels := of.Profile, of.Levels
 	s := &Sheet{Command: of.Command, Notes: of.Notes, Entries: make([]Entry, len(p.Sites.Code))}
@@ -48,7 +49,7 @@ func NewSheet(of *Places) *Sheet {
 		}
 		misses, rest := whole(lost, none.Coherence[i])
 		name := levels[i].Level.Cache.Name
-		s.count(Event{s.key(name + "_coherence_misses"), "count", "misses of " + name + " for another core's store"}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
+		s.count(Event{s.key(name + "_coherence_misses"), "count", "misses of " + name + " due to another core's store"}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
 	}
 	s.Main = min(2, len(s.Events))
 	s.count(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, elsewhere, 0)
@@ -56,7 +57,7 @@ func NewSheet(of *Places) *Sheet {
 	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, elsewhere, 0)
 	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
 		"distance_sum is the sum of the stack distances in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
-			" bytes of all accesses that are not cold; over accesses less cold it is their mean")
+			" bytes of all accesses that are not cold; divided by accesses minus cold, it gives their mean")
 	return s
 }
 
@@ -72,8 +73,8 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// count adds an event for each site and for the rest, which gets an entry named elsewhere if it
-// is not 0.
+// count adds an event for each site and for the rest. If the rest is not 0, it gets an entry with
+// the name in elsewhere.
 func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
@@ -92,7 +93,7 @@ func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, re
 	}
 }
 
-// key converts text to a unique key of an event, with letters, digits and _ only.
+// key converts text to a unique event key, which contains only letters, digits and _.
 func (s *Sheet) key(text string) string {
 	key := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -106,8 +107,8 @@ func (s *Sheet) key(text string) string {
 	return key
 }
 
-// whole rounds numbers and a rest so that they add up to their rounded sum: the largest
-// fractions up, all others down.
+// whole rounds numbers and a rest so that they add up to their rounded sum: the numbers with the
+// largest fractions are rounded up, and all others are rounded down.
 func whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
 	all := append(list[:len(list):len(list)], rest)
 	rounded = make([]uint64, len(all))
@@ -129,8 +130,8 @@ func whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
 	return rounded[:len(list)], rounded[len(list)]
 }
 
-// distanceSums returns the sum of the stack distances of each site's accesses. The histogram
-// gives the exact sum of each bin of distances; sites get a part of it in proportion to their
+// distanceSums returns the sum of the stack distances of each site's accesses. The histogram gives
+// the exact sum for each bin of distances, which is divided among the sites in proportion to their
 // accesses in the bin. The parts add up to the sum of all distances.
 func distanceSums(p *profile.Profile) []uint64 {
 	sums := make([]uint64, len(p.Sites.Code))
@@ -170,9 +171,9 @@ type share struct {
 	part   uint64
 }
 
-// apportion divides total by weight into whole numbers that add up to it: rounded down, and the
-// rest goes to the largest remainders (Hamilton's method). The weights must add up to less than
-// 2^64.
+// apportion divides total by weight into whole numbers that add up to it. Parts are rounded down,
+// and the rest goes to the parts with the largest remainders (Hamilton's method). The weights must
+// add up to less than 2^64.
 func apportion(total uint64, shares []share) {
 	var weights uint64
 	for i := range shares {

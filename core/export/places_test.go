@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sample is a sheet with all that sheets can contain: places without names, lines that occur twice,
-// modules, and names with characters that have a meaning in a format.
+// sample returns a sheet with everything that sheets can contain: locations without names, lines
+// that occur twice, modules, and names with characters that have a special meaning in some format.
 func sample() *Sheet {
 	return &Sheet{
 		Command: "solve -n\n7",
@@ -39,12 +39,12 @@ func sample() *Sheet {
 	}
 }
 
-// tool runs a program on a file of that content, or skips the test where it is
-// not installed.
+// tool runs a program on a file with this content, or skips the test if the program is not
+// installed.
 func tool(t *testing.T, content []byte, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("%s is not installed, which reads the file back", name)
+		t.Skipf("%s, which reads the file back, is not installed", name)
 	}
 	path := filepath.Join(t.TempDir(), "exported")
 	if err := os.WriteFile(path, content, 0o644); err != nil {
@@ -60,7 +60,7 @@ func tool(t *testing.T, content []byte, name string, args ...string) string {
 	return string(out)
 }
 
-// TestPprofReadsIt: every event, by function, as pprof sums it up.
+// TestPprofReadsIt checks every event by function, as summed by pprof.
 func TestPprofReadsIt(t *testing.T) {
 	s := sample()
 	want := []map[string]string{
@@ -93,7 +93,7 @@ func TestPprofReadsIt(t *testing.T) {
 	}
 }
 
-// TestPprofNamesTheProgram: of places without modules too.
+// TestPprofNamesTheProgram: pprof shows the program's name, even if locations have no modules.
 func TestPprofNamesTheProgram(t *testing.T) {
 	s := sample()
 	s.Entries = s.Entries[:2]
@@ -102,7 +102,7 @@ func TestPprofNamesTheProgram(t *testing.T) {
 	}
 }
 
-// TestCallgrindAnnotateReadsIt: the same numbers, and notes where they are shown.
+// TestCallgrindAnnotateReadsIt: callgrind_annotate shows the same numbers, and the notes.
 func TestCallgrindAnnotateReadsIt(t *testing.T) {
 	text := strings.Join(strings.Fields(tool(t, sample().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")
 	for _, want := range []string{
@@ -124,7 +124,7 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// drawSheet makes a sheet of a few places that share names, files and lines.
+// drawSheet returns a sheet of a few locations that share names, files and lines.
 func drawSheet(t *rapid.T) *Sheet {
 	s := &Sheet{Events: []Event{{Key: "a", Text: "A"}, {Key: "b_c", Text: "B"}}}
 	name := rapid.SampledFrom([]string{"", "main", "f;g", "new\nline", "ünïcode (2) x", "=(1)"})
@@ -138,7 +138,7 @@ func drawSheet(t *rapid.T) *Sheet {
 	return s
 }
 
-// naive sums up an event by a key of the entries.
+// naive sums an event by a key of the entries.
 func (s *Sheet) naive(event int, key func(*Entry) string) map[string]uint64 {
 	sums := map[string]uint64{}
 	for i := range s.Entries {
@@ -163,7 +163,7 @@ func TestFoldedAddsUp(t *testing.T) {
 			at := strings.LastIndexByte(line, ' ')
 			n, err := strconv.ParseUint(strings.TrimSpace(line[at:]), 10, 64)
 			if _, twice := got[line[:at]]; err != nil || twice {
-				t.Fatalf("%q: %v, or a stack twice", line, err)
+				t.Fatalf("%q: %v, or the stack occurs twice", line, err)
 			}
 			got[line[:at]] = n
 		}
@@ -171,8 +171,8 @@ func TestFoldedAddsUp(t *testing.T) {
 	})
 }
 
-// TestCallgrindAddsUp reads files as the specification says, by module, file,
-// function and line.
+// TestCallgrindAddsUp reads files according to the specification, and sums the costs by module,
+// file, function and line.
 func TestCallgrindAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSheet(t)
@@ -216,14 +216,14 @@ func TestCallgrindAddsUp(t *testing.T) {
 	})
 }
 
-// field is one of a protocol-buffer message: a number, or bytes.
+// field is a field of a protocol-buffer message: a number or bytes.
 type field struct {
 	id     int
 	number uint64
 	bytes  []byte
 }
 
-// fields splits a message.
+// fields splits a message into its fields.
 func fields(t *rapid.T, b []byte) (list []field) {
 	next := func() uint64 {
 		n, size := binary.Uvarint(b)
@@ -244,8 +244,8 @@ func fields(t *rapid.T, b []byte) (list []field) {
 	return list
 }
 
-// TestPprofAddsUp decodes messages by hand, and sums samples up by function,
-// file, line, address and kind.
+// TestPprofAddsUp decodes messages by hand, and sums samples by function, file, line, address and
+// kind.
 func TestPprofAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSheet(t)
@@ -290,7 +290,7 @@ func TestPprofAddsUp(t *testing.T) {
 	})
 }
 
-// place names a location.
+// place returns a name for a location.
 func place(t *rapid.T, location []field, functions map[uint64][]field, texts []string) string {
 	var name, file string
 	var line, address uint64

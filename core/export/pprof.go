@@ -9,14 +9,14 @@ import (
 
 // Pprof writes the sheet as a profile.proto message, uncompressed
 // (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one location, without
-// callers; its kind of reference, datatype and variable are labels.
+// callers. Its kind of reference, datatype and variable are labels.
 //
-// pprof adds up the values of samples, so every event is a sum: instead of a mean distance there is
-// the sum of the distances, and the first event is the number of accesses, by which `pprof -mean`
+// pprof adds up the values of samples, so every event is a sum. Instead of a mean distance, there
+// is the sum of the distances. The first event is the number of accesses, by which `pprof -mean`
 // divides.
 //
-// The encoder is here because it is small: the library github.com/google/pprof/profile would
-// link fmt, regexp and gzip into the page.
+// This package has its own encoder, which is small. The library github.com/google/pprof/profile
+// would link fmt, regexp and gzip into the page.
 func (s *Sheet) Pprof() []byte {
 	p := &pprof{strings: map[string]uint64{"": 0}, order: []string{""},
 		functions: map[pprofFunction]uint64{}, locations: map[pprofLocation]uint64{}}
@@ -31,7 +31,7 @@ func (s *Sheet) Pprof() []byte {
 		p.sample(&s.Entries[i], modules)
 	}
 	if len(modules) == 0 && s.Command != "" {
-		modules = []module{{name: s.Command}} // it names the whole profile
+		modules = []module{{name: s.Command}} // the first module names the whole profile
 	}
 	for i := range modules {
 		p.mapping(uint64(i+1), &modules[i])
@@ -66,11 +66,11 @@ const (
 
 // pprof is a profile that is being written.
 type pprof struct {
-	out       message // except for locations and functions
+	out       message // everything except locations and functions
 	tables    message // locations and functions
 	strings   map[string]uint64
 	order     []string
-	functions map[pprofFunction]uint64 // identifiers, from 1
+	functions map[pprofFunction]uint64 // identifiers, counted from 1
 	locations map[pprofLocation]uint64
 }
 
@@ -153,15 +153,15 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	return id
 }
 
-// mapping says that names and lines are known, so that pprof does not look for them in a file
-// with the module's name.
+// mapping writes a mapping. It says that names and lines are known, so that pprof does not look for
+// them in a file with the module's name.
 func (p *pprof) mapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)
 		m.uint(2, of.base)
 		m.uint(3, of.limit)
 		m.uint(5, p.text(of.name))
-		for _, known := range []int{7, 8, 9} { // has functions, file names, line numbers
+		for _, known := range []int{7, 8, 9} { // the fields has_functions, has_filenames and has_line_numbers
 			m.uint(known, 1)
 		}
 	})
@@ -175,7 +175,7 @@ type module struct {
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }
 
-// modules returns the modules of the entries with an address, in their order.
+// modules returns the modules of the entries that have an address, in the order of these entries.
 func (s *Sheet) modules() (list []module) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
@@ -192,7 +192,7 @@ func (s *Sheet) modules() (list []module) {
 	return list
 }
 
-// message is a protocol-buffer message that is being written. Zeros are left out, as they are
+// message is a protocol-buffer message that is being written. Zeros are left out because they are
 // the default, except in repeated fields.
 type message struct{ b []byte }
 
@@ -225,5 +225,5 @@ func (m *message) packed(field int, list []uint64) {
 	})
 }
 
-// bytes appends fields that are encoded already.
+// bytes appends fields that are already encoded.
 func (m *message) bytes(b []byte) { m.b = append(m.b, b...) }

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// requested is a request about a small product of matrices.
+// requested returns a request about a small matrix multiplication.
 func requested(t testing.TB, form string) *export.Request {
 	t.Helper()
 	p, steps := tracetest.Multiplication(6)
@@ -41,7 +41,7 @@ func TestRequestRoundTrip(t *testing.T) {
 	}
 	for _, bad := range []string{"machine=L1=none", "nonsense"} {
 		if _, err := export.ReadRequest([]string{"form=html", bad}, nil); err == nil {
-			t.Errorf("%s is read", bad)
+			t.Errorf("%s was accepted", bad)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestEveryFormIsAnswered(t *testing.T) {
 		}
 	}
 	if _, err := requested(t, "xls").Answer(); err == nil || !strings.Contains(err.Error(), "callgrind") {
-		t.Errorf("of an unknown form: %v", err)
+		t.Errorf("for an unknown form: %v", err)
 	}
 	r := requested(t, "pprof")
 	p, err := profile.Decode(r.Profile)
@@ -70,7 +70,7 @@ func TestEveryFormIsAnswered(t *testing.T) {
 	}
 	p.Sites = nil
 	r.Profile = p.Encode()
-	if _, err := r.Answer(); err == nil || !strings.Contains(err.Error(), "places in the code") {
-		t.Errorf("of a profile without sites: %v", err)
+	if _, err := r.Answer(); err == nil || !strings.Contains(err.Error(), "source locations") {
+		t.Errorf("for a profile without sites: %v", err)
 	}
 }

@@ -2,15 +2,16 @@
 //
 //   - [Sheet.Pprof]: profile.proto, for pprof and other readers of its files.
 //   - [Sheet.Callgrind]: for callgrind_annotate, KCachegrind and QCachegrind.
-//   - [Sheet.Folded]: a stack a line, for flame graphs of one event.
+//   - [Sheet.Folded]: one stack per line, for flame graphs of one event.
 //   - [Export.Tables]: everything that a profile contains, for CSV and JSON.
 //   - [HTML]: one file with tables and drawings, for a browser or a printer.
 //
 // The first three contain source locations and start from a [Sheet]: events in columns, source
-// locations in rows. Counts without a source location have a row of their own, so that every
-// event adds up to the exact number of the whole run.
+// locations in rows. Counts without a source location have their own row, so that every event adds
+// up to the exact number for the whole run.
 //
-// The same profile gives the same file anywhere: no file contains a time or the name of a machine.
+// The same profile gives the same file everywhere, because no file contains a time or the name of a
+// machine.
 package export
 
 import (
@@ -46,12 +47,12 @@ type Entry struct {
 	Line, Column uint32
 	PC           uint64 // 0: unknown
 	Module       string
-	Offset       uint64 // of the PC in the module
-	Kind         string // of reference: "load"
-	Type         string // of the data
+	Offset       uint64 // offset of the PC in the module
+	Kind         string // kind of reference: "load"
+	Type         string // type of the data
 	Variable     string
 
-	Counts []uint64 // of Sheet.Events
+	Counts []uint64 // in the order of Sheet.Events
 }
 
 // Name returns the function, or the address if it is unknown.
@@ -90,9 +91,9 @@ func saturatingAdd(a, b uint64) uint64 {
 	return a + b
 }
 
-// Folded writes one event as folded stacks, a line each: file;function;line and kind of reference,
-// a space and the count, as flamegraph.pl and speedscope read them. Stacks are in the order of
-// their first entry; empty ones are left out.
+// Folded writes one event as folded stacks, one per line, as read by flamegraph.pl and speedscope:
+// file;function;line and kind of reference, a space and the count. Stacks are in the order of their
+// first entry. Stacks with a count of 0 are left out.
 func (s *Sheet) Folded(event int) []byte {
 	counts := map[string]uint64{}
 	var order []string
@@ -132,9 +133,9 @@ func (e *Entry) stack() string {
 	return strings.Join(frames, ";")
 }
 
-// Callgrind writes the sheet in the format of profiles of Valgrind's Callgrind
-// (Valgrind manual, "Callgrind Format Specification"), version 1: positions are
-// source lines, costs are the sheet's events. Entries of one line are added up.
+// Callgrind writes the sheet in the profile format of Valgrind's Callgrind, version 1 (Valgrind
+// manual, "Callgrind Format Specification"). Positions are source lines, and costs are the sheet's
+// events. Entries of the same line are added up.
 func (s *Sheet) Callgrind() []byte {
 	w := &callgrind{files: map[string]int{}, functions: map[string]int{}, modules: map[string]int{}}
 	w.text("# callgrind format\nversion: 1\ncreator: stackglass\n")
@@ -160,7 +161,7 @@ func (s *Sheet) Callgrind() []byte {
 	return w.b
 }
 
-// callgrindEvent converts a key to letters and digits only.
+// callgrindEvent converts a key to an event name, which contains only letters and digits.
 func callgrindEvent(key string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(key, "_") {
@@ -173,7 +174,7 @@ func callgrindEvent(key string) string {
 
 type callgrind struct {
 	b                         []byte
-	modules, files, functions map[string]int // their numbers, from 1
+	modules, files, functions map[string]int // numbers by name, counted from 1
 }
 
 func (w *callgrind) text(s string) { w.b = append(w.b, s...) }
@@ -185,7 +186,7 @@ func (w *callgrind) counts(list []uint64) {
 	w.b = append(w.b, '\n')
 }
 
-// name writes a position: the number, with the name the first time.
+// name writes a position as its number and, at its first use, its name.
 func (w *callgrind) name(key, name string, numbers map[string]int) {
 	name = oneLine(name)
 	number, known := numbers[name]
@@ -230,7 +231,7 @@ func comparePlaces(x, y *Entry) int {
 	return cmp.Or(strings.Compare(x.Module, y.Module), strings.Compare(x.File, y.File), strings.Compare(x.Name(), y.Name()), cmp.Compare(x.Line, y.Line))
 }
 
-// oneLine replaces line ends, which would begin another record.
+// oneLine replaces line ends, which would start another record.
 func oneLine(s string) string { return lineEnds.Replace(s) }
 
 var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")

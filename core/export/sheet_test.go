@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawSites makes a profile whose histogram is divided among sites.
+// drawSites returns a profile whose histogram is divided among sites.
 func drawSites(t *rapid.T) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}}
 	sites := &profile.Sites{LineBytes: 64, Code: make([]profile.Site, rapid.IntRange(1, 5).Draw(t, "sites"))}
@@ -45,8 +45,8 @@ func drawSites(t *rapid.T) *profile.Profile {
 	return &profile.Profile{Locality: []profile.Locality{l}, Sites: sites}
 }
 
-// TestSheetsAddUpToTheRun: each event is, summed over the places, the number of
-// the whole run.
+// TestSheetsAddUpToTheRun: each event, summed over all locations, equals the number for the whole
+// run.
 func TestSheetsAddUpToTheRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
@@ -71,7 +71,7 @@ func TestSheetsAddUpToTheRun(t *testing.T) {
 				t.Fatalf("%s is called %s", e.Symbol, e.Function)
 			}
 			if got := float64(s.Entries[i].Counts[s.Event("L1_misses")]); math.Abs(got-level.Sites[i]) >= 1 {
-				t.Fatalf("%v misses of a site are %v", level.Sites[i], got)
+				t.Fatalf("%v misses of a site are written as %v", level.Sites[i], got)
 			}
 		}
 		if s.Events[s.Main].Key != "L1_misses" {

@@ -13,19 +13,19 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The size of the drawings and of the plot in them, in SVG's units.
+// The sizes of a drawing and of the plot in it, in SVG units.
 const (
 	width, height = 920.0, 340.0
 	left, right   = 64.0, 884.0
 	top, bottom   = 44.0, 284.0
-	letter        = 7.0 // about the largest width of a letter
+	letter        = 7.0 // approximate width of the widest letter
 )
 
 // plot maps a capacity in lines and a miss ratio to a point of the drawing.
 type plot struct {
 	octaves  float64 // binary logarithm of the lines at the right edge
-	most     float64 // the ratio at the top
-	decades  float64 // of a logarithmic axis below the top; 0: the axis is linear, from 0
+	most     float64 // the miss ratio at the top
+	decades  float64 // number of decades of a logarithmic axis below the top; 0: the axis is linear and starts at 0
 	byteBits int     // binary logarithm of the line size
 }
 
@@ -83,7 +83,8 @@ func (p *plot) axes(to *page) {
 	to.text("axis", "start", 4, 16, "miss ratio")
 }
 
-// path returns the curve, with a step for each breakpoint that a reader can see.
+// path returns the path of the curve, with a step for each breakpoint that is large enough to be
+// seen.
 func (p *plot) path(c *profile.Curve) string {
 	b := []byte("M" + number(left) + " " + number(p.y(c.MissRatio(1))))
 	last := left
@@ -131,7 +132,7 @@ func curveSentence(c *profile.Curve, lineBytes uint32) string {
 	if longest, ok := c.Longest(); ok {
 		text += ", one of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more " + percent(c.MissRatio(1<<62))
 	}
-	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. Exact; levels are marked where a fully associative cache of their size is."
+	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is exact. Levels are marked at the position of a fully associative cache of their size."
 }
 
 // histogram draws a bar for each power of two of stack distances, and one for cold accesses.
@@ -143,7 +144,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		bins[k] += n
 		last, most = max(last, k), max(most, bins[k])
 	}
-	about := "Accesses by stack distance, the number of other lines since the last access to the same line; cold ones are first accesses."
+	about := "Accesses by stack distance, the number of other lines accessed since the last access to the same line. Cold accesses are first accesses to a line."
 	p.begin("Stack distances", about)
 	p.line("base", left, bottom, right, bottom)
 	p.text("axis", "start", 4, 16, "share of accesses")
@@ -157,7 +158,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		tall := (bottom - top) * float64(n) / float64(max(most, 1))
 		x := left + (float64(k)+0.5)*slot
 		p.raw("<rect class=\"", class, "\" x=\"", number(x-0.4*slot), "\" y=\"", number(bottom-tall), "\" width=\"", number(0.8*slot), "\" height=\"", number(tall), "\"/>\n")
-		if slot > 6.5*letter { // otherwise only the table has the labels
+		if slot > 6.5*letter { // otherwise, only the table contains the labels
 			p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
 		}
 		if long {
@@ -169,7 +170,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 	p.end(about)
 }
 
-// shortBin returns a short name for a bin: its least distance, with a prefix.
+// shortBin returns a short name for a bin: its smallest distance, with a binary prefix.
 func shortBin(k, last int) string {
 	switch {
 	case k > last:
@@ -182,7 +183,7 @@ func shortBin(k, last int) string {
 	return strconv.Itoa(1<<((k-1)%10)) + "KMGTPE"[(k-1)/10-1:(k-1)/10] + "i–"
 }
 
-// begin opens a drawing, with a description for readers who cannot see it.
+// begin starts a drawing, with a description for readers who cannot see it.
 func (p *page) begin(title, about string) {
 	p.raw("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
 	p.element("title", title)
@@ -203,11 +204,11 @@ func (p *page) text(class, anchor string, x, y float64, text string) {
 	p.raw("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", number(x), "\" y=\"", number(y), "\">", report.EscapeHTML(text), "</text>\n")
 }
 
-// usualBytes are the capacities that are drawn over time without a hierarchy.
+// usualBytes are the capacities drawn over time if there is no hierarchy.
 var usualBytes = []uint64{32 << 10, 1 << 20}
 
-// watched returns the capacities to draw over time, as binary logarithms of lines. Windows have
-// misses at powers of two, so the sizes of levels are rounded down.
+// watched returns the capacities to draw over time, as binary logarithms of lines. Windows contain
+// misses only at powers of two, so the sizes of levels are rounded down.
 func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	sizes := usualBytes
 	if len(levels) > 0 {
@@ -264,7 +265,7 @@ func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level) {
 	p.end(about)
 }
 
-// dashes distinguish lines without colours.
+// dashes distinguish lines when colours are not visible.
 var dashes = []string{"", ` stroke-dasharray="7 3"`, ` stroke-dasharray="2 3"`}
 
 // missesIn returns a window's miss ratio in a cache of 2^k lines.

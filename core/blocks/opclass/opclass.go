@@ -1,7 +1,7 @@
-// Package opclass classifies instructions by what one execution adds to the counters of Byfl
-// (MODELS §10), such as flops, integer operations and branches. Package analysis/counters defines
-// the counters, and multiplies the amounts by the executions in a trace. Package blocks multiplies
-// them by the executions that it computes.
+// Package opclass classifies instructions by the amounts that one execution adds to the counters of
+// Byfl (MODELS §10), such as flops, integer operations and branches. Package analysis/counters
+// defines the counters, and multiplies the amounts by the executions in a trace. Package blocks
+// multiplies them by the executions that it computes.
 package opclass
 
 import (

@@ -281,8 +281,8 @@ func fewer(spans []memory.Span) (list []memory.Span) {
 	return list
 }
 
-// profile returns a site's profile. In each bin, the site's distances are assumed to be distributed
-// like those of all references of its kind.
+// profile returns a site's profile. In each bin, the site's distances are assumed to have the same
+// distribution as the distances of all references of its kind.
 func (all *bins) profile(s *profile.Site) *memory.Profile {
 	p := &memory.Profile{Cold: float64(s.Reuse.Cold)}
 	for _, b := range s.Reuse.Bins {
