@@ -73,7 +73,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 func (c *Communication) Traffic() report.Table {
 	t := report.Table{Key: "traffic", Title: c.Sentence(), Columns: report.Columns(
 		"granule_bytes=granule (bytes)", "references=references to granules",
-		"events=with another thread's value", "transfers", "bytes=transferred")}
+		"events=uses of another thread's value", "transfers", "bytes=transferred")}
 	for _, class := range classColumns {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
 	}
@@ -351,9 +351,9 @@ func (c *Communication) Object(data uint32) report.Value {
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(
-		"references=references to words", "own_share=by the most frequent owners",
-		"first_touch_share=who were the first to touch", "threads=threads that own parts",
-		"class=class of most references"))}
+		"references=references to words", "own_share=by most frequent users",
+		"first_touch_share=by them, if first to touch", "threads=threads owning parts",
+		"class=most frequent class"))}
 	flows, halves := map[uint32]profile.Flow{}, map[uint32]profile.FlowOff{}
 	for i := range c.data().Pairs {
 		p := &c.data().Pairs[i]
@@ -420,7 +420,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 func (c *Communication) Owners() report.Table {
 	t := report.Table{Key: "owners", Title: "Parts of data and the threads that own them", Columns: report.Columns(
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
-		"most=most used by", "references=references to words", "own_share=of these by it", "readers",
+		"most=most used by", "references=references to words", "own_share=share by that thread", "readers",
 		"writers", "class")}
 	for i := range c.data().Owners {
 		o := &c.data().Owners[i]

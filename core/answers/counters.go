@@ -139,7 +139,7 @@ func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n)
 // CounterSums returns the table of the program's totals. Totals that the trace does not provide are
 // left out.
 func CounterSums(c *profile.Counters) report.Table {
-	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=what it is")
+	b := newCounterTable("counters", "Counters of the program", "counter", "count", "name=description")
 	sum := c.Program()
 	for counter := range profile.NumCounters {
 		if counter >= profile.RangesRead && counter <= profile.RangeBytesWritten || !c.Ops && counter > profile.Stores {
@@ -152,9 +152,9 @@ func CounterSums(c *profile.Counters) report.Table {
 	sets, set := sum.Sets()
 	if moves+sets > 0 || c.Ops {
 		b.sum("memmove_calls", moves, "calls of memcpy and memmove")
-		b.sum("memmove_bytes", moved, "bytes that they move")
+		b.sum("memmove_bytes", moved, "bytes moved by memcpy and memmove")
 		b.sum("memset_calls", sets, "calls of memset")
-		b.sum("memset_bytes", set, "bytes that they set")
+		b.sum("memset_bytes", set, "bytes set by memset")
 	}
 	if c.UniqueBytes > 0 {
 		b.sum("unique_bytes", c.UniqueBytes, "bytes touched at least once")
@@ -164,7 +164,7 @@ func CounterSums(c *profile.Counters) report.Table {
 
 // CounterRatios returns a table of ratios of the sums, and of the median reuse distance.
 func CounterRatios(p *profile.Profile) report.Table {
-	b := newCounterTable("ratios", "Derived numbers", "ratio", "value", "name=what it is")
+	b := newCounterTable("ratios", "Derived numbers", "ratio", "value", "name=description")
 	sum := p.Counters.Program()
 	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
 		value := report.Decimal(d.Value)
@@ -250,7 +250,7 @@ func vectorTable(c *profile.Counters) report.Table {
 
 // callTable lists callees. A callee counts as traced if the trace entered its code.
 func callTable(c *profile.Counters) report.Table {
-	b := newCounterTable("calls", "Functions called", "function", "calls", "traced=its code is traced")
+	b := newCounterTable("calls", "Functions called", "function", "calls", "traced=code is traced")
 	traced := map[string]string{"*": "–"}
 	for i := range c.Functions {
 		traced[c.Functions[i].Name] = "yes"
@@ -266,7 +266,7 @@ func callTable(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// rowCounters are the counters of functions and blocks.
+// rowCounters lists the counters shown for functions and blocks.
 var rowCounters = [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
 	profile.IntegerOps, profile.ConditionalBranches, profile.CallOps, profile.VectorOps, profile.Instructions}
 

@@ -29,9 +29,9 @@ func (f *FalseFinding) Severity() string {
 	return "possible"
 }
 
-// A data structure is reported if the moves of its lines, or the possible moves, are at least 1 %
-// of the transfers of lines between threads. It counts as seen in this run if each of its lines
-// moved back twice on average.
+// A data structure is reported if the actual or possible moves of its lines are at least 1 % of the
+// line transfers between threads. It counts as seen in this run if each of its lines moved back
+// twice on average.
 const (
 	leastOfTransfers = 100
 	leastTakenBack   = 2
@@ -115,9 +115,9 @@ func (c *Communication) happens(f *FalseFinding) string {
 	case f.Seen:
 		return text + ". In this run they invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "."
 	case f.PingPongs > 0:
-		return text + ". In this run they hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, it changes hands up to " + atMost + "."
+		return text + ". In this run they hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, lines change hands up to " + atMost + "."
 	}
-	return text + ". In this run they did not overlap; if they run at the same time, it changes hands up to " + atMost + "."
+	return text + ". In this run they did not overlap; if they run at the same time, lines change hands up to " + atMost + "."
 }
 
 // fix describes the change that removes the false sharing. It depends on the structure of the data:

@@ -241,7 +241,7 @@ func (l *Loops) Brief(least float64) report.Table {
 
 // ArraysTable returns a row for each array of these loops.
 func (l *Loops) ArraysTable(of []int) report.Table {
-	t := report.Table{Key: "arrays", Title: "Arrays, by loop (addresses and bytes of its first run)", Columns: report.Columns(
+	t := report.Table{Key: "arrays", Title: "Arrays by loop (addresses and bytes in the loop's first run)", Columns: report.Columns(
 		"loop", "array", "references", "stores", "base", "extent_bytes=extent",
 		"stride_bytes=stride by loop (bytes)", "touched_bytes=touched", "lines", "utilisation", "exact")}
 	for _, loop := range of {

@@ -65,7 +65,7 @@ func NumbersOf(list []uint32) string {
 // other cores' stores (in a set-associative cache, this is an expected number). All other misses
 // are capacity or conflict misses.
 func (t *Threads) Cores() report.Table {
-	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: report.Columns(
+	table := report.Table{Key: "cores", Title: "Private caches", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
 		"capacity=capacity, conflict", "coherence", "invalidations=lines lost")}
 	var off offs
@@ -116,7 +116,7 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 // Views returns a table with a row for each private level: the misses of all cores, according to
 // each model of MODELS §6.
 func (t *Threads) Views() report.Table {
-	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: report.Columns(
+	table := report.Table{Key: "views", Title: "Private caches, all cores", Columns: report.Columns(
 		"level", "accesses", "private_misses=misses undisturbed", "anger_misses=coherent by Anger",
 		"misses=coherent by invalidation", "exact")}
 	var off offs
@@ -152,7 +152,7 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 // (Anger, Figure 8). It is not defined if other cores fetch lines that the core would miss in a
 // private cache of any size.
 func (t *Threads) Domains() report.Table {
-	table := report.Table{Key: "domains", Title: "Caches that cores share", Columns: report.Columns(
+	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
 		"share_bytes=effective share")}
 	var off offs

@@ -190,7 +190,7 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 		say(NoReference)
 	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
-		say("threads were chosen, but the trace has no thread numbers, so none of it was analysed")
+		say("threads were chosen, but the trace has no thread numbers, so nothing was analysed")
 	}
 	if text := hierarchy.SampleDoubt(p.Sampled); text != "" {
 		say(text)

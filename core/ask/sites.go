@@ -26,7 +26,7 @@ var _ = Add(&Verb{
 		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("group by this `UNIT`: site, line, function or object")},
 		top("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
-		{Name: "sort", Help: manual("sort by this `COLUMN` of csv, numbers descending, utilisation ascending (default: misses of the first level)")},
+		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
 	},
 	// Threads have private caches, and the totals must equal the totals of what-if.
@@ -122,7 +122,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 		return nil, nil, r.aboutUsual(q, err)
 	}
 	if by == attribution.Object && r.Profile.Sites.Data == nil {
-		return nil, nil, r.Cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
+		return nil, nil, r.Cannot("--by object: the trace contains no data objects; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.SourceText()}
 	return s, append(r.Told(doubts), answers.Estimated(levels)...), nil
@@ -137,7 +137,7 @@ func (r *Run) noSites() error {
 	case r.Analysed:
 		return r.Cannot("the trace contains neither sites nor instruction addresses, so there is nothing to rank; " + how)
 	}
-	return r.Cannot("the profile contains no sites; analyze the trace again with --analyses sites, and if it has none: " + how)
+	return r.Cannot("the profile contains no sites; analyze the trace again with --analyses sites or, if the trace has none, " + how)
 }
 
 // aboutUsual explains an error about the default cache.

@@ -17,8 +17,8 @@ import (
 // [Edges.Callees] returns the function.
 type Edges struct {
 	Visits []uint64
-	// Taken[b][i] counts edges from b to Successors[i]. The part of a basic block after a call is a
-	// successor of the part before the call.
+	// Taken[b][i] counts executions of the edge from b to Successors[i]. The part of a basic block
+	// after a call is a successor of the part before the call.
 	Taken [][]uint64
 	// Entered counts invocations of a function other than by calls that name it: of main, callbacks
 	// and threads, and through pointers.

@@ -14,7 +14,7 @@ import (
 //
 // with the functions min, max, floor and ceil. Decimal numbers are exact.
 type expression struct {
-	operator byte // of + - * / ^; 'n' number, 'p' parameter, 'm' 'M' min max, 'f' 'c' floor ceil, '~' minus
+	operator byte // one of + - * / ^; or 'n' number, 'p' parameter, 'm' 'M' min max, 'f' 'c' floor ceil, '~' minus
 	number   *big.Rat
 	name     string
 	of       []*expression

@@ -17,7 +17,7 @@ type solved struct {
 	edgeAt  []int32
 	edges   []edge
 	factor  *factor
-	visits  []float64 // by state: per invocation
+	visits  []float64 // by state: visits per invocation
 	resumed []float64 // by state: visits due to executions that enter without an edge, or nil
 	calls   []call
 }

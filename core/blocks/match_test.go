@@ -29,7 +29,7 @@ func TestAnotherBuild(t *testing.T) {
 	}
 }
 
-// Tables of any content give a system or an error.
+// Any tables, however damaged, result in a system or an error.
 func TestDamagedTables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)

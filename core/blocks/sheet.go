@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sheet is a branch-probability file. A line is one of these; # begins a comment:
+// Sheet is a branch-probability file. Each line has one of the following forms. # begins a comment.
 //
 //	n = 1000                                         a parameter
 //	rows = n/4                                       a parameter that depends on others
@@ -511,7 +511,7 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 		least = "1"
 	}
 	if list[stays].Sign() < 0 {
-		return nil, "a trip of " + short(count) + ", want " + least + " or more"
+		return nil, "a trip count of " + short(count) + ", want " + least + " or more"
 	}
 	return list, ""
 }

@@ -138,7 +138,7 @@ func TestSheetErrors(t *testing.T) {
 		"main head0 - | head1 exit = 1/0 : 1":           `a division by 0`,
 		"main head0 - | head1 exit = 2^2^20 : 1":        `the exponent 1048576, want a whole number up to 1000`,
 		"main head0 - | head1 exit = 2^900 : 1":         `its numbers need more than 63 bits as whole numbers; write them with fewer digits`,
-		"main head0 - | head1 exit = trip -1":           `a trip of -1, want 0 or more`,
+		"main head0 - | head1 exit = trip -1":           `a trip count of -1, want 0 or more`,
 		"main latch0 - | head0 (leaves) = trip 3":       `trip is used for a branch that does not have one successor inside its loop and one outside`,
 		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: a quotation mark is not closed`,
 		"main | head1 exit = 1 : 1":                     `p.txt:1: want FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS`,
@@ -172,7 +172,7 @@ func TestTripsOfBodies(t *testing.T) {
 	if text := string(m.System.AppendSheet(nil, "")); !strings.Contains(text, "\nf body - | exit body = trip 100\n") {
 		t.Errorf("the trip count is not written back:\n%s", text)
 	}
-	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "a trip of 1/2, want 1 or more") {
+	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "a trip count of 1/2, want 1 or more") {
 		t.Errorf("%v, want an error about the trip count", err)
 	}
 }

@@ -200,7 +200,7 @@ func (r *reader) basic(t *Table) {
 			t.Rows = append(t.Rows, row)
 		default:
 			r.at--
-			r.fail("neither a row nor the end of table " + strconv.Quote(t.Name))
+			r.fail("found neither a row nor the end of table " + strconv.Quote(t.Name))
 		}
 	}
 }

@@ -48,7 +48,7 @@ func profileOf(t *testing.T, demo string) []byte {
 	return a.Finish(profile.State{}).Encode()
 }
 
-// cell returns a cell of the row whose column by has a text.
+// cell returns the cell in a column, from the row whose column by contains text.
 func cell(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
 	t.Helper()
 	of := r.Table(table)

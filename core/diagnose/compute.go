@@ -176,7 +176,7 @@ func found(list []Finding, k *trace.Block, saved float64) bool {
 // chained describes the recurrence (chain of dependent results) of a block.
 type chained struct {
 	loads  bool
-	floats bool // operations on floating-point numbers
+	floats bool // the chain contains floating-point operations
 	// multiplies is set for integer products that combine with new data in each iteration, as in
 	// checksums. It is not set for integer sums, which take one cycle each, or for random number
 	// generators, which use no data.

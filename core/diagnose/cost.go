@@ -67,27 +67,27 @@ type costs struct {
 	visits   []float64
 	hits     *pipeline.Runtime  // every load hits in the first level
 	links    map[uint32]float64 // by loop: how often it executes loads that return the next address
-	byNumber map[uint32]int     // sites of the profile by their numbers in the trace
+	byNumber map[uint32]int     // index of each site in the profile, by its number in the trace
 	base     float64            // cycles without waits
 	bySite   map[*profile.Site]*place
 	levels   []attribution.Attribution
-	latency  []float64   // in addition to a hit in the first level, for lines from below each level
-	run      measure     // of the unchanged run
-	site     [][]float64 // cycles that each site waits, by level that misses
+	latency  []float64   // latency beyond a hit in the first level, for lines from below each level
+	run      measure     // the numbers of the unchanged run
+	site     [][]float64 // cycles that each site waits, by the level that misses
 	pages    []float64   // cycles that each site waits for address translation
 	split    []float64   // cycles of each site for references that cross a line boundary
 	idle     float64     // cycles that threads wait for each other
 	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
-	replay   *counts     // of the unchanged run, in caches; nil: not needed, or not possible
+	replay   *counts     // replay of the unchanged run in the caches; nil: not needed or not possible
 }
 
 // measure contains the numbers from which the waits of sites are computed.
 type measure struct {
 	misses    [][]float64 // by level and site
 	coherence [][]float64 // part of misses: after another core's store; nil: no level has any
-	scattered []bool      // addresses without order, by site
+	scattered []bool      // by site: whether its addresses follow no order
 	overlap   []float64   // fetches in flight at a time, by site
-	replay    *counts     // the source; nil: the profile
+	replay    *counts     // the replay that the numbers come from; nil: they come from the profile
 }
 
 // measureOf returns the measures from the profile.

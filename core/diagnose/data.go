@@ -181,7 +181,7 @@ func (r *run) elements() {
 	}
 }
 
-// Conditions for a replay.
+// Conditions for trying a layout in a replay.
 const (
 	leastElements = 0.04
 	mostElements  = 3

@@ -134,7 +134,7 @@ const newData trace.Addr = 1 << 47
 // block is a block of allocated memory.
 type block struct {
 	addr, bytes trace.Addr
-	until       trace.Addr // the end, or the beginning of the next block if that existed at another time
+	until       trace.Addr // the end of the block, or the beginning of the next block if that block existed at another time
 }
 
 // mostElement is the size of the largest block that counts as one element.
@@ -159,7 +159,7 @@ func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, 
 	for (high-low)>>shift > mostPages {
 		shift++
 	}
-	before := make([]uint32, (high-low)>>shift+2) // blocks that begin before each page
+	before := make([]uint32, (high-low)>>shift+2) // number of blocks that begin before each page
 	n := 0
 	for page := range before {
 		for n < len(blocks) && (blocks[n].addr < low || blocks[n].addr-low < trace.Addr(page)<<shift) {

@@ -18,7 +18,7 @@ type reorder struct {
 	now         uint32   // the outer loop that is running
 	at          int      // iteration of the inner loop; -1: before the inner loop
 	rows        int      // number of rows in turns
-	hash        uint64   // of the addresses of an iteration of the outer loop
+	hash        uint64   // hash of the addresses in an iteration of the outer loop
 	last        [2]uint64
 	turn, again int // number of iterations of the outer loop, and of those with the same addresses as one of the last two
 	give        func(*row)

@@ -343,7 +343,7 @@ type replay struct {
 	shift     uint   // log2 of the line size
 	pageShift uint
 	levels    []hierarchy.Cache
-	caches    [][]*lru // by level and number
+	caches    [][]*lru // caches by level and number
 	group     []int    // by level: number of cores that share a cache
 	private   int      // number of levels that are private to a core
 	used      int      // number of lines

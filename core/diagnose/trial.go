@@ -258,7 +258,7 @@ type group struct {
 	perRun   []float64 // lines fetched from below each level in one run of the nest that changes are tried on; -1: unknown
 	repeated float64   // number of runs of that nest in the code that changes are tried on
 	times    float64   // number of runs of nests like it
-	strided  bool      // an array advances by lines in the innermost loop
+	strided  bool      // whether an array advances by whole lines in the innermost loop
 }
 
 // nestWaits returns the cycles that a loop waits, by the level that misses. They are the loop's

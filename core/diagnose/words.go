@@ -124,7 +124,7 @@ func (d *Diagnosis) Tables() []report.Table {
 			misses.Add(rank, report.TextOf(string(f.Kind)), report.TextOf(f.Function), report.TextOf(f.Data), report.TextOf(d.levels[k]), before, after, report.Change(before, after))
 		}
 	}
-	waits := report.Table{Key: "waits", Title: "Waits of the run", Columns: []report.Column{
+	waits := report.Table{Key: "waits", Title: "Where the run waits", Columns: []report.Column{
 		{Key: "level", Label: "for lines from"}, {Key: "cycles", Label: "cycles"}, {Key: "share", Label: "of all"}}}
 	for _, w := range d.Waits {
 		waits.Add(report.TextOf(w.Name), cycles(w.Cycles), report.Ratio(share(w.Cycles, d.Cycles)))
@@ -194,7 +194,7 @@ func lines(text string) iter.Seq[string] {
 	}
 }
 
-// wide is the length of such a line in characters.
+// wide is the maximum length of such a line, in characters.
 const wide = 74
 
 func cycles(n float64) report.Value { return report.Real(math.Round(n)) }

@@ -21,7 +21,7 @@ type Export struct {
 	Title    string   // the trace's name
 	Warnings []string // warnings that apply to everything that is written
 
-	asked  *Question                 // nil without a hierarchy
+	asked  *Question                 // nil if there is no hierarchy
 	levels []attribution.Attribution // attributed misses of each level
 }
 
@@ -256,7 +256,7 @@ type Form struct {
 	Sites  bool   // the file contains only source locations
 }
 
-// Forms lists the formats.
+// Forms returns the formats.
 func Forms() []Form {
 	return []Form{
 		{"html", "report", ".html", "text/html", false},

@@ -19,7 +19,7 @@ type Report struct {
 	Facts    []report.Fact
 	Warnings []string
 	Profile  *profile.Profile
-	Asked    *Question      // nil without a hierarchy
+	Asked    *Question      // nil if there is no hierarchy
 	Places   []report.Table // tables of source locations and of data, worst first
 	First    []Section      // sections before all other tables
 	Sections []Section      // other tables
@@ -189,8 +189,8 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated on every write.",
 	hierarchy.Independent:        "as if the level saw every access, not only the misses of the level above.",
 	hierarchy.Sampled:            "from stack distances that are estimated from a sample.",
-	hierarchy.SampledIndependent: "the same, as if the level saw every access, not only the misses of the level above.",
-	hierarchy.SampledSDCM:        "the same, by the stack distance cache model, which assigns lines to sets at random.",
+	hierarchy.SampledIndependent: "from stack distances that are estimated from a sample, as if the level saw every access, not only the misses of the level above.",
+	hierarchy.SampledSDCM:        "from stack distances that are estimated from a sample, by the stack distance cache model, which assigns lines to sets at random.",
 	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 

@@ -23,7 +23,7 @@ const (
 
 // plot maps a capacity in lines and a miss ratio to a point of the drawing.
 type plot struct {
-	octaves  float64 // binary logarithm of the lines at the right edge
+	octaves  float64 // binary logarithm of the capacity in lines at the right edge
 	most     float64 // the miss ratio at the top
 	decades  float64 // number of decades of a logarithmic axis below the top; 0: the axis is linear and starts at 0
 	byteBits int     // binary logarithm of the line size

@@ -282,7 +282,7 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 func trialTable(title string) report.Table {
 	return report.Table{Key: "changes", Title: title, Columns: report.Columns(
 		"change", "level", "misses_before=misses before", "misses_after=after",
-		"change_ratio=change of misses", "illegal=not checked; illegal if")}
+		"change_ratio=change of misses", "illegal=illegal if (not checked)")}
 }
 
 func addTrial(t *report.Table, words, level string, o *change.Outcome, illegal string) {

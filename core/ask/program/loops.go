@@ -127,7 +127,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 	if r.Folded != nil {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
-			d.Warnings = append(d.Warnings, r.Name+": stands for 2^64 rows or more: counts are modulo 2^64, and misses cannot be counted")
+			d.Warnings = append(d.Warnings, r.Name+": the trace stands for at least 2^64 rows, so counts are modulo 2^64, and misses cannot be counted")
 			levels, least = nil, 0 // shares would need the total, which is unknown
 		}
 	} else {

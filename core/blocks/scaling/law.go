@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Law is a number as a function of the parameters.
+// Law describes a number as a function of the parameters.
 type Law struct {
 	Kind    Kind
 	Terms   []Term // the terms of a polynomial; none: 0
@@ -28,7 +28,7 @@ type Kind uint8
 
 // The kinds of laws.
 const (
-	Polynomial   Kind = iota // exact for the runs
+	Polynomial   Kind = iota // fits the runs exactly
 	PowerLaw                 // c n^x
 	Logarithmic              // a + b log2 n
 	Linearithmic             // a n + b n log2 n

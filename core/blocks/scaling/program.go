@@ -18,7 +18,7 @@ import (
 type Input struct {
 	Name       string // the name of its file, for errors
 	Parameters []int64
-	Profile    *profile.Profile // with blocks and sites
+	Profile    *profile.Profile // must contain blocks and sites
 }
 
 // InputError reports that no prediction is possible from these runs or at these parameters.

@@ -38,8 +38,8 @@
 // [FitProgram] fits complete runs, to predict a complete run: the edges between blocks, each by its
 // own law, and the sites with their references and distances. [Predicted.Slack] is the imbalance of
 // the predicted edges, which is corrected. The result is a profile, so questions about it are
-// answered like those about any profile. A site's distances are binned; within a bin, they are
-// distributed as the exact distances of all references of its kind.
+// answered like those about any profile. A site's distances are binned. Within a bin, they are
+// assumed to have the same distribution as the exact distances of all references of its kind.
 //
 // # Limits
 //
@@ -70,7 +70,7 @@ type Run struct {
 	Reuse      []*memory.Profile // the reuse of the references; nil, or a nil element: unknown
 }
 
-// Model predicts other runs from some runs.
+// Model predicts a run from other runs.
 type Model struct {
 	Names  []string // the names of the parameters
 	Counts []Law    // by block
