@@ -102,9 +102,9 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestSetsMeetTheCurve: a cache with one set misses as often as the curve says, and a missing table
+// TestOneSetMatchesCurve: a cache with one set misses as often as the curve says, and a missing table
 // has no rows.
-func TestSetsMeetTheCurve(t *testing.T) {
+func TestOneSetMatchesCurve(t *testing.T) {
 	l := &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 5}}, Sets: new(profile.SetTable)}
 	for d := range uint64(profile.MaxWays) {
 		l.Kinds[0].Distances.AddN(d, d+1)

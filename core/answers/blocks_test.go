@@ -60,7 +60,7 @@ func wantCells(t *testing.T, table report.Table, column string, want ...string) 
 	}
 }
 
-func TestBlocksInTables(t *testing.T) {
+func TestBlockTables(t *testing.T) {
 	b := solved(t, 10, 3, 7)
 	wantCells(t, b.Functions(All), "function", "main")
 	wantCells(t, b.Functions(All), "instructions", "73")
@@ -79,7 +79,7 @@ func TestBlocksInTables(t *testing.T) {
 }
 
 // Fractional counts are shown as fractions.
-func TestBlocksOfPartsOfOne(t *testing.T) {
+func TestFractionalBlockCounts(t *testing.T) {
 	b := solved(t, 10, 1, 2)
 	wantCells(t, b.Hot(All), "executions", "10", "6.667", "3.333", "10")
 	branches, err := b.Branches(All)

@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCurvesJoinWithoutHoles: both curves are known at each breakpoint of either, and neither
+// TestCurvesJoinWithoutGaps: both curves are known at each breakpoint of either, and neither
 // changes between two breakpoints.
-func TestCurvesJoinWithoutHoles(t *testing.T) {
+func TestCurvesJoinWithoutGaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ha, _, coldA := drawHistogram(t)
 		hb, _, coldB := drawHistogram(t)
@@ -59,7 +59,7 @@ func TestJoinPairsTablesByKey(t *testing.T) {
 	}
 }
 
-func TestKeyOfTablesUnknownHere(t *testing.T) {
+func TestKeyOfUnknownTable(t *testing.T) {
 	for want, table := range map[string]report.Table{
 		"x": {Key: "new", Columns: []report.Column{{Key: "x"}, {Key: "y"}}},
 		"":  {Key: "new", Columns: []report.Column{{Key: "x"}}, Single: true},
@@ -135,9 +135,9 @@ func functions(rows ...string) report.Table {
 	return t
 }
 
-// TestFunctionsOfOtherFiles: if two programs have no file in common, their functions, such as main,
+// TestFunctionsInDifferentFiles: if two programs have no file in common, their functions, such as main,
 // are compared by name.
-func TestFunctionsOfOtherFiles(t *testing.T) {
+func TestFunctionsInDifferentFiles(t *testing.T) {
 	compared := func(a, b report.Table) (string, bool) {
 		c := Join([]report.Table{a}, []report.Table{b})[0]
 		table := c.Brief("")

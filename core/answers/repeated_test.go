@@ -22,9 +22,9 @@ func heap(rows ...heapRow) report.Table {
 	return t
 }
 
-// TestBlocksOfOneFunction: each of two allocations in one function is compared with itself, no
+// TestAllocationsInOneFunction: each of two allocations in one function is compared with itself, no
 // matter which of them misses more.
-func TestBlocksOfOneFunction(t *testing.T) {
+func TestAllocationsInOneFunction(t *testing.T) {
 	const blocks = "[blocks]"
 	for _, c := range []struct {
 		a, b  report.Table

@@ -329,7 +329,7 @@ func TestBetweenEdges(t *testing.T) {
 
 // If a set-associative cache was measured, the misses of each site are exact. Predictions without
 // the measurement have the same sum.
-func TestMeasuredInSets(t *testing.T) {
+func TestMeasuredInSetAssociativeCache(t *testing.T) {
 	program, steps := tracetest.Multiplication(64) // a column of B occupies 8 of 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
 	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
@@ -346,7 +346,7 @@ func TestMeasuredInSets(t *testing.T) {
 
 // Counts are used even if the number of sets is not a power of two. The level's total then is the
 // count, not the prediction of a model.
-func TestMeasuredInAnySets(t *testing.T) {
+func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}
 	spec := analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{c.SizeBytes}, UtilisationWays: []uint32{c.Ways}}

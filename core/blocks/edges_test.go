@@ -53,7 +53,7 @@ func TestEdgesBalance(t *testing.T) {
 }
 
 // Each of two modules has a function called helper, and a copy of the same inline function.
-func TestCalleesOfOneName(t *testing.T) {
+func TestCalleesWithSameName(t *testing.T) {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "a.c"}, {Name: "b.c"}},
 		Functions: []trace.Function{

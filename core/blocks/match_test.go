@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAnotherBuild(t *testing.T) {
+func TestDifferentBuild(t *testing.T) {
 	for want, change := range map[string]func(*trace.Program){
 		"fib: the trace is from a different build: block more here is else in the trace": func(p *trace.Program) { p.Blocks[3].Label = "else" },
 		`block more calls "fib" here, "fab" in the trace`:                                func(p *trace.Program) { p.Blocks[3].Callee = "fab" },

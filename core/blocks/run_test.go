@@ -42,7 +42,7 @@ func ranTwice() *Run {
 	return &Run{Program: p, Edges: e}
 }
 
-func TestRunsAreReadAsWritten(t *testing.T) {
+func TestRunsRoundTrip(t *testing.T) {
 	r := ranTwice()
 	if err := r.Edges.Check(r.Program); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestRunsAreReadAsWritten(t *testing.T) {
 	}
 }
 
-func TestProfilesOfModulesAreReadAsWritten(t *testing.T) {
+func TestModuleProfilesRoundTrip(t *testing.T) {
 	r := &Run{Program: twoModules()}
 	r.Edges = NewEdges(r.Program)
 	for _, want := range []*Profile{

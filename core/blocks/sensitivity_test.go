@@ -24,7 +24,7 @@ func totalOf(t *rapid.T, s *System, cost []float64) *big.Rat {
 }
 
 // The derivatives equal the difference quotients of rational solutions.
-func TestSensitivityIsTheDifference(t *testing.T) {
+func TestSensitivityEqualsDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
 		c, err := s.Solve()

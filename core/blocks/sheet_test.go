@@ -152,7 +152,7 @@ func TestSheetErrors(t *testing.T) {
 
 // For a branch at the end of a loop's body, trip counts executions of the body, including the last
 // one.
-func TestTripsOfBodies(t *testing.T) {
+func TestTripCountsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
 		Blocks: []trace.Block{

@@ -119,7 +119,7 @@ func TestCoderReadsWhatItWrites(t *testing.T) {
 	})
 }
 
-func TestCoderRefuses(t *testing.T) {
+func TestCoderRejectsBadInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		data   string
 		code   func(*codec.Coder)

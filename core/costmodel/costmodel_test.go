@@ -176,7 +176,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhy(t *testing.T) {
+func TestOpenExplainsErrors(t *testing.T) {
 	for name, of := range map[string]struct {
 		profile, module []byte
 		want            string

@@ -40,9 +40,9 @@ func TestFindingsWorthReading(t *testing.T) {
 	}
 }
 
-// TestFunctionsOfTheSource: functions made by the compiler are shown with the name of the enclosing
+// TestSourceFunction: functions made by the compiler are shown with the name of the enclosing
 // function.
-func TestFunctionsOfTheSource(t *testing.T) {
+func TestSourceFunction(t *testing.T) {
 	for name, want := range map[string]string{
 		"dot.omp_outlined": "dot", "main.omp_outlined_debug__.omp_outlined": "main", "solve_..omp_par": "solve_",
 		".omp_outlined.": ".omp_outlined.", "std::sort<int*>(int*, int*)": "std::sort<int*>(int*, int*)", "": "",

@@ -85,9 +85,9 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	}
 }
 
-// TestReportOfAnything: for any profile and any names, the report is a well-formed document that
+// TestReportOfAnyProfile: for any profile and any names, the report is a well-formed document that
 // loads nothing, with a title and a description in every drawing.
-func TestReportOfAnything(t *testing.T) {
+func TestReportOfAnyProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		r := &Report{Title: rapid.String().Draw(t, "title"), Warnings: []string{rapid.String().Draw(t, "warning")}, Profile: p,
@@ -133,9 +133,9 @@ func shown(r rune) rune {
 	return r
 }
 
-// TestCurveIsDrawnWhereItIs reads the path back: at every capacity, its height must be the miss
+// TestCurvePathMatchesMissRatios reads the path back: at every capacity, its height must be the miss
 // ratio.
-func TestCurveIsDrawnWhereItIs(t *testing.T) {
+func TestCurvePathMatchesMissRatios(t *testing.T) {
 	counts := new(profile.Histogram)
 	counts.AddN(3, 40)
 	counts.AddN(100, 40)
@@ -148,7 +148,7 @@ func TestCurveIsDrawnWhereItIs(t *testing.T) {
 	}
 }
 
-func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
+func TestTableKeysAreUnique(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		seen := map[string]bool{}

@@ -84,8 +84,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestAsPredicted: package hierarchy predicts the same cost for the same histogram.
-func TestAsPredicted(t *testing.T) {
+// TestAgreesWithHierarchy: package hierarchy predicts the same cost for the same histogram.
+func TestAgreesWithHierarchy(t *testing.T) {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1000}}}
 	for d := range uint64(30_000) {
 		l.Kinds[0].Distances.AddN(d, 1+1_000_000/(1+d))

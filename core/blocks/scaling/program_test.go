@@ -241,8 +241,8 @@ func TestIrregular(t *testing.T) {
 	}
 }
 
-// TestOneRunAlone: a block that ran in only one run is marked.
-func TestOneRunAlone(t *testing.T) {
+// TestBlockInOnlyOneRun: a block that ran in only one run is marked.
+func TestBlockInOnlyOneRun(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 0), irregular("b", 200, 40_000, 0), irregular("c", 300, 90_000, 33))
 	if err != nil {
 		t.Fatal(err)
