@@ -30,8 +30,8 @@
 //     graph, callers first. A block calls its Callee each time it runs. Other invocations (of main,
 //     of callbacks and through pointers) are inputs, called entries. If a recursive function calls
 //     itself C times per invocation on average, 1 − C is needed, and the recursion diverges unless
-//     C < 1. If floating point is too imprecise to decide, rational numbers decide or, for a run, its
-//     number of invocations.
+//     C < 1. If floating point is too imprecise to decide whether it diverges, rational numbers are
+//     used or, for a run, its known numbers of invocations.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
 //     128-bit products that must divide without a remainder. The system has only one solution, so
 //     integers that satisfy it are the solution. [Solution] says for which functions this is

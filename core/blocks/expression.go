@@ -220,7 +220,7 @@ func (e *expression) apply(of []*big.Rat) (v *big.Rat, why string) {
 		v.Mul(of[0], of[1])
 	case '/':
 		if of[1].Sign() == 0 {
-			return nil, "a division by 0"
+			return nil, "division by 0"
 		}
 		v.Quo(of[0], of[1])
 	case '^':
@@ -250,7 +250,7 @@ func power(base, exponent *big.Rat) (*big.Rat, string) {
 	}
 	n := exponent.Num().Int64()
 	if n < 0 && base.Sign() == 0 {
-		return nil, "a division by 0"
+		return nil, "division by 0"
 	}
 	e := big.NewInt(max(n, -n))
 	if base.Num().BitLen()*int(e.Int64()) > 1<<16 || base.Denom().BitLen()*int(e.Int64()) > 1<<16 {

@@ -135,7 +135,7 @@ func TestSheetErrors(t *testing.T) {
 		"main head0 - | head1 exit = rest, rest":        `p.txt:1: several successors have rest, want one`,
 		"main head0 - | head1 exit = trip k":            `p.txt:1: block head0 of main (a.c:1): there is no parameter k; define it as k = NUMBER`,
 		"k = j\nj = k\nmain head0 - | head1 exit = k:1": `p.txt:3: block head0 of main (a.c:1): the parameter k depends on itself`,
-		"main head0 - | head1 exit = 1/0 : 1":           `a division by 0`,
+		"main head0 - | head1 exit = 1/0 : 1":           `division by 0`,
 		"main head0 - | head1 exit = 2^2^20 : 1":        `the exponent 1048576, want a whole number up to 1000`,
 		"main head0 - | head1 exit = 2^900 : 1":         `its numbers need more than 63 bits as whole numbers; write them with fewer digits`,
 		"main head0 - | head1 exit = trip -1":           `a trip count of -1, want 0 or more`,

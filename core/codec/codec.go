@@ -199,7 +199,7 @@ func (c *Coder) Flags(fields ...*bool) {
 	}
 }
 
-// Text codes a text as its length and bytes.
+// Text codes a string as its length followed by its bytes.
 func (c *Coder) Text(v *string) {
 	if c.In != nil {
 		*v = c.In.String()
@@ -208,7 +208,7 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes in the same way as a text. A slice that was read is a part of the decoder's
+// Bytes codes bytes in the same way as a string. A slice that was read is a part of the decoder's
 // data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {

@@ -243,7 +243,8 @@ func (s *schedule) give(rows []row) {
 	}
 }
 
-// keeps reports whether all that a row of a running thread has to do is wait for its turn.
+// keeps reports whether a row needs no handling other than to wait for its turn, provided that its
+// thread has begun.
 func (s *schedule) keeps(r *row) bool {
 	if r.kind != trace.BlockEntry && r.kind != trace.BareBlock {
 		return r.kind.IsReference()

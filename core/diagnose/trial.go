@@ -1077,8 +1077,8 @@ func (r *run) enteredMore(n, changed *loops.Nest, g *group) float64 {
 	return min(more*cycles, g.cycles)
 }
 
-// entries returns how often the innermost loops among items begin, relative to times entries of the
-// outermost loops.
+// entries returns how often the innermost loops among items are entered if the items are executed
+// times times.
 func entries(items []loops.Item, times float64) (number float64) {
 	for i := range items {
 		switch it := &items[i]; {

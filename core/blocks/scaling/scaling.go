@@ -225,7 +225,7 @@ func (m *Model) checkAt(at []int64) error {
 		case v > mostValue || v < -mostValue:
 			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
 		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
-			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + " , as in all runs; to predict for other values, add a run with one"}
+			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + ", as in all runs; to predict for other values, add a run with one"}
 		}
 	}
 	return nil
