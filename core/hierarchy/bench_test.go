@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dense is a profile with as many distinct distances as a real sort of 20,000
-// keys has, one each.
+// dense returns a profile with as many distinct distances as a real sort of 20,000 keys produces,
+// each occurring once.
 func dense() *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 22494}}}
 	for d := range uint64(22494) {
@@ -18,7 +18,7 @@ func dense() *profile.Profile {
 	return &profile.Profile{Locality: []profile.Locality{l}}
 }
 
-// BenchmarkPredict asks for three levels that SDCM predicts, each time of a new profile.
+// BenchmarkPredict predicts three levels by SDCM, from a new profile in each iteration.
 func BenchmarkPredict(b *testing.B) {
 	p := dense()
 	h, err := hierarchy.Preset("i7-4770K")
@@ -32,7 +32,7 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// BenchmarkPredictNext changes the size of one level in each question, as a slider does.
+// BenchmarkPredictNext changes the size of one level in each iteration, as a slider does.
 func BenchmarkPredictNext(b *testing.B) {
 	asker := hierarchy.NewAsker(dense())
 	h, err := hierarchy.Preset("i7-4770K")
@@ -47,7 +47,7 @@ func BenchmarkPredictNext(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainSum is SDCM's sum term by term, for one level of the three.
+// BenchmarkPlainSum computes SDCM's sum term by term, for one of the three levels.
 func BenchmarkPlainSum(b *testing.B) {
 	p := dense()
 	curve := profile.NewCurve(p.Locality[0].Histogram(trace.AllKinds))

@@ -17,11 +17,12 @@ const (
 		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
 )
 
-// ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". WAYS "full" is
-// fully associative; LINE is 64 by default. These may follow, in any order and each at most once:
-// latency=, bandwidth=, shared=, and the words hashed, lru, plru, random, inclusive, non-inclusive,
-// exclusive, write-back, write-through, no-allocate. By default a cache is lru, non-inclusive and
-// write-back, and allocates. The error is a [*trace.OptionError].
+// ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". If WAYS is
+// "full", the cache is fully associative. LINE is 64 by default. The following properties may be
+// added, in any order and each at most once: latency=, bandwidth=, shared=, hashed, lru, plru,
+// random, inclusive, non-inclusive, exclusive, write-back, write-through and no-allocate. The
+// defaults are lru, non-inclusive, write-back, and allocating on a write. The error is a
+// [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")
@@ -61,7 +62,7 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words are the properties without a value; at most one of each group is allowed.
+// words lists the properties that have no value; at most one property of each group is allowed.
 var words = map[string]struct {
 	group string
 	set   func(*Cache)
@@ -78,7 +79,8 @@ var words = map[string]struct {
 	"no-allocate":   {"allocate", func(c *Cache) { c.Write = WriteOf(c.Write.Through(), true) }},
 }
 
-// WriteOf returns the write policy with these properties.
+// WriteOf returns the write policy that writes through, or writes around the cache on a miss, as
+// requested.
 func WriteOf(through, around bool) Write {
 	switch {
 	case through && around:
@@ -91,7 +93,7 @@ func WriteOf(through, around bool) Write {
 	return WriteBack
 }
 
-// describe sets properties, and reports whether all were understood.
+// describe sets properties and reports whether all of them were valid.
 func (c *Cache) describe(properties []string) bool {
 	said := map[string]bool{}
 	for _, property := range properties {
@@ -130,7 +132,7 @@ func (c *Cache) setNumber(key, value string) (ok bool) {
 	return ok
 }
 
-// mostOfAnything bounds latencies, bandwidths and clocks.
+// mostOfAnything is the upper limit for latencies, bandwidths and clock rates.
 const mostOfAnything = 1e12
 
 // ParsePositive parses a positive number.
@@ -139,7 +141,7 @@ func ParsePositive(s string) (x float64, ok bool) {
 	return x, err == nil && x > 0 && x <= mostOfAnything
 }
 
-// String returns the cache in the form of ParseCache.
+// String formats the cache as ParseCache reads it.
 func (c Cache) String() string {
 	ways := "full"
 	if c.Ways > 0 {
@@ -167,7 +169,7 @@ func (c Cache) String() string {
 	return s
 }
 
-// unusual returns the words for properties that differ from the default.
+// unusual returns the words for the properties that differ from their defaults.
 func (c Cache) unusual() (list []string) {
 	for _, w := range []struct {
 		word  string
@@ -185,7 +187,7 @@ func (c Cache) unusual() (list []string) {
 	return list
 }
 
-// FormatNumber formats a number with all its digits.
+// FormatNumber formats a number with as many digits as it needs to be read back exactly.
 func FormatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // ParseMemory parses latency=CYCLES, bandwidth=BYTES per cycle, or both, separated by a comma. The
@@ -200,7 +202,7 @@ func ParseMemory(s string) (Memory, error) {
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil
 }
 
-// String returns the memory in the form of ParseMemory.
+// String formats the memory as ParseMemory reads it.
 func (m Memory) String() string {
 	var fields []string
 	if m.LatencyCycles > 0 {
@@ -214,8 +216,8 @@ func (m Memory) String() string {
 
 const units = "KMGT"
 
-// ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. K, M, G and T are
-// powers of 1024 in all forms. The error is a [*trace.OptionError].
+// ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. K, M, G and T always
+// stand for powers of 1024. The error is a [*trace.OptionError].
 func ParseSize(s string) (uint64, error) {
 	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, as in 32KiB, 32K or 32768"}
 	whole := strings.ToUpper(strings.TrimSpace(s))

@@ -14,11 +14,11 @@ type Share struct {
 	SizeBytes uint64
 }
 
-// stackKey names a stack of a profile.
+// stackKey identifies an LRU stack of a profile.
 type stackKey struct {
 	lineBytes    uint32
 	kind         stackKind
-	domain, core int // where the kind has them
+	domain, core int // if the kind has them
 }
 
 type stackKind uint8
@@ -26,36 +26,36 @@ type stackKind uint8
 const (
 	wholeStack     stackKind = iota // all accesses, as if of one core
 	privateStack                    // a core's accesses
-	coherentStack                   // the same; accesses to invalidated lines are cold
+	coherentStack                   // a core's accesses; accesses to invalidated lines are cold
 	lostStack                       // coherence misses, by the depth at which the line was invalidated
 	foreignStack                    // private distances of accesses that find another core's line
-	memberStack                     // a core's accesses on the stack of a domain
-	foreignAtStack                  // the foreign accesses on the stack of all cores
+	memberStack                     // a core's accesses, on the stack of a domain
+	foreignAtStack                  // the foreign accesses, on the stack of all cores
 )
 
-// stackCurve is the miss-ratio curve of a stack, with its set table or nil.
+// stackCurve is the miss-ratio curve of a stack, with its set table, which may be nil.
 type stackCurve struct {
 	*profile.Curve
 	sets *profile.SetTable
 }
 
-// stackCache is a stack and the parameters of a cache that SDCM needs.
+// stackCache is a stack, with the cache parameters that SDCM needs.
 type stackCache struct {
 	stackKey
 	ways  uint32
 	lines uint64
 }
 
-// keptAnswers bounds the SDCM results that an Asker keeps.
+// keptAnswers is the maximum number of SDCM results that an Asker caches.
 const keptAnswers = 1024
 
-// coreMisses are the misses of one core in a cache that sees all its accesses.
+// coreMisses holds the misses of one core in a cache that sees all the core's accesses.
 type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
 	method                            Method // Exact or SDCM
 }
 
-// whole answers for a cache of the single core that makes all accesses.
+// whole returns the misses of a cache when a single core makes all accesses.
 func (a *Asker) whole(c Cache) coreMisses {
 	n := a.answer(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil, c)
 	if c.Full() {
@@ -69,8 +69,8 @@ func (a *Asker) whole(c Cache) coreMisses {
 	return n
 }
 
-// fetched returns how many lines a cache fetched, if the profile measured utilisation for
-// it: that simulates its sets, whatever their number.
+// fetched returns how many lines a cache fetched, if the profile measured line utilisation for it.
+// That measurement simulates the sets, for any number of sets.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false
@@ -85,8 +85,8 @@ func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	return misses, true
 }
 
-// perCore answers for the caches of a level, core by core. If parts are given, each core
-// has its part of the level.
+// perCore returns each core's misses in a level. If parts is not nil, each core uses only its own
+// part of the level.
 func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisses, error) {
 	cores := make([]coreMisses, len(s.Cores))
 	if len(parts) > 0 {
@@ -109,17 +109,17 @@ func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisse
 	return cores, nil
 }
 
-// coherent answers for a core's private cache.
+// coherent returns the misses of a core's private cache, coherence misses included.
 func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
-	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c) // as if their lines had stayed
+	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c) // as if their lines had not been invalidated
 	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
 }
 
-// concurrent answers for a cache that the cores of a domain share, and stores the results in cores.
-// If the set table has the exact sum, it is divided among the cores in proportion to the misses
-// that SDCM expects.
+// concurrent computes the misses of a cache that the cores of a domain share, and stores them in
+// cores. If the set table has the exact sum, concurrent divides this sum among the cores in
+// proportion to the misses that SDCM predicts.
 func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))
@@ -140,8 +140,8 @@ func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []core
 	}
 }
 
-// apportion scales the cores' misses so that they sum to sum. If SDCM expects more, it
-// scales the misses that are not cold, otherwise the hits.
+// apportion scales the cores' misses so that they sum to sum. If SDCM predicts more, apportion
+// scales the misses that are not cold; otherwise it scales the hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
@@ -178,7 +178,7 @@ func (a *Asker) answer(key stackKey, s *profile.Sharing, c Cache) coreMisses {
 	return n
 }
 
-// sdcmMisses returns the misses that SDCM expects of a cache with sets.
+// sdcmMisses returns the misses that SDCM predicts for a set-associative cache.
 func (a *Asker) sdcmMisses(key stackKey, curve *profile.Curve, c Cache) float64 {
 	cache := stackCache{key, c.Ways, c.Lines()}
 	misses, kept := a.sdcm[cache]
@@ -192,7 +192,7 @@ func (a *Asker) sdcmMisses(key stackKey, curve *profile.Curve, c Cache) float64 
 	return misses
 }
 
-// tableHits returns the hits of a cache by a set table, if the table has its geometry.
+// tableHits returns a cache's hits from a set table, if the table contains the cache's geometry.
 func tableHits(t *profile.SetTable, c Cache) (hits uint64, ok bool) {
 	if c.Full() || c.Hashed || t == nil {
 		return 0, false
@@ -200,7 +200,7 @@ func tableHits(t *profile.SetTable, c Cache) (hits uint64, ok bool) {
 	return t.Hits(c.Sets(), uint64(c.Ways))
 }
 
-// sharing returns the stacks of threads at a line size, or nil.
+// sharing returns the per-thread stacks for a line size, or nil.
 func (a *Asker) sharing(lineBytes uint32) *profile.Sharing {
 	for i := range a.p.Sharing {
 		if a.p.Sharing[i].LineBytes == lineBytes {
@@ -245,14 +245,14 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 	return stackCurve{profile.NewCurve(&m.Distances, m.Cold), nil}
 }
 
-// coreGroup is the cores that share one cache of a level: the cores of a domain or, if
+// coreGroup identifies the cores that share one cache of a level: the cores of a domain or, if
 // domain is negative, one core.
 type coreGroup struct{ domain, core int }
 
-// groupsOf divides the cores into groups of sharedBy cores, each of which has a domain.
-// Consecutive cores share a cache if the profile has their domain; otherwise the
-// domains of the profile decide. Fewer than sharedBy cores may remain: they share the
-// last cache. ok is false if the profile lacks a domain.
+// groupsOf divides the cores into groups of sharedBy cores, such that the profile has a domain for
+// each group. Consecutive cores share a cache if the profile has their domain; otherwise the
+// domains of the profile decide. If fewer than sharedBy cores remain, they share the last cache.
+// ok is false if the profile lacks a domain.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))
@@ -286,8 +286,8 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainFrom returns the number of a domain of n cores that are not grouped yet, of which
-// first is the lowest, or -1. It prefers consecutive cores.
+// domainFrom returns the number of a domain of n cores, none of which is grouped yet and the lowest
+// of which is first, or -1 if there is none. It prefers consecutive cores.
 func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -305,8 +305,8 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	return number
 }
 
-// DomainError reports that some cores share a level and the profile has no stack of
-// these cores together. It wraps a [*trace.OptionError].
+// DomainError reports that the profile has no common stack for cores that share a level. It wraps a
+// [*trace.OptionError].
 type DomainError struct {
 	Level  Cache
 	Groups [][]uint32 // the threads that share each of its caches; an analysis needs these domains
@@ -337,7 +337,7 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 			text += strconv.FormatUint(uint64(t), 10)
 		}
 	}
-	e.err = &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with the stack of the cores that share it; " +
+	e.err = &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with a common stack for the cores that share it; " +
 		"analyse the trace again, with --domains " + text}
 	return e
 }
@@ -352,7 +352,8 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache per core. It returns nil without shares.
+// parts divides the last shared level into one cache per core. It returns nil if there are no
+// shares.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
@@ -360,7 +361,7 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	bad := func(got, want string) error { return &trace.OptionError{Option: "share", Got: got, Want: want} }
 	level := lastShared(h)
 	if level < 0 {
-		return nil, bad("a part of a level", "a level that cores share, as in --cache L2=8MiB,16,shared=all")
+		return nil, bad("a part of a level", "a level that several cores share, as in --cache L2=8MiB,16,shared=all")
 	}
 	cores := a.p.Sharing[0].Cores
 	parts, left, unnamed := make([]Cache, len(cores)), h.Levels[level].SizeBytes, uint64(len(cores))
@@ -396,9 +397,9 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Curves returns the miss-ratio curves of a core's private cache: without coherence, with
-// coherence misses as cold misses, and of the coherence misses alone, by the depth at which
-// the line was invalidated. The profile has stacks of threads with such lines.
+// Curves returns the miss-ratio curves of a core's private cache: without coherence, with coherence
+// misses counted as cold misses, and for the coherence misses alone, by the depth at which the line
+// was invalidated. The profile must have per-thread stacks for this line size.
 func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
 	of := func(kind stackKind) *profile.Curve {
 		return a.stack(stackKey{lineBytes, kind, 0, core}, a.sharing(lineBytes)).Curve
@@ -406,14 +407,14 @@ func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *pro
 	return of(privateStack), of(coherentStack), of(lostStack)
 }
 
-// MemberCurve returns the misses of a core's accesses in caches of every size that the cores
-// of a domain share. The profile has the domain, and the core is in it.
+// MemberCurve returns the misses of a core's accesses in a cache that the cores of a domain share,
+// for every cache size. The profile must have the domain, and the domain must contain the core.
 func (a *Asker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
 	return a.stack(stackKey{lineBytes, memberStack, domain, core}, a.sharing(lineBytes)).Curve
 }
 
-// Alone returns the misses of a core in a private cache without coherence. The profile has
-// stacks of threads with such lines.
+// Alone returns the misses of a core in a private cache without coherence. The profile must have
+// per-thread stacks for the cache's line size.
 func (a *Asker) Alone(c Cache, core int) float64 {
 	return a.answer(stackKey{c.LineBytes, privateStack, 0, core}, a.sharing(c.LineBytes), c).misses
 }
@@ -431,9 +432,9 @@ func (a *Asker) Domain(c Cache, core int) int {
 	return -1
 }
 
-// EffectiveShare returns the least capacity, in lines, of a private cache in which a core
-// misses no more often than in a shared level, both fully associative LRU (Anger, Figure 8).
-// ok is false if no capacity suffices, because other cores fetch lines for this one.
+// EffectiveShare returns the smallest capacity, in lines, of a private cache in which a core misses
+// no more often than in a shared level, both fully associative LRU (Anger, Figure 8). ok is false
+// if no capacity suffices, because other cores fetch lines for this one.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {
@@ -443,19 +444,19 @@ func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	return private.CapacityFor(a.MemberCurve(c.LineBytes, domain, core).Misses(c.Lines()))
 }
 
-// Views are the misses of all cores' private caches by each of the models of MODELS §6.
+// Views holds the total misses of all cores' private caches under each of the models of MODELS §6.
 // Each cache sees all accesses of its core.
 type Views struct {
 	Accesses float64
-	// Private ignores coherence (MODELS §6.1). Anger looks up lines that another core touched last
-	// in one cache of the sum of all cores' sizes (MODELS §6.3). Coherent invalidates lines that
-	// another core stores to (MODELS §6.4).
+	// Private ignores coherence (MODELS §6.1). Anger looks up a line that another core touched last
+	// in a single cache as large as all private caches together (MODELS §6.3). Coherent invalidates
+	// lines that another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
-	Exact                    bool // false: by SDCM, at least in part
+	Exact                    bool // false if SDCM computed at least a part
 }
 
-// Views compares the models for a private level. ok is false if the profile has no stacks
-// of threads with such lines.
+// Views compares the models for a private level. ok is false if the profile has no per-thread
+// stacks for the cache's line size.
 func (a *Asker) Views(c Cache) (v Views, ok bool) {
 	s := a.sharing(c.LineBytes)
 	if s == nil || c.Check() != nil {
@@ -487,12 +488,12 @@ func (a *Asker) Views(c Cache) (v Views, ok bool) {
 // MostCores is the maximum number of cores.
 const MostCores = profile.MaxCores
 
-// OrderDoubt warns of a trace that orders the references of several threads by time slices
-// only; otherwise it returns "".
+// OrderDoubt returns a warning if the trace orders the references of several threads only by time
+// slices, and otherwise "".
 func OrderDoubt(p *profile.Profile) Warning {
 	if !p.Input.Header.Sliced || len(p.Totals.Threads) < 2 {
 		return ""
 	}
-	return "the trace has the references of threads in order only from one slice of time to the next: " +
-		"within a slice, stores may invalidate lines, and cores may fetch lines for others, earlier or later than in the run (STACKGLASS_ORDER=exact records the order)"
+	return "the trace orders the threads' references only by time slices: " +
+		"within a slice, stores may invalidate lines, and cores may fetch lines for other cores, earlier or later than in the run (record with STACKGLASS_ORDER=exact to preserve the order)"
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// stacked are the stacks of cores that share nothing: each has the lines of one trace,
-// whose accesses all cores make in turn to lines of their own.
+// stacked returns the stacks of cores that share no lines. Each core accesses the lines of one
+// trace, and the traces run one after another.
 func stacked(traces [][]uint64) *profile.Profile {
 	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}
 	var whole []uint64
@@ -54,8 +54,8 @@ func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hie
 	return predicted, warnings
 }
 
-// Cores that share no line miss in their own caches as often as each would alone, in all levels,
-// and the sums are theirs.
+// Cores that share no lines miss in their private caches exactly as often as each core would alone,
+// in all levels, and the totals are the sums over the cores.
 func TestCoresAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -65,7 +65,7 @@ func TestCoresAlone(t *testing.T) {
 		for n, lines := range traces {
 			alone, _ := predictCores(t, withSets(lines), nil, levels...)
 			if alone.Cores != nil {
-				t.Fatal("cores of a trace without threads")
+				t.Fatal("got cores for a trace without threads")
 			}
 			for i, want := range alone.Levels {
 				l := got.Cores[n].Levels[i]
@@ -84,13 +84,13 @@ func TestCoresAlone(t *testing.T) {
 	})
 }
 
-// A shared cache that is partitioned acts as a cache of the part's size for each core; cores that
-// are not named partition the rest.
+// If a shared cache is partitioned, each core sees a cache of its part's size; cores without an
+// explicit part divide the rest.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
 		part := rapid.Uint64Range(1, 10).Draw(t, "lines")
-		rest := rapid.Uint64Range(1, 10).Draw(t, "lines of each other")
+		rest := rapid.Uint64Range(1, 10).Draw(t, "lines of each other core")
 		whole := part + rest*uint64(len(traces)-1)
 		shared := hierarchy.Cache{Name: "L1", SizeBytes: whole * 64, LineBytes: 64, SharedBy: hierarchy.AllCores}
 		got, _ := predictCores(t, stacked(traces), []hierarchy.Share{{Thread: 10, SizeBytes: part * 64}}, shared.String())
@@ -106,8 +106,8 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// Apportioning a sum to the cores keeps the sum, and gives each core at least its cold misses and
-// at most its accesses.
+// Apportioning preserves the sum, and assigns each core at least its cold misses and at most its
+// accesses.
 func TestApportioned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -128,8 +128,8 @@ func TestApportioned(t *testing.T) {
 	})
 }
 
-// The models agree if no line is shared; Anger's shared cache has the lines that one core takes
-// from another.
+// The models agree if no line is shared. In Anger's model, the shared cache contains the lines that
+// one core takes over from another.
 func TestViews(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
 	asker := hierarchy.NewAsker(p)
@@ -137,30 +137,31 @@ func TestViews(t *testing.T) {
 	if v, ok := asker.Views(c); !ok || v != (hierarchy.Views{Accesses: 8, Private: 6, Anger: 6, Coherent: 6, Exact: true}) {
 		t.Errorf("%+v", v)
 	}
-	// The last access of each core finds a line that the other one touched last: at
-	// distance 1 and 2 of its own, at 3 and 4 of all.
+	// Each core's last access finds a line that the other core touched last, at private distances 1
+	// and 2 and common distances 3 and 4.
 	for n := range p.Sharing[0].Cores {
 		p.Sharing[0].Cores[n].Foreign.Distances.Add(uint64(n + 1))
 		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
 	}
 	v, _ := hierarchy.NewAsker(p).Views(c)
-	// Of two lines: the first one hits alone and in four lines, the second in neither.
+	// Private caches of two lines: the first core's access hits in its private cache, and in a
+	// common cache of four lines; the second core's access hits in neither.
 	if v.Anger != 6 || v.Private != 6 {
 		t.Errorf("two lines: %+v", v)
 	}
 	c.SizeBytes = 3 * 64
-	// Of three: both hit alone, and in six lines.
+	// Three lines: both accesses hit in the private caches, and in a common cache of six lines.
 	if v, _ = hierarchy.NewAsker(p).Views(c); v.Anger != 5 || v.Private != 5 {
 		t.Errorf("three lines: %+v", v)
 	}
 	c.SizeBytes = 128 * 64
 	if _, ok := asker.Views(hierarchy.Cache{Name: "L1", SizeBytes: 256, LineBytes: 128}); ok {
-		t.Error("views of lines that the profile does not have")
+		t.Error("got views for a line size that the profile does not have")
 	}
 }
 
-// A line that was lost to another core's store misses in any cache; it is a coherence miss if it
-// would have been present.
+// An access to a line that another core's store invalidated misses in any cache; it is a coherence
+// miss if the line would have been present otherwise.
 func TestCoherenceMisses(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 3, 1}, {1}})
 	coherent := &p.Sharing[0].Cores[0].Coherent
@@ -170,7 +171,7 @@ func TestCoherenceMisses(t *testing.T) {
 		got, _ := predictCores(t, p, nil, "L1="+size+",full", "L2=16KiB,full,shared=all")
 		l := got.Cores[0].Levels[0]
 		if l.Coherence != want || got.Coherence[0] != want || l.Accesses != 11 || got.Coherence[1] != 0 {
-			t.Errorf("%s: %+v, want %v misses of coherence", size, l, want)
+			t.Errorf("%s: %+v, want %v coherence misses", size, l, want)
 		}
 	}
 }
@@ -184,9 +185,9 @@ func TestCoresWarn(t *testing.T) {
 	p.Totals.Threads = []uint32{0, 10, 20}
 	p.Input.Header.Sliced = true
 	_, warnings := predictCores(t, p, nil, "L1=64,full", "L2=128,full,shared=2", "L3=256,full,shared=all")
-	for _, want := range []string{"L2 loses lines to stores of cores that do not share it", "one slice of time to the next"} {
+	for _, want := range []string{"L2 loses lines to stores of cores that do not share it", "only by time slices"} {
 		if n := strings.Count(join(warnings), want); n != 1 {
-			t.Errorf("%q is said %d times in %q", want, n, warnings)
+			t.Errorf("%q occurs %d times in %q", want, n, warnings)
 		}
 	}
 	if strings.Contains(join(warnings), "one core") {
@@ -195,11 +196,11 @@ func TestCoresWarn(t *testing.T) {
 	s.Domains = s.Domains[:1]
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 64, SharedBy: 2}}}
 	if _, _, err := hierarchy.NewAsker(p).Predict(h, nil); err == nil || !strings.Contains(err.Error(), "--domains 0,10/20") {
-		t.Errorf("a stack that is not there: %v", err)
+		t.Errorf("a stack that does not exist: %v", err)
 	}
 }
 
-// A trace that names no threads is not one of one thread.
+// A trace without thread numbers is not treated as a trace of one thread.
 func TestNoThreadIsNotOne(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}}}
 	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's only thread": {7}} {
@@ -219,8 +220,8 @@ func join(warnings []hierarchy.Warning) (text string) {
 	return text
 }
 
-// A profile of one core, and threads that are on one core, have the answer for one core, without a
-// warning about threads that share a core.
+// For a profile with one core, and for threads placed on one core, the prediction is for one core,
+// without a warning about threads that share a core.
 func TestOneCore(t *testing.T) {
 	h := hierarchy.Hierarchy{Threads: hierarchy.OnOneCore,
 		Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}
@@ -239,7 +240,7 @@ func TestOneCore(t *testing.T) {
 		if err != nil || wantErr != nil || got.Cores != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
 			t.Errorf("%+v %v, want %+v %v", got, gotWarnings, want, wantWarnings)
 		}
-		if strings.Contains(join(gotWarnings), "as if all threads") {
+		if strings.Contains(join(gotWarnings), "assumes that all threads") {
 			t.Errorf("warnings %v", gotWarnings)
 		}
 	}
@@ -247,11 +248,11 @@ func TestOneCore(t *testing.T) {
 		t.Errorf("%+v %v, want two cores", got, err)
 	}
 	if _, _, err := hierarchy.NewAsker(several).Predict(h, []hierarchy.Share{{Thread: 10, SizeBytes: 64}}); err == nil {
-		t.Error("a cache of one core is parted")
+		t.Error("a cache used by one core was divided")
 	}
 }
 
-// Predict, which most callers use, answers for cores.
+// Predict, which most callers use, returns the sums over the cores.
 func TestPredictSumsCores(t *testing.T) {
 	several := stacked([][]uint64{{1, 2, 1, 3, 1}, {1, 2, 1, 3, 1}})
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64}}}
@@ -262,7 +263,7 @@ func TestPredictSumsCores(t *testing.T) {
 	}
 }
 
-// Lines write everything that Add reads, the placement of threads too.
+// Lines writes everything that Add reads, including the placement of threads.
 func TestLines(t *testing.T) {
 	for _, lines := range [][]string{
 		{"L1=32KiB,8,64,latency=4", "L2=1MiB,16,64,shared=4", "memory=latency=200", "clock=3.5", "threads=one-core"},
@@ -289,7 +290,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// BenchmarkCores asks for three levels of four cores, each time of a new profile.
+// BenchmarkCores predicts three levels for four cores, from a new profile in each iteration.
 func BenchmarkCores(b *testing.B) {
 	l := dense().Locality[0].Kinds[0]
 	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}

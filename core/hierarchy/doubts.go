@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// warnings returns the caveats of a prediction. A caveat about a level begins with its name.
+// warnings returns the caveats of a prediction. A caveat about a level begins with the level's
+// name.
 func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	warnings = ProfileDoubts(a.p)
 	say := func(parts ...string) { warnings = append(warnings, Warning(strings.Join(parts, ""))) }
@@ -19,7 +20,7 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 			say(l.Cache.Name, text)
 		}
 		if n := int(min(uint64(l.Cache.SharedBy), MostCores)); n > 1 && n < len(out.Cores) {
-			say(l.Cache.Name, " loses lines to stores of cores that do not share it; it is answered as if it kept them")
+			say(l.Cache.Name, " loses lines to stores of cores that do not share it; the prediction assumes that it keeps them")
 		}
 	}
 	if out.Cores == nil {
@@ -29,14 +30,14 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	}
 	out.warnSizes(say)
 	if slices.ContainsFunc(out.Levels[1:], func(l Level) bool { return !l.Together }) {
-		say("every level is asked about all accesses; a real lower level sees only the misses of the one above, " +
-			"so its order of use, and with it its misses, differ somewhat")
+		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, " +
+			"so its accesses come in another order, and its misses differ somewhat")
 	}
 	return warnings
 }
 
-// warnOneCore warns that one core answers for levels that several would share, or for
-// private levels of several threads.
+// warnOneCore warns that levels that several cores would share, or private levels of several
+// threads, were predicted for one core.
 func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	threads := len(a.p.Totals.Threads)
 	var names []string
@@ -48,17 +49,18 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	switch {
 	case len(names) == 0:
 	case threads == 1:
-		say(areNames(names), " shared by cores: answered as if this program's only thread had all of it; other programs would take a part")
+		say(areNames(names), " shared by cores: the prediction assumes that this program's only thread can use all of it; other programs would use a part")
 	case threads == 0:
 		say(areNames(names), " shared by cores: the trace does not say which thread made a reference, "+
-			"so it is answered as if one core had made all of them, and had the whole cache; other cores would take a part")
+			"so the prediction assumes that one core made all of them and can use the whole cache; other cores would use a part")
 	case h.Threads != OnOneCore:
-		say(areNames(names), " private to a core: answered as if all threads ran on one core, because the profile has no stacks of threads; "+
-			"analyse the trace again, by default or with sharing among its analyses")
+		say(areNames(names), " private to a core: the prediction assumes that all threads ran on one core, because the profile has no per-thread stacks; "+
+			"analyse the trace again, with the default analyses or with sharing among them")
 	}
 }
 
-// ProfileDoubts returns the caveats of every answer from a profile. Predictions begin with them.
+// ProfileDoubts returns the caveats that apply to every prediction from a profile. The warnings of
+// a prediction begin with them.
 func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))
@@ -75,7 +77,7 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	return warnings
 }
 
-// PredictedDoubt returns a caveat for threads that were synthesised, "" for others.
+// PredictedDoubt returns a caveat if the threads were synthesised, and otherwise "".
 func PredictedDoubt(p *profile.Predicted) string {
 	if p == nil {
 		return ""
@@ -90,7 +92,7 @@ func areNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 }
 
-// warnSDCM names the levels that SDCM answers for, grouped by the reason.
+// warnSDCM names the levels that SDCM predicts, grouped by the reason.
 func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 	var reasons []string
 	names := map[string][]string{}
@@ -105,29 +107,30 @@ func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 		names[why] = append(names[why], l.Cache.Name)
 	}
 	for _, why := range reasons {
-		say(areNames(names[why]), " set-associative, and answered by a model (SDCM), which assigns lines to sets at random: "+
+		say(areNames(names[why]), " set-associative, and predicted by a model (SDCM), which assigns lines to sets at random: "+
 			"strides that favour some sets miss more, dense arrays less. ", why)
 	}
 }
 
-// whySDCM returns why there is no exact answer.
+// whySDCM returns the reason why there is no exact prediction.
 func (a *Asker) whySDCM(c Cache) string {
 	sets := c.Sets()
 	switch {
 	case c.Hashed:
-		return "No table is exact for sets that are chosen by a hash"
+		return "No table is exact for sets that are selected by a hash"
 	case estimated(a.p):
-		return "A sample has too few lines of each set to count in them"
+		return "A sample contains too few lines of each set for exact counts"
 	case sets&(sets-1) != 0:
-		return "Exact tables are for powers of two of sets, and these are " + strconv.FormatUint(sets, 10)
+		return "Exact tables exist only for powers of two of sets, but this level has " + strconv.FormatUint(sets, 10)
 	case sets >= 1<<profile.SetCounts || c.Ways > profile.MaxWays:
-		return "Exact tables end at 65,536 sets and 32 ways"
+		return "Exact tables cover at most 65,536 sets and 32 ways"
 	}
-	return "An analysis with set tables makes this exact"
+	return "An analysis with set tables makes this prediction exact"
 }
 
-// otherPolicy names the policies of a cache that its answer does not model, in words that follow
-// its name, or "". exclusive: the cache is exclusive, and was not answered as such.
+// otherPolicy names the policies of a cache that its prediction does not model, in words that
+// follow the cache's name, or returns "". exclusive means that the cache is exclusive but was not
+// predicted as such.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
@@ -138,12 +141,12 @@ func otherPolicy(c Cache, exclusive bool) string {
 	}
 	switch {
 	case c.Replacement == TreePLRU && !c.Full():
-		also("replaces by a tree of bits")
+		also("uses tree PLRU replacement")
 	case c.Replacement != LRU && c.Ways != 1:
 		also("does not replace the least recently used line")
 	}
 	if exclusive {
-		also("holds only lines that left the levels above")
+		also("holds only lines evicted from the levels above")
 	}
 	if c.Write.Around() {
 		also("does not allocate lines for stores that miss")
@@ -154,14 +157,14 @@ func otherPolicy(c Cache, exclusive bool) string {
 	if text == "" {
 		return ""
 	}
-	return text + "; it is answered as LRU, non-inclusive, write-back and allocating (stackglass simulate runs the trace through it as it is)"
+	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models its actual policies)"
 }
 
-// fewTimes is the least ratio of the sizes of an inclusive level and the level above for
-// which it rarely evicts lines that are in use above.
+// fewTimes is the size ratio from which an inclusive level rarely evicts lines that are in use in
+// the level above.
 const fewTimes = 4
 
-// sizeMisfit warns of a level that is smaller than the level above; otherwise it returns "".
+// sizeMisfit returns a warning if a level is smaller than the level above, and otherwise "".
 func sizeMisfit(c, above *Cache) string {
 	switch {
 	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:
@@ -169,10 +172,10 @@ func sizeMisfit(c, above *Cache) string {
 	case c.Inclusion == Inclusive:
 		return c.Name + " is smaller than " + above.Name + ", which it cannot include"
 	}
-	return c.Name + " is smaller than " + above.Name + ", so there is little that it can add"
+	return c.Name + " is smaller than " + above.Name + ", so it can add few hits"
 }
 
-// SizeDoubts warns of levels that are smaller than the level above.
+// SizeDoubts returns a warning for each level that is smaller than the level above.
 func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
 	for i := 1; i < len(h.Levels); i++ {
 		if text := sizeMisfit(&h.Levels[i], &h.Levels[i-1]); text != "" {
@@ -182,7 +185,7 @@ func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
 	return warnings
 }
 
-// warnSizes warns of levels whose size or lines do not fit the level above.
+// warnSizes warns of levels whose size or line size does not fit the level above.
 func (p *Prediction) warnSizes(say func(...string)) {
 	mixed := false
 	for i := 1; i < len(p.Levels); i++ {
@@ -191,15 +194,15 @@ func (p *Prediction) warnSizes(say func(...string)) {
 		if text := sizeMisfit(&l.Cache, &above.Cache); text != "" {
 			say(text)
 		} else if l.Cache.Inclusion == Inclusive && l.Cache.SizeBytes < fewTimes*above.Cache.SizeBytes {
-			say(l.Cache.Name, " is inclusive and not much larger than ", above.Cache.Name, ": what leaves it leaves ", above.Cache.Name,
-				" too, which then misses somewhat more than is said here (stackglass simulate counts that)")
+			say(l.Cache.Name, " is inclusive and not much larger than ", above.Cache.Name, ": lines that it evicts are also evicted from ", above.Cache.Name,
+				", which then misses somewhat more often than predicted here (stackglass simulate counts these misses)")
 		}
 		if l.cut {
-			say(l.Cache.Name, " by itself would miss more than ", above.Cache.Name,
-				" lets through; its misses are limited to that number, so it has no hits here")
+			say(l.Cache.Name, " would miss more often on its own than ", above.Cache.Name,
+				" does; its misses are limited to those of that level, so it has no hits here")
 		}
 	}
 	if mixed {
-		say("levels have different line sizes: each is read from its own histogram, and their sums are approximate")
+		say("levels have different line sizes: each is predicted from its own histogram, and the sums are approximate")
 	}
 }

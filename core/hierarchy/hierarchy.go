@@ -6,23 +6,24 @@
 //   - A set-associative level is exact if the profile has a set table: for a power of two of sets
 //     up to 65,536, with up to 32 ways, selected by the low bits of the line number (MODELS §4). It
 //     is also exact if the profile measured utilisation for it, which simulates its sets.
-//   - Any other set-associative level follows SDCM, which computes the probability of a hit
-//     at each distance if lines fall into sets at random (MODELS §5). A warning says so.
-//     Exact answers include SDCM's for comparison.
+//   - Any other set-associative level is predicted by SDCM, which computes the probability of a hit
+//     at each distance if lines fall into sets at random (MODELS §5). A warning says so. Exact
+//     predictions include SDCM's result for comparison.
 //
-// Every level is asked about the whole stream of accesses (the independent-level model, MODELS §3):
-// level i sees misses_{i-1} accesses, and misses what a cache of its size would miss of the whole
-// stream, but no more than it sees. A real lower level sees only the misses of the level above, in
-// another order of use; a warning says so. Exclusive LRU levels with as many sets as the first one
-// are exact: together with the levels above they are one cache with the sum of their ways. Package
-// simulate models other replacement policies, other exclusive levels and write policies.
+// Every level is predicted from the whole stream of accesses (the independent-level model, MODELS
+// §3). Level i sees misses_{i-1} accesses. Its misses are those of a cache of its size that sees
+// the whole stream, but at most misses_{i-1}. A real lower level sees only the misses of the level
+// above, which come in another order; a warning says so. Exclusive LRU levels with as many sets as
+// the first one are exact: together with the levels above they are one cache with the sum of their
+// ways. Package simulate models other replacement policies, other exclusive levels and write
+// policies.
 //
-// If the profile has stacks of threads, private levels are answered from each core's own
-// stack, where other cores' stores invalidate lines, and shared levels from the stack of
-// the cores that share them (MODELS §6).
+// If the profile has per-thread stacks, private levels are predicted from each core's own stack,
+// where other cores' stores invalidate lines, and shared levels from the common stack of the cores
+// that share them (MODELS §6).
 //
-// Times are averages over accesses (MODELS §13.1). The latency of a level is the time from
-// a load that hits there to the use of its value.
+// Times are averages over accesses (MODELS §13.1). The latency of a level is the load-to-use
+// latency of a load that hits there.
 package hierarchy
 
 import (
@@ -46,38 +47,39 @@ type Cache struct {
 	Inclusion   Inclusion
 	Write       Write
 
-	SharedBy      uint32  // consecutive cores; 0 or 1: private
-	LatencyCycles float64 // from a load that hits here to its use; 0 if unknown
+	SharedBy      uint32  // number of consecutive cores; 0 or 1 if private
+	LatencyCycles float64 // load-to-use latency of a hit; 0 if unknown
 	BytesPerCycle float64 // bandwidth to the level above; 0 if unknown
 }
 
-// AllCores is SharedBy of a level that all cores share.
+// AllCores is the value of SharedBy for a level that all cores share.
 const AllCores = 1<<32 - 1
 
-// Replacement selects the line that a set evicts.
+// Replacement is the policy that selects the line to evict from a set.
 type Replacement uint8
 
-// The replacements. Profiles answer for LRU; package simulate has all of them.
+// The replacement policies. Predictions from profiles are for LRU; package simulate models all
+// policies.
 const (
 	LRU Replacement = iota
 	TreePLRU
 	Random
 )
 
-// Inclusion is the relation of a level to the lines of the levels above.
+// Inclusion is a level's inclusion policy with respect to the levels above.
 type Inclusion uint8
 
-// The inclusions.
+// The inclusion policies.
 const (
-	NonInclusive Inclusion = iota // keeps and evicts lines without regard to the levels above
+	NonInclusive Inclusion = iota // keeps and evicts lines regardless of the levels above
 	Inclusive                     // a line that is evicted here is invalidated above
-	Exclusive                     // only contains lines that were evicted above
+	Exclusive                     // contains only lines that were evicted above
 )
 
 // Write is the write policy of a level.
 type Write uint8
 
-// The writes.
+// The write policies.
 const (
 	WriteBack          Write = iota // allocates
 	WriteBackAround                 // does not allocate on a store miss
@@ -93,7 +95,7 @@ func (w Write) Around() bool { return w == WriteBackAround || w == WriteThroughA
 
 // Memory is the memory below the last level.
 type Memory struct {
-	LatencyCycles float64 // from a load to its use; 0 if unknown
+	LatencyCycles float64 // load-to-use latency; 0 if unknown
 	BytesPerCycle float64 // bandwidth to the last level; 0 if unknown
 }
 
@@ -111,7 +113,7 @@ func (c Cache) Sets() uint64 {
 	return c.Lines() / uint64(c.Ways)
 }
 
-// Check reports whether the cache can exist. The error is a [*trace.OptionError].
+// Check returns an error if the cache is impossible. The error is a [*trace.OptionError].
 func (c Cache) Check() error {
 	bad := func(want string) error {
 		return &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
@@ -132,25 +134,25 @@ func (c Cache) Check() error {
 type Hierarchy struct {
 	Name   string
 	Title  string // the processor, for display; "" if the name says it
-	About  string // remarks, in a sentence or two
+	About  string // remarks, one or two sentences
 	Levels []Cache
 	Memory Memory
 
-	ClockGHz float64  // of the cycles; 0 if unknown
-	Sources  []string // of the numbers
+	ClockGHz float64  // clock rate of the cycles; 0 if unknown
+	Sources  []string // where the numbers come from
 
 	Threads Placement
 }
 
-// Placement is on which cores the threads of a program run.
+// Placement says on which cores the threads of a program run.
 type Placement uint8
 
 const (
-	OnOwnCores Placement = iota // each on its own core, or in the profile's groups
-	OnOneCore                   // all on one core
+	OnOwnCores Placement = iota // each thread on its own core, or grouped as in the profile
+	OnOneCore                   // all threads on one core
 )
 
-// MostLevels is the most levels of a hierarchy in text form.
+// MostLevels is the maximum number of levels of a hierarchy in text form.
 const MostLevels = 16
 
 // Add parses one line: a cache for [ParseCache], memory= with a value for [ParseMemory], clock=GHZ,
@@ -161,14 +163,14 @@ func (h *Hierarchy) Add(line string) (err error) {
 	switch strings.TrimSpace(name) {
 	case "memory":
 		if h.Memory != (Memory{}) {
-			return bad("what memory can do once")
+			return bad("memory= only once")
 		}
 		h.Memory, err = ParseMemory(value)
 		return err
 	case "clock":
 		ghz, ok := ParsePositive(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "GHz")))
 		if !ok || h.ClockGHz != 0 {
-			return bad("one clock in GHz, as in clock=3.5")
+			return bad("a single clock rate in GHz, as in clock=3.5")
 		}
 		h.ClockGHz = ghz
 		return nil
@@ -197,8 +199,8 @@ func (h *Hierarchy) Add(line string) (err error) {
 	return nil
 }
 
-// Lines writes the levels, the memory, the clock and the placement of threads the way
-// Add reads them.
+// Lines writes the levels, the memory, the clock and the placement of threads in the form that Add
+// reads.
 func (h *Hierarchy) Lines() (lines []string) {
 	for _, c := range h.Levels {
 		lines = append(lines, c.String())

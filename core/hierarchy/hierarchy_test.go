@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSets adds the set tables of a trace of line numbers, and its histogram, counted directly: a
-// list of lines for each set, most recently used first.
+// withSets returns a profile with the histogram and the set tables of a trace of line numbers,
+// counted directly with a list of lines for each set, most recently used first.
 func withSets(lines []uint64) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -47,7 +47,7 @@ func withSets(lines []uint64) *profile.Profile {
 	return p
 }
 
-// simulated is the misses of one LRU cache, set by set.
+// simulated returns the misses of one LRU cache, simulated set by set.
 func simulated(lines []uint64, c hierarchy.Cache) (misses float64) {
 	sets := map[uint64][]uint64{}
 	ways := int(c.Ways)
@@ -80,8 +80,8 @@ func lineTrace(t *rapid.T) []uint64 {
 	return numbers
 }
 
-// The first level of any geometry in the tables equals a simulated cache; with several sets, the
-// model is given in addition.
+// A first level of any geometry in the tables has the same misses as a simulated cache. If it has
+// several sets, SDCM's result is included too.
 func TestPredictIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := lineTrace(t)
@@ -109,7 +109,8 @@ func TestPredictIsExact(t *testing.T) {
 	})
 }
 
-// Without a table, SDCM answers, with the same number as when it is shown next to another answer.
+// Without a table, SDCM makes the prediction, with the same number as when it is shown next to
+// another method.
 func TestPredictFallsBack(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {
@@ -147,23 +148,23 @@ func TestPredictFallsBack(t *testing.T) {
 	}
 }
 
-// Other policies are answered as LRU and said to be.
+// Levels with other policies are predicted as LRU, with a warning.
 func TestPredictOtherPolicies(t *testing.T) {
 	lines := []uint64{1, 2, 3, 1, 2, 3, 64, 128, 192, 1}
 	first := hierarchy.Cache{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64}
 	for want, change := range map[string]func(*hierarchy.Cache){
-		"tree of bits":              func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
-		"least recently used":       func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
-		"does not allocate":         func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
-		"through to the next":       func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
-		"and writes every store":    func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
-		"left the levels above":     func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
-		"smaller than L1":           func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
-		"different line sizes":      func(c *hierarchy.Cache) { c.LineBytes = 128 },
-		"shared by cores":           func(c *hierarchy.Cache) { c.SharedBy = 8 },
-		"sees only the misses":      func(c *hierarchy.Cache) {},
-		"its misses are limited to": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
-		"which it cannot include":   func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
+		"tree PLRU":                     func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
+		"least recently used":           func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
+		"does not allocate":             func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
+		"through to the next":           func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
+		"and writes every store":        func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
+		"evicted from the levels above": func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
+		"smaller than L1":               func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
+		"different line sizes":          func(c *hierarchy.Cache) { c.LineBytes = 128 },
+		"shared by cores":               func(c *hierarchy.Cache) { c.SharedBy = 8 },
+		"sees only the misses":          func(c *hierarchy.Cache) {},
+		"its misses are limited to":     func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
+		"which it cannot include":       func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
 	} {
 		second := hierarchy.Cache{Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}
 		change(&second)
@@ -221,15 +222,15 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	}
 	near("average cycles", got.AverageCycles, want)
 	near("average nanoseconds", got.AverageNanoseconds, want/2)
-	near("average cycles of what reaches L2", got.Levels[1].AverageCycles, p2*12+(1-p2)*200)
+	near("average cycles of the accesses that reach L2", got.Levels[1].AverageCycles, p2*12+(1-p2)*200)
 	near("bytes from L1", got.Levels[0].Bytes, 1280)
 	near("least cycles of L1", got.Levels[0].LeastCycles, 20)
 	near("bytes from L2", got.Levels[1].Bytes, 6400)
 	near("least cycles of L2", got.Levels[1].LeastCycles, 200)
 	near("bytes from memory", got.MemoryBytes, 30*64)
 	near("least cycles of memory", got.MemoryLeastCycles, 240)
-	near("memory accesses a thousand references", got.PerKiloReference(got.MemoryAccesses), 30./160*1000)
-	near("memory accesses a thousand instructions", got.PerKiloInstruction(got.MemoryAccesses), 30)
+	near("memory accesses per thousand references", got.PerKiloReference(got.MemoryAccesses), 30./160*1000)
+	near("memory accesses per thousand instructions", got.PerKiloInstruction(got.MemoryAccesses), 30)
 	h.Levels[1].LatencyCycles = 0
 	if got, _, _ = hierarchy.Predict(p, h); got.AverageCycles != 0 || got.AverageNanoseconds != 0 {
 		t.Errorf("average %v cycles without a latency of L2", got.AverageCycles)
@@ -240,8 +241,8 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	}
 }
 
-// Fast sums of SDCM equal plain ones: for gaps, dense distances, and numbers of ways for which the
-// sum is computed from its other end.
+// SDCM's fast sums equal the plain sums: for gaps, for dense distances, and for numbers of ways for
+// which the sum is computed from its other end.
 func TestExpectedHits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 3}}}
@@ -267,7 +268,7 @@ func TestExpectedHits(t *testing.T) {
 	})
 }
 
-// Answers do not depend on earlier questions.
+// Predictions do not depend on earlier predictions.
 func TestAskerIsPure(t *testing.T) {
 	p := withSets([]uint64{1, 2, 3, 64, 1, 65, 2, 3})
 	asker := hierarchy.NewAsker(p)
@@ -283,7 +284,7 @@ func TestAskerIsPure(t *testing.T) {
 	}
 }
 
-// exactProbability sums SDCM's terms with 400 bits.
+// exactProbability sums SDCM's terms with a precision of 400 bits.
 func exactProbability(distance, lines, ways uint64) float64 {
 	if distance < ways {
 		return 1
@@ -327,7 +328,7 @@ func TestHitProbability(t *testing.T) {
 		switch n % 3 {
 		case 0:
 			distance >>= rng.UintN(41)
-		case 1: // where it is neither 0 nor 1
+		case 1: // where the probability is neither 0 nor 1
 			distance = min(uint64(float64(lines)*(0.3+2*rng.Float64())), 1<<40)
 		}
 		got, want := hierarchy.HitProbability(distance, lines, ways), exactProbability(distance, lines, ways)
@@ -353,7 +354,7 @@ func TestHitProbabilityFalls(t *testing.T) {
 	}
 }
 
-// sample has 100 loads at distance 0, 50 at 10, 20 at 1,000, 30 cold.
+// sample returns a profile of 100 loads at distance 0, 50 at 10, 20 at 1,000, and 30 cold misses.
 func sample() *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 30}}}
 	for d, n := range map[uint64]uint64{0: 100, 10: 50, 1000: 20} {
@@ -378,11 +379,11 @@ func TestPredictExact(t *testing.T) {
 			t.Errorf("%s: accesses, hits, misses %v by %s, want %v by %s", l.Cache.Name, got, l.Method, want[i], method)
 		}
 	}
-	if p.MemoryAccesses != 30 || len(warnings) != 1 { // that every level is asked about all accesses
+	if p.MemoryAccesses != 30 || len(warnings) != 1 { // that every level is predicted from all accesses
 		t.Errorf("%v accesses to memory and %d warnings, want 30 and 1", p.MemoryAccesses, len(warnings))
 	}
 	h.Levels[1].Inclusion = hierarchy.Inclusive
-	if _, warnings, err = hierarchy.Predict(sample(), h); err != nil || len(warnings) != 2 { // and what L2 takes from L1
+	if _, warnings, err = hierarchy.Predict(sample(), h); err != nil || len(warnings) != 2 { // and that L2 evicts lines from L1
 		t.Errorf("%d warnings of an inclusive level (%v), want 2", len(warnings), err)
 	}
 }
@@ -398,11 +399,11 @@ func TestPredictSDCM(t *testing.T) {
 		t.Errorf("%v hits by %s, want %v by sdcm", got.Hits, got.Method, hits)
 	}
 	if len(warnings) != 1 || !strings.Contains(string(warnings[0]), "model") {
-		t.Errorf("warnings %q, want one that says it is a model", warnings)
+		t.Errorf("warnings %q, want one that mentions the model", warnings)
 	}
 }
 
-// A small lower level cannot miss more than reaches it, and there is a warning.
+// A small lower level cannot have more misses than accesses, and a warning says so.
 func TestPredictCut(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
@@ -471,7 +472,7 @@ func TestParseMemory(t *testing.T) {
 	}
 }
 
-// What can be read can be written, and reads as the same again.
+// Whatever can be read can be written, and reads back as the same value.
 func FuzzParseCache(f *testing.F) {
 	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L2=1M,8,shared=all", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
 		f.Add(s)
@@ -514,7 +515,7 @@ func TestPresets(t *testing.T) {
 	names := map[string]bool{}
 	for _, h := range hierarchy.Presets() {
 		if names[h.Name] || h.Title == "" || len(h.Sources) == 0 || len(h.Levels) == 0 {
-			t.Errorf("%s: a second one of that name, or without a title, levels or sources", h.Name)
+			t.Errorf("%s: the name is not unique, or there is no title, no levels or no sources", h.Name)
 		}
 		names[h.Name] = true
 		for i, c := range h.Levels {
@@ -528,7 +529,7 @@ func TestPresets(t *testing.T) {
 				t.Errorf("%s: %s is not larger than the level above", h.Name, c)
 			}
 			if i > 0 && c.LatencyCycles <= h.Levels[i-1].LatencyCycles || c.LatencyCycles <= 0 {
-				t.Errorf("%s: %s has no latency, or one that is not longer than that of the level above", h.Name, c)
+				t.Errorf("%s: %s has no latency, or its latency is not longer than that of the level above", h.Name, c)
 			}
 		}
 		if last := h.Levels[len(h.Levels)-1]; h.Memory.LatencyCycles <= last.LatencyCycles {
@@ -540,8 +541,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestPresetsInclusion: levels have the policies of the processors, and those of papers are
-// non-inclusive, which is the default.
+// TestPresetsInclusion checks that levels have the inclusion policies of the processors, and that
+// levels from papers are non-inclusive, the default.
 func TestPresetsInclusion(t *testing.T) {
 	words := map[hierarchy.Inclusion]string{hierarchy.Inclusive: "inclusive", hierarchy.NonInclusive: "-", hierarchy.Exclusive: "exclusive"}
 	for name, want := range map[string]string{

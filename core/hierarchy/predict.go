@@ -13,9 +13,9 @@ type Method string
 
 // The methods.
 const (
-	Exact       Method = "exact"       // first level, LRU: from the histogram, the set table, or counted with the sites (MODELS §2, MODELS §4)
-	AsIfLRU     Method = "as-lru"      // first level with another replacement or write policy, as if it were LRU
-	Independent Method = "independent" // lower level, as if it saw every access and were LRU (MODELS §3)
+	Exact       Method = "exact"       // first level, LRU: from the histogram or the set table, or counted with the line utilisation (MODELS §2, MODELS §4)
+	AsIfLRU     Method = "as-lru"      // first level with another replacement or write policy, predicted as LRU
+	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
 	Simulated   Method = "simulated"   // counted by running the trace through the caches (package simulate)
 )
@@ -23,25 +23,25 @@ const (
 // Level is the prediction for one cache, in line accesses.
 type Level struct {
 	Cache    Cache
-	Accesses float64 // whole numbers if the methods of this level and those above are exact
+	Accesses float64 // a whole number if the methods of this level and the levels above are exact
 	Hits     float64
 	Misses   float64
 	Method   Method
 
-	// SDCMMisses is the number of misses by SDCM in a set-associative level, at most
-	// Accesses. Beside is set if Method is another method, so that the two can be compared.
+	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level, at most
+	// Accesses. Beside is set if Method is not SDCM, so that the two can be compared.
 	SDCMMisses float64
 	Beside     bool
-	// Approximate: this level or one above has other line sizes than the first level, so that
-	// accesses and misses are in different units.
+	// Approximate means that the line size of this level, or of one above, differs from that of the
+	// first level, so that accesses and misses are in different units.
 	Approximate bool
-	// Together: this exclusive level and all above it behave as one LRU cache, and were
-	// answered as one.
+	// Together means that this exclusive level and all levels above it behave as one LRU cache, and
+	// were predicted as one.
 	Together bool
-	// Low and High bound the misses at 95 % confidence, if Bounded.
+	// Low and High are the limits of the 95 % confidence interval of the misses, if Bounded is set.
 	Low, High float64
 	Bounded   bool
-	cut       bool // alone, the cache would have more misses than accesses reach it
+	cut       bool // on its own, the cache would have more misses than the number of accesses that reach it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.
@@ -51,13 +51,13 @@ type Level struct {
 	Bytes, LeastCycles float64
 }
 
-// Prediction has the answer for each level, and the accesses that reach memory.
+// Prediction contains the prediction for each level, and the accesses that reach memory.
 type Prediction struct {
 	Levels         []Level
 	MemoryAccesses float64
 
-	// MemoryBytes are fetched from memory, without write-backs. MemoryLeastCycles is the time
-	// that Memory.BytesPerCycle needs for them; 0 if unknown.
+	// MemoryBytes is the number of bytes fetched from memory, excluding write-backs.
+	// MemoryLeastCycles is the time that Memory.BytesPerCycle needs for them; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
 	// AverageCycles is the average memory access time (MODELS §13.1), and AverageNanoseconds
@@ -68,10 +68,10 @@ type Prediction struct {
 	Instructions uint64 // of the run; 0 if unknown
 }
 
-// PerKiloReference returns n per thousand references of the run, 0 without references.
+// PerKiloReference returns n per thousand references of the run, or 0 if there are no references.
 func (p *Prediction) PerKiloReference(n float64) float64 { return perKilo(n, p.References) }
 
-// PerKiloInstruction returns n per thousand instructions, 0 if these are unknown.
+// PerKiloInstruction returns n per thousand instructions, or 0 if their number is unknown.
 func (p *Prediction) PerKiloInstruction(n float64) float64 { return perKilo(n, p.Instructions) }
 
 func perKilo(n float64, of uint64) float64 {
@@ -85,7 +85,7 @@ func perKilo(n float64, of uint64) float64 {
 type Warning string
 
 // Predict predicts every level of h, summed over the cores that the program's threads run
-// on. A cache that cannot exist, or a line size without a histogram in p, is an error.
+// on. An impossible cache, or a line size for which p has no histogram, is an error.
 func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 	out, warnings, err := NewAsker(p).Predict(h, nil)
 	return out.Prediction, warnings, err
@@ -94,8 +94,8 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 // ByCore is a prediction for a program whose threads run on several cores.
 type ByCore struct {
 	Prediction           // sums over the cores
-	Cores      []OneCore // by their first thread; nil if there is only one
-	Coherence  []float64 // by level: misses of lines that another core's store invalidated
+	Cores      []OneCore // in the order of their first threads; nil if there is only one core
+	Coherence  []float64 // by level: misses on lines that another core's store invalidated
 }
 
 // OneCore is the prediction for one core. For a shared level, it contains the core's part.
@@ -113,14 +113,14 @@ type CoreLevel struct {
 	Coherence float64
 }
 
-// Asker answers questions about a profile, which must not change. It caches miss-ratio curves, and
+// Asker makes predictions from a profile, which must not change. It caches miss-ratio curves, and
 // the results of SDCM, which take longest to compute.
 //
-// If the profile has stacks of threads, each core's coherent stack answers for its private
-// levels, where stores of other cores invalidate lines, and the concurrent stack of the cores
-// that share a level answers for that level, core by core (MODELS §6.5; Kulkarni §4.1.2).
-// Otherwise the profile's stack answers as if all threads ran on one core. A core's misses
-// of a level are at most its misses of the level above.
+// If the profile has per-thread stacks, private levels are predicted from each core's coherent
+// stack, where stores of other cores invalidate lines, and a shared level is predicted, core by
+// core, from the concurrent stack of the cores that share it (MODELS §6.5; Kulkarni §4.1.2).
+// Otherwise the prediction assumes that all threads ran on one core. A core's misses in a level are
+// at most its misses in the level above.
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
@@ -138,13 +138,13 @@ func NewAsker(p *profile.Profile) *Asker {
 	return a
 }
 
-// Predict predicts every level of h. shares divide the last level that cores share: each
-// core's private stack then answers for its part (Anger, Fig. 8). Cores without a share get
-// equal parts of the rest.
+// Predict predicts every level of h. shares divides the last level that cores share; each core's
+// part is then predicted from the core's private stack (Anger, Fig. 8). Cores without a share
+// receive equal parts of the rest.
 func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
 	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
 	if single && len(shares) > 0 {
-		return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "several threads on separate cores, and a profile with their stacks"}
+		return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "several threads on separate cores, and a profile with per-thread stacks"}
 	}
 	if len(h.Levels) == 0 {
 		return ByCore{}, nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
@@ -177,7 +177,7 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	}
 	if l := a.p.LocalityAt(c.LineBytes); l != nil && !c.Full() && !c.Hashed && l.Sets.Omits(c.Sets(), uint64(c.Ways)) {
 		return &trace.OptionError{Option: "cache", Got: c.String() + ", which has " + strconv.FormatUint(c.Sets(), 10) + " sets",
-			Want: "a number of sets that the profile counts; to have all, analyse the trace again with --sets all"}
+			Want: "a number of sets that the profile covers; to cover all numbers of sets, analyse the trace again with --sets all"}
 	}
 	asked, together := h.together(i)
 	var cores []coreMisses
@@ -187,7 +187,7 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	} else {
 		s := a.sharing(c.LineBytes)
 		if s == nil {
-			return &trace.OptionError{Option: "cache", Got: c.String(), Want: "a line size for which the profile has stacks of threads"}
+			return &trace.OptionError{Option: "cache", Got: c.String(), Want: "a line size for which the profile has per-thread stacks"}
 		}
 		if !h.sameCores(i) {
 			asked, together = c, false
@@ -258,8 +258,8 @@ func (h *Hierarchy) sameCores(i int) bool {
 	return true
 }
 
-// add appends a level to a core, and adds it to the sum over the cores. A core misses at
-// most what reaches the level.
+// add appends a level to a core, and adds it to the sum over the cores. A core's misses are at most
+// its accesses to the level.
 func (c *OneCore) add(n coreMisses, sum *Level) (coherence float64) {
 	one := CoreLevel{Accesses: n.accesses, Misses: n.misses}
 	if len(c.Levels) > 0 {
@@ -310,7 +310,7 @@ func (p *Prediction) time(h Hierarchy) {
 	}
 }
 
-// move fills in the bytes that each level transfers upwards.
+// move fills in the number of bytes that each level transfers upwards.
 func (p *Prediction) move(h Hierarchy, totals *profile.Totals) {
 	var bytes float64
 	for _, n := range totals.Bytes {
@@ -331,11 +331,11 @@ func leastCycles(bytes, perCycle float64) float64 {
 	return bytes / perCycle
 }
 
-// Counted are the demand accesses that a simulation counted at a level.
+// Counted holds the demand accesses and misses that a simulation counted at a level.
 type Counted struct{ Accesses, Misses uint64 }
 
-// Measured returns the counts of a simulation of h in the form of a prediction, with the
-// times and bytes that follow from them.
+// Measured returns the counts of a simulation of h as a prediction, including the times and bytes
+// that follow from them.
 func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction {
 	out := Prediction{References: totals.AllReferences()}
 	for i, n := range levels {
@@ -361,10 +361,10 @@ func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	return a.stack(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil).Curve, nil
 }
 
-// lineSizes names the line sizes of the profile, and says how to get another one.
+// lineSizes names the line sizes of the profile, and says how to add another one.
 func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
-		return "a profile with stack distances, and this one has none; analyse the trace again, locality included"
+		return "a profile with stack distances, but this profile has none; analyse the trace again, with locality among the analyses"
 	}
 	var have, all []string
 	missing := strconv.Itoa(int(other))
@@ -378,5 +378,5 @@ func (a *Asker) lineSizes(other uint32) string {
 	if missing != "" {
 		all = append(all, missing)
 	}
-	return "a line size that the profile has (" + strings.Join(have, ", ") + " bytes); analyse the trace again with this one too to ask about it: --lines " + strings.Join(all, ",")
+	return "a line size that the profile has (" + strings.Join(have, ", ") + " bytes); to add this size, analyse the trace again with --lines " + strings.Join(all, ",")
 }

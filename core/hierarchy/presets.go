@@ -8,19 +8,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// presetsText describes the presets, a blank line between two: "name", "title", "about" and
-// "source" with a text, and lines as [Hierarchy.Add] reads them.
+// presetsText describes the presets, separated by blank lines. A preset consists of the keywords
+// "name", "title", "about" and "source", each followed by a text, and of lines that [Hierarchy.Add]
+// reads.
 //
 //go:embed presets.txt
 var presetsText string
 
-// Presets returns common hierarchies, the default one first: the data caches that one core of a
-// processor uses. A level is non-inclusive unless its sources say that it is inclusive or
-// exclusive. Every level and memory has a latency, in cycles of ClockGHz. Sources name the origin
-// of each number, and which are estimates. Bandwidths that no source states are zero. All levels
-// replace the least recently used line, which real caches approximate.
+// Presets returns common hierarchies, the default first. A hierarchy consists of the data caches
+// that one core of a processor uses. A level is non-inclusive unless its sources say that it is
+// inclusive or exclusive. Every level and memory has a latency, in cycles of ClockGHz. Sources
+// gives the origin of each number, and says which numbers are estimates. Bandwidths that no source
+// states are zero. All levels use LRU replacement, which real caches approximate.
 func Presets() []Hierarchy {
-	list, _ := parsePresets(presetsText) // a test shows that there is no error
+	list, _ := parsePresets(presetsText) // a test checks that there is no error
 	return list
 }
 
@@ -50,8 +51,8 @@ func parsePresets(text string) ([]Hierarchy, error) {
 	return list, nil
 }
 
-// Preset returns the preset of that name, ignoring case. The error is a [*trace.OptionError]
-// with similar names.
+// Preset returns the preset with the given name, ignoring case. The error is a [*trace.OptionError]
+// that suggests similar names.
 func Preset(name string) (Hierarchy, error) {
 	presets, lower := Presets(), strings.ToLower(name)
 	for _, h := range presets {
@@ -63,7 +64,7 @@ func Preset(name string) (Hierarchy, error) {
 	return Hierarchy{}, &trace.OptionError{Option: "hierarchy", Got: name, Want: "a preset, as " + strings.Join(near, " or ")}
 }
 
-// nearest returns the names of up to three presets with the least edit distances, in order.
+// nearest returns the names of up to three presets with the smallest edit distances, nearest first.
 func nearest(name string, presets []Hierarchy) (names []string) {
 	name = strings.ToLower(name)
 	distance := map[string]int{}
@@ -83,7 +84,7 @@ func nearest(name string, presets []Hierarchy) (names []string) {
 	return names[:last]
 }
 
-// edits returns the Levenshtein distance in bytes.
+// edits returns the Levenshtein distance of two strings, in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,13 +7,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8): the methods above, from estimated
-// distances.
+// The methods for levels of a sampled profile (MODELS §8): the methods of predict.go, applied to
+// estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
 	SampledIndependent Method = "sampled-independent"
-	WindowedSDCM       Method = "windowed-sdcm" // from some executions of each block (package multicore/blocksample)
+	WindowedSDCM       Method = "windowed-sdcm" // from sampled executions of each block (package multicore/blocksample)
 )
 
 // estimated reports whether a profile's distances are estimates. They are exact for
@@ -23,7 +23,7 @@ func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 // IsSDCM reports whether the stack distance cache model computed the misses.
 func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM || m == WindowedSDCM }
 
-// markSampled changes the method to that of a sampled profile.
+// markSampled changes the method to the corresponding method for sampled profiles.
 func (l *Level) markSampled() {
 	switch l.Beside = false; l.Method {
 	case Exact, AsIfLRU:
@@ -35,8 +35,8 @@ func (l *Level) markSampled() {
 	}
 }
 
-// bound sets the level's confidence interval to the interval of a fully associative cache of the
-// same capacity, scaled by misses/fullMisses.
+// bound sets the level's confidence interval to that of a fully associative cache of the same
+// capacity, scaled by misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {
@@ -49,7 +49,8 @@ func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	l.Low, l.High = min(l.Low, misses), max(l.High, misses)
 }
 
-// boundBy limits the interval to the misses of the level above, or their interval.
+// boundBy limits the level's interval to the misses of the level above or, if it has one, to its
+// interval.
 func (l *Level) boundBy(above *Level) {
 	low, high := above.Misses, above.Misses
 	if above.Bounded {
@@ -58,13 +59,13 @@ func (l *Level) boundBy(above *Level) {
 	l.Low, l.High = min(l.Low, low), min(l.High, high)
 }
 
-// SampleDoubt returns a caveat about the counts of a sampled profile, "" for other profiles.
+// SampleDoubt returns a caveat about the counts of a sampled profile, and "" for other profiles.
 func SampleDoubt(s *profile.Sampled) string {
 	switch {
 	case s == nil || s.Mode != profile.OnOffSample && !s.Estimates():
 		return "" // all lines are in the sample
 	case s.Mode == profile.OnOffSample:
-		return s.Chip() + ": counts are of these; accesses in between are not on the stacks, so distances across a gap are too short, and values written in between count as older ones"
+		return s.Chip() + ": only these accesses are counted; the accesses in between are not on the stacks, so distances across a gap are too short, and values written in a gap are attributed to older stores"
 	}
 	for i := range s.Sizes {
 		if len(s.Sizes[i].Bounds) == 0 {
@@ -74,8 +75,8 @@ func SampleDoubt(s *profile.Sampled) string {
 	return s.Chip() + ": counts are estimates, with a 95 % confidence interval"
 }
 
-// ModelledSets returns the set table that the stack distance cache model expects for the
-// distances of a line size (MODELS §5), for profiles without one.
+// ModelledSets returns the set table that the stack distance cache model predicts from the
+// distances of a line size (MODELS §5), for profiles without a set table.
 func ModelledSets(l *profile.Locality) *profile.SetTable {
 	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
 	t := new(profile.SetTable)

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sampledRun analyses a random walk, or a sample of it.
+// sampledRun analyses a random walk or a sample of it.
 func sampledRun(t *testing.T, text string) *profile.Profile { return sampledBy(t, text, 0) }
 
 func sampledBy(t *testing.T, text string, seed uint64) *profile.Profile {
@@ -46,7 +46,7 @@ func TestSampledMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(warnings) == 0 || warnings[0] != "sampled 10 % of the lines: counts are estimates, with a 95 % confidence interval" {
-		t.Errorf("warnings %q, want what the counts rest on first", warnings)
+		t.Errorf("warnings %q, want the one about the sample first", warnings)
 	}
 	for i, method := range []hierarchy.Method{hierarchy.Sampled, hierarchy.SampledIndependent, hierarchy.SampledSDCM} {
 		l := &got.Levels[i]
@@ -54,13 +54,13 @@ func TestSampledMethods(t *testing.T) {
 			t.Errorf("%s: method %s, bounded %v, want %s with an interval", l.Cache.Name, l.Method, l.Bounded, method)
 		}
 		if exact := want.Levels[i].Misses; l.Low > exact || l.High < exact || l.Low > l.Misses || l.High < l.Misses {
-			t.Errorf("%s: %.0f misses, from %.0f to %.0f, exactly %.0f", l.Cache.Name, l.Misses, l.Low, l.High, exact)
+			t.Errorf("%s: %.0f misses, interval %.0f to %.0f, exact %.0f", l.Cache.Name, l.Misses, l.Low, l.High, exact)
 		}
 	}
 }
 
-// TestSampledLevelsBelow: a level is not much larger than the one above, whose misses are equally
-// uncertain: its interval does not end at the estimate of the level above.
+// TestSampledLevelsBelow checks a level that is not much larger than the level above, whose misses
+// are equally uncertain: the interval must not end at the estimate for the level above.
 func TestSampledLevelsBelow(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)
@@ -83,11 +83,11 @@ func TestSampledLevelsBelow(t *testing.T) {
 		}
 	}
 	if within < runs-2 {
-		t.Errorf("the interval had the misses in %d of %d runs", within, runs)
+		t.Errorf("the interval contained the misses in %d of %d runs", within, runs)
 	}
 }
 
-// TestModelledSets: lines chosen at random fall into sets as the model says.
+// TestModelledSets checks that lines chosen at random fall into sets as the model predicts.
 func TestModelledSets(t *testing.T) {
 	l := &sampledRun(t, "").Locality[0]
 	table := hierarchy.ModelledSets(l)

@@ -13,13 +13,13 @@ import (
 // a fully associative cache (ways = lines) 0 from there on. The absolute error is below 1e-9 for
 // distances up to 2^40.
 //
-// It is the binomial probability that fewer than ways of the distance lines in between fell into
-// the same set, one line in p = ways/lines:
+// It is the binomial probability that fewer than ways of the distance lines accessed in between
+// fell into the same set, each with probability p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
-// summed by the recurrence between neighbouring terms, all positive. If the first term underflows,
-// the sum starts at the largest term instead and proceeds in both directions.
+// The sum uses the recurrence between neighbouring terms, which are all positive. If the first term
+// underflows, the sum starts at the largest term instead and proceeds in both directions.
 func HitProbability(distance, lines, ways uint64) float64 {
 	switch {
 	case distance < ways:
@@ -44,11 +44,10 @@ func HitProbability(distance, lines, ways uint64) float64 {
 	return min(1, sum)
 }
 
-// negligible is the share of a sum below which falling terms add nothing.
+// negligible is the fraction of a sum below which decreasing terms can be ignored.
 const negligible = 1e-18
 
-// sumUp sums the terms from number a up to, not including, ways; term is number
-// a, and terms fall behind the mode.
+// sumUp sums the terms a to ways-1. term is term a; the terms decrease after the mode.
 func sumUp(term, n, odds float64, a, mode, ways uint64) float64 {
 	var sum float64
 	for ; a < ways; a++ {
@@ -61,9 +60,9 @@ func sumUp(term, n, odds float64, a, mode, ways uint64) float64 {
 	return sum
 }
 
-// binomial is C(n,k) p^k (1-p)^(n-k) by Loader's saddle-point form (C. Loader, Fast and Accurate
-// Computation of Binomial Probabilities, 2000), which keeps its digits when logarithms of
-// factorials would cancel.
+// binomial returns C(n,k) p^k (1-p)^(n-k) by Loader's saddle-point form (C. Loader, Fast and
+// Accurate Computation of Binomial Probabilities, 2000), which avoids the cancellation between
+// logarithms of factorials.
 func binomial(n, k, p float64) float64 {
 	if k == 0 {
 		return math.Exp(n * math.Log1p(-p))
@@ -76,7 +75,7 @@ func binomial(n, k, p float64) float64 {
 	return math.Exp(exponent) * math.Sqrt(n/(2*math.Pi*k*(n-k)))
 }
 
-// stirlingError is ln n! minus Stirling's formula for it.
+// stirlingError returns ln n! minus Stirling's approximation of it.
 func stirlingError(n float64) float64 {
 	if n < 16 {
 		lg, _ := math.Lgamma(n + 1)
@@ -86,7 +85,7 @@ func stirlingError(n float64) float64 {
 	return (1./12 - (1./360-(1./1260-(1./1680-1./1188/n2)/n2)/n2)/n2) / n
 }
 
-// deviance is x ln(x/m) + m - x without cancellation.
+// deviance returns x ln(x/m) + m - x, computed without cancellation.
 func deviance(x, m float64) float64 {
 	if math.Abs(x-m) >= 0.1*(x+m) {
 		return x*math.Log(x/m) + m - x
@@ -103,25 +102,26 @@ func deviance(x, m float64) float64 {
 	}
 }
 
-// Between these, a chance of a hit is neither sure nor out of the question.
+// A hit probability above surely counts as 1, and one below hardly as 0.
 const (
 	surely = 1 - 1e-13
 	hardly = 1e-12
 )
 
-// stepsByRecurrence is the number of distances over which a probability is updated before it is
-// computed directly: rounding adds up to 1e-13 over them.
+// stepsByRecurrence is the number of distances over which a probability is updated by the
+// recurrence before it is computed directly again. Over these steps, rounding errors add up to
+// 1e-13.
 const stepsByRecurrence = 512
 
-// expectedHits is Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
-// associative. The probability falls with the distance, so both ends, where it is 1 or 0, cost
-// nothing. In the middle, one more line between two accesses reduces it by exactly the probability
-// that this line is the one too many,
+// expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
+// associative. The probability decreases with the distance, so both ends, where it is 1 or 0, cost
+// nothing. In the middle, one more line between two accesses reduces the probability by exactly the
+// probability that this line is one too many,
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// and that term follows from the previous one by one product, so that dense distances, as in
-// histograms, cost a few operations each.
+// and that term follows from the previous one by one multiplication, so that the dense distances of
+// histograms cost only a few operations each.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
@@ -137,7 +137,7 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	for d, upto := range c.From(first) {
 		at.moveTo(d)
 		if at.hit < hardly {
-			break // it only falls from here on
+			break // the probability only decreases from here on
 		}
 		hits += at.hit * float64(upto-before)
 		before = upto
@@ -145,13 +145,13 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	return hits
 }
 
-// chance is P(h|Δ) at one distance, which is moved to longer and longer ones.
+// chance is P(h|Δ) at one distance, which can be advanced to larger distances.
 type chance struct {
 	lines, ways uint64
 	distance    uint64
 	hit         float64 // P(h|Δ)
 	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1): exactly A-1 others in the set
-	steps       uint64  // since hit and last were computed, 0: not yet
+	steps       uint64  // since hit and last were computed directly; 0 if they were not
 }
 
 func (c *chance) moveTo(distance uint64) {

@@ -1,16 +1,16 @@
 // Package config reads files that describe memory hierarchies, and detects their form from their
 // contents:
 //
-//   - JSON of this project's schema, which is hierarchy.schema.json beside this file, and the same
-//     in YAML. A YAML library is large, so the caller reads YAML and passes its values as a [Node];
-//     package config does the rest.
+//   - JSON that follows this project's schema, hierarchy.schema.json in this folder, or the
+//     equivalent YAML. A YAML library is large, so the caller parses the YAML and passes its values
+//     as a [Node].
 //   - Hardware files of PPT (PPT-AMM and PPT-SASMM; github.com/lanl/PPT, folder
 //     ppt_lite/hardware): Python assignments such as cache_sizes = [32 * kb].
 //   - Configuration files of DynamoRIO's cache simulator (dynamorio.org, Cache
 //     Simulator, Configuration File): L1D { size 32K assoc 8 parent L2 }.
-//   - Lines, one cache on each, as --cache takes them: L1=32KiB,8.
+//   - Text with one cache per line, in the syntax of --cache: L1=32KiB,8.
 //
-// Settings that a hierarchy here cannot express become notes in the result.
+// Settings that a [hierarchy.Hierarchy] cannot express are reported as notes.
 package config
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Form is a way to write a hierarchy down.
+// Form is a file format for hierarchies.
 type Form string
 
 // The forms.
@@ -32,12 +32,12 @@ const (
 	YAML       Form = "YAML"
 	PPT        Form = "PPT hardware file"
 	DrCacheSim Form = "drcachesim configuration"
-	Lines      Form = "one cache a line"
+	Lines      Form = "one cache per line"
 )
 
 // Error is an error in a description, with its location.
 type Error struct {
-	Line int // 0: nowhere in particular
+	Line int // 0 if the error has no particular line
 	Text string
 }
 
@@ -51,12 +51,12 @@ func (e *Error) Error() string {
 func errorAt(line int, parts ...string) *Error { return &Error{line, strings.Join(parts, "")} }
 
 const (
-	// mostBytes is beyond any description of a hierarchy.
+	// mostBytes exceeds the size of any sensible description.
 	mostBytes  = 1 << 20
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise detects the form of a description; unknown text counts as lines.
+// Recognise detects the form of a description. Text of no other form is taken as Lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON
@@ -79,7 +79,7 @@ func Recognise(text []byte) Form {
 	return Lines
 }
 
-// assigns reports whether a line of Python gives a name its value.
+// assigns reports whether a line of Python assigns a value to name.
 func assigns(line, name string) bool {
 	line = strings.TrimPrefix(line, "self.")
 	line = strings.Trim(line, `"'{ `)
@@ -88,7 +88,7 @@ func assigns(line, name string) bool {
 	return found && (strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, ":"))
 }
 
-// Read reads a description in any form but YAML. Notes are sentences about settings that the
+// Read reads a description in any form except YAML. The notes are sentences about settings that a
 // hierarchy cannot express. The error is an [*Error].
 func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	if len(text) > mostBytes {
@@ -101,7 +101,7 @@ func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 			h, err = FromNode(node)
 		}
 	case YAML:
-		err = errorAt(0, "YAML is not read here; JSON of the same keys is")
+		err = errorAt(0, "YAML is not supported here; use JSON with the same keys")
 	case PPT:
 		h, notes, err = readPPT(string(text))
 	case DrCacheSim:
@@ -118,10 +118,10 @@ func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	return h, notes, nil
 }
 
-// check tests the conditions for a hierarchy of any form.
+// check checks the conditions that a hierarchy must meet in every form.
 func check(h *hierarchy.Hierarchy) error {
 	if len(h.Levels) == 0 {
-		return errorAt(0, "no cache in it, want at least one level")
+		return errorAt(0, "no caches, want at least one level")
 	}
 	if len(h.Levels) > mostLevels {
 		return errorAt(0, strconv.Itoa(len(h.Levels)), " levels, want at most ", strconv.Itoa(mostLevels))
@@ -129,10 +129,10 @@ func check(h *hierarchy.Hierarchy) error {
 	names := map[string]bool{}
 	for _, c := range h.Levels {
 		if !validName(c.Name) {
-			return errorAt(0, "a cache named ", strconv.Quote(c.Name), ", want a name without = and without blanks around it")
+			return errorAt(0, "a cache named ", strconv.Quote(c.Name), ", want a name without = and without leading or trailing blanks")
 		}
 		if names[c.Name] {
-			return errorAt(0, "two caches named ", strconv.Quote(c.Name), ", want a name of its own for each level")
+			return errorAt(0, "two caches named ", strconv.Quote(c.Name), ", want a different name for each level")
 		}
 		names[c.Name] = true
 		if err := c.Check(); err != nil {
@@ -142,12 +142,12 @@ func check(h *hierarchy.Hierarchy) error {
 	return nil
 }
 
-// validName tells names that every form can have.
+// validName reports whether every form can express the name.
 func validName(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.Contains(name, "=") && utf8.ValidString(name)
 }
 
-// readLines reads a cache a line; lines that begin with # are comments.
+// readLines reads one cache per line; lines that begin with # are comments.
 func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	number := 0
 	for line := range strings.Lines(text) {
@@ -162,7 +162,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// wantOf returns the expectation in an option error, for messages with a location of their own.
+// wantOf returns the Want text of an option error, for messages that state their own location.
 func wantOf(err error) string {
 	var option *trace.OptionError
 	if errors.As(err, &option) {

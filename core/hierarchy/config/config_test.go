@@ -40,7 +40,7 @@ var toy = hierarchy.Hierarchy{
 	Sources: []string{`a "manual", § 4 😀`},
 }
 
-// pptSample is laid out as the files of PPT are.
+// pptSample has the layout of PPT's hardware files.
 const pptSample = `###########
 # toy.py
 '''
@@ -107,7 +107,7 @@ func TestReadsEveryForm(t *testing.T) {
 		text  string
 		form  config.Form
 		want  hierarchy.Hierarchy
-		notes []string // words of each note
+		notes []string // words that each note must contain
 	}{
 		"JSON": {jsonSample, config.JSON, toy, nil},
 		"lines": {"# mine\nL1=32KiB,8,latency=4\n\n L2 = 1M,full,128 \nmemory=latency=200\nclock = 3.5 GHz\n", config.Lines,
@@ -130,7 +130,7 @@ func TestReadsEveryForm(t *testing.T) {
 		}}, []string{"num_cores 2 is ignored", "FIFO", "prefetching", "instruction caches"}},
 	} {
 		if form := config.Recognise([]byte(c.text)); form != c.form {
-			t.Errorf("%s is recognised as %s, want %s", name, form, c.form)
+			t.Errorf("%s recognised as %s, want %s", name, form, c.form)
 		}
 		got, notes, err := config.Read([]byte(c.text))
 		if err != nil {
@@ -145,18 +145,18 @@ func TestReadsEveryForm(t *testing.T) {
 		}
 		for i := range min(len(notes), len(c.notes)) {
 			if !strings.Contains(notes[i], c.notes[i]) {
-				t.Errorf("%s: note %q, want one on %q", name, notes[i], c.notes[i])
+				t.Errorf("%s: note %q, want one about %q", name, notes[i], c.notes[i])
 			}
 		}
 	}
 }
 
-// TestIgnoredParameters: each parameter of drcachesim that changes its counts, and is ignored here,
-// has a note with advice.
+// TestIgnoredParameters checks that each drcachesim parameter that changes the counts, but is
+// ignored here, yields a note with advice.
 func TestIgnoredParameters(t *testing.T) {
 	const cache = "L1 { core 0 size 32K assoc 8 }"
 	for text, want := range map[string]string{
-		"num_cores 1":         "--cores puts several on one",
+		"num_cores 1":         "use --cores to run several threads on one core",
 		"skip_refs 1000000":   "--skip 1000000",
 		"skip_refs 0":         "",
 		"sim_refs 5000":       "--limit 5000",
@@ -177,7 +177,7 @@ func TestIgnoredParameters(t *testing.T) {
 	}
 }
 
-// Errors say where.
+// Errors state the location.
 func TestRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "no cache",
@@ -194,10 +194,10 @@ func TestRefuses(t *testing.T) {
 		"{\"levels\": [{\"name\": \"L1\", \"size\": 64, \"ways\": 1, \"write\": \"x\"}]}":                              `"x", want back, through`,
 		"{\"levels\": [{\"name\": \"L1\", \"size\": 64, \"ways\": 1, \"latency_cycles\": -1}]}":                        "-1, want a number above 0",
 		"{\"levels\": [{\"name\": \"L1\", \"size\": 64, \"ways\": 1}, {\"name\": \"L1\", \"size\": 64, \"ways\": 1}]}": "two caches named",
-		"{\"levels\": 1} x":                                 "the end, behind",
+		"{\"levels\": 1} x":                                 "the end of the text",
 		"{\"levels\": tru}":                                 "want a value",
 		"{\"name\": \"a\nb\"}":                              "line 1",
-		"{\"levels\": " + strings.Repeat("[", 100):          "fewer lists",
+		"{\"levels\": " + strings.Repeat("[", 100):          "less deeply nested",
 		"---\nlevels:\n":                                    "YAML",
 		"x = 1\ncache_sizes = [x, y]\n":                     "line 2: cache_sizes",
 		"cache_sizes = 4096\n":                              "line 1: cache_sizes",
@@ -206,9 +206,9 @@ func TestRefuses(t *testing.T) {
 		"cache_sizes = [4096]\nassociativity = [3.5]\n":     "line 2: associativity[0] is 3.5",
 		"L1 {\n size 32K\n assoc 8\n colour red\n}":         `line 4: cache L1: "colour"`,
 		"L1 {\n core 0\n size 32K\n assoc 8\n parent L2\n}": `line 1: cache L1 has the parent "L2"`,
-		"L1 {\n core 0\n size 32K\n assoc 8\n parent L1\n}": "is below itself",
-		"L1 {\n size 32K\n assoc 8\n}":                      "no cache for the data of a core",
-		"L1 {\n core 0\n size 32K\n}":                       "lacks its size or assoc",
+		"L1 {\n core 0\n size 32K\n assoc 8\n parent L1\n}": "is its own ancestor",
+		"L1 {\n size 32K\n assoc 8\n}":                      "no first-level data cache",
+		"L1 {\n core 0\n size 32K\n}":                       "has no size or no assoc",
 		"num_cores 2\nL1 {\n core 0\n size 32K\n assoc":     "no } at the end",
 		"L1 { core 0 size 96 assoc 1 }":                     "",
 		"line_size 48\nL1 { core 0 size 96 assoc 1 }":       "power of two",
@@ -222,7 +222,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// format writes a hierarchy as JSON of the schema, without defaults.
+// format writes a hierarchy as JSON that follows the schema, and omits default values.
 func format(h hierarchy.Hierarchy) []byte {
 	type object = map[string]any
 	put := func(o object, key string, value any) {
@@ -272,8 +272,8 @@ func format(h hierarchy.Hierarchy) []byte {
 	return text
 }
 
-// Every preset reads as the same hierarchy when it is written as JSON, and that is valid
-// by the published schema.
+// Every preset can be written as JSON and read back unchanged, and the JSON is valid under the
+// published schema.
 func TestReadPresetsAsJSON(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy) {
 		text := format(h)
@@ -287,7 +287,7 @@ func TestReadPresetsAsJSON(t *testing.T) {
 	}
 }
 
-// Lines carry what they can: levels, memory and clock.
+// Hierarchies in the form Lines keep their levels, memory and clock.
 func TestLinesCarryAHierarchy(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy) {
 		again, _, err := config.Read([]byte(strings.Join(h.Lines(), "\n")))
@@ -297,7 +297,7 @@ func TestLinesCarryAHierarchy(t *testing.T) {
 	}
 }
 
-// document draws documents that are nearly right.
+// document draws documents that are nearly valid.
 func document(t *rapid.T) map[string]any {
 	pick := func(what string, values ...any) any { return rapid.SampledFrom(values).Draw(t, what) }
 	level := func(name string) map[string]any {
@@ -320,7 +320,7 @@ func document(t *rapid.T) map[string]any {
 	return d
 }
 
-// The schema accepts all that the reader accepts; in addition, the reader refuses sizes and ways
+// The schema accepts every document that the reader accepts. The reader also rejects sizes and ways
 // that do not fit each other, which a schema cannot express.
 func TestSchemaAgrees(t *testing.T) {
 	accepted := 0
@@ -333,9 +333,9 @@ func TestSchemaAgrees(t *testing.T) {
 		invalid := validate(t, text)
 		switch {
 		case refused == nil && invalid != "":
-			t.Errorf("%s is read, and invalid: %s", text, invalid)
+			t.Errorf("%s is accepted, but invalid under the schema: %s", text, invalid)
 		case refused != nil && invalid == "" && !strings.Contains(refused.Error(), "divides") && !strings.Contains(refused.Error(), "multiple of") && !strings.Contains(refused.Error(), "power of two"):
-			t.Errorf("%s is valid, and refused: %v", text, refused)
+			t.Errorf("%s is valid under the schema, but rejected: %v", text, refused)
 		case refused == nil:
 			accepted++
 		}
@@ -362,8 +362,7 @@ func validate(t interface{ Fatal(...any) }, text []byte) string {
 	return invalid(schema, v, "$")
 }
 
-// invalid implements the keywords of JSON Schema that the schema uses, and
-// complains of others.
+// invalid implements the JSON Schema keywords that the schema uses, and reports any others.
 func invalid(schema map[string]any, v any, at string) string {
 	for key, want := range schema {
 		text := ""
@@ -452,8 +451,8 @@ func ofType(want string, v any) string {
 	return ""
 }
 
-// FuzzRead: no input makes it panic; a hierarchy that is read can exist, and can be written and
-// read again; and JSON that is read is also JSON to encoding/json.
+// FuzzRead checks that no input makes Read panic, that every hierarchy it returns is possible and
+// survives writing and reading, and that encoding/json accepts all JSON that Read accepts.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{jsonSample, pptSample, drSample, "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
 		f.Add([]byte(s))
@@ -473,7 +472,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if config.Recognise(text) == config.JSON && !json.Valid(bytes.TrimSpace(text)) {
-			t.Fatalf("%q is read as JSON", text)
+			t.Fatalf("%q is accepted as JSON", text)
 		}
 		again, _, err := config.Read(format(h))
 		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || again.Memory != h.Memory {

@@ -28,23 +28,23 @@ func tokens(text string) (list []token) {
 	return list
 }
 
-// unit is one cache of a configuration: a first-level one of a core, or one below others.
+// unit is one cache of a configuration: a core's first-level cache, or a cache below others.
 type unit struct {
 	line        int
 	cache       hierarchy.Cache
 	instruction bool
-	core        int // -1: of none by itself
+	core        int // -1 if it is not a core's first-level cache
 	parent      string
 }
 
-// mostUnits is the most caches of a configuration, those of all cores together.
+// mostUnits is the maximum number of caches in a configuration, over all cores.
 const mostUnits = 512
 
 // drParser reads the tokens of a configuration.
 type drParser struct {
 	tokens []token
 	at     int
-	line   uint32 // bytes of a line, of all caches
+	line   uint32 // line size in bytes, for all caches
 	units  []unit
 	notes  []string
 }
@@ -94,7 +94,7 @@ func (p *drParser) word() token {
 	return p.tokens[p.at-1]
 }
 
-// statement is a parameter and its value, or a cache and its braces.
+// statement reads a parameter and its value, or a cache and its settings in braces.
 func (p *drParser) statement() error {
 	name := p.word()
 	value := p.word()
@@ -115,14 +115,14 @@ func (p *drParser) statement() error {
 	return nil
 }
 
-// ignored adds a note for a parameter of the simulation rather than the caches, unless it has its
-// default value.
+// ignored adds a note about a parameter that describes the simulation rather than the caches,
+// unless it has its default value.
 func (p *drParser) ignored(name, value string) {
 	n, err := strconv.ParseFloat(value, 64)
 	off := err == nil && n == 0 || strings.EqualFold(value, "false")
 	switch name {
 	case "num_cores":
-		p.note("num_cores " + value + " is ignored: each thread of a trace runs on a core of its own; --cores puts several on one, as in --cores 0,2/1,3, which is how drcachesim distributes four threads over two cores")
+		p.note("num_cores " + value + " is ignored: each thread of a trace runs on its own core; use --cores to run several threads on one core, as in --cores 0,2/1,3, which is how drcachesim distributes four threads over two cores")
 	case "skip_refs":
 		if !off {
 			p.note("skip_refs " + value + " is ignored: --skip " + value + " leaves out the first references")
@@ -131,7 +131,7 @@ func (p *drParser) ignored(name, value string) {
 		p.note("sim_refs " + value + " is ignored: --limit " + value + " ends after that many references")
 	case "warmup_refs", "warmup_fraction":
 		if !off {
-			p.note(name + " " + value + " is ignored: every reference counts, from the first one on, with empty caches")
+			p.note(name + " " + value + " is ignored: the caches start empty, and every reference counts from the first one on")
 		}
 	case "coherence", "coherent":
 		if off {
@@ -145,7 +145,7 @@ func (p *drParser) ignored(name, value string) {
 	}
 }
 
-// unit reads a cache after its name and the opening brace.
+// unit reads a cache, from after the opening brace.
 func (p *drParser) unit(name token) error {
 	if len(p.units) == mostUnits {
 		return errorAt(name.line, "more than ", strconv.Itoa(mostUnits), " caches")
@@ -169,13 +169,13 @@ func (p *drParser) unit(name token) error {
 		}
 	}
 	if u.cache.SizeBytes == 0 || u.cache.Ways == 0 {
-		return errorAt(name.line, "cache ", name.text, " lacks its size or assoc")
+		return errorAt(name.line, "cache ", name.text, " has no size or no assoc")
 	}
 	p.units = append(p.units, u)
 	return nil
 }
 
-// setting is one line between the braces of a cache.
+// setting applies one setting of a cache.
 func (p *drParser) setting(u *unit, setting token, value string) error {
 	bad := func(want string) error {
 		return errorAt(setting.line, "cache ", u.cache.Name, ": ", setting.text, " ", value, ", want ", want)
@@ -218,7 +218,7 @@ func (p *drParser) setting(u *unit, setting token, value string) error {
 		p.policy(u, value)
 	case "prefetcher":
 		if value != "none" {
-			p.note("prefetching is not modelled, and is ignored")
+			p.note("prefetching is not modelled; the prefetcher is ignored")
 		}
 	case "miss_file":
 	default:
@@ -233,9 +233,9 @@ func (p *drParser) policy(u *unit, value string) {
 	case "LRU":
 	case "BIT_PLRU":
 		u.cache.Replacement = hierarchy.TreePLRU
-		p.note("BIT_PLRU is taken for the tree of bits that is nearest to it here")
+		p.note("BIT_PLRU is replaced by tree PLRU, the nearest supported policy")
 	default:
-		p.note("replacement " + value + " is not known here, and is taken for LRU")
+		p.note("replacement " + value + " is not supported; LRU is used instead")
 	}
 }
 
@@ -248,24 +248,24 @@ func (p *drParser) path() (list []*unit, err error) {
 		}
 	}
 	if first < 0 {
-		return nil, errorAt(0, "no cache for the data of a core: type data or unified, with a core")
+		return nil, errorAt(0, "no first-level data cache, want a cache of type data or unified with a core")
 	}
 	for at := first; ; {
 		u := &p.units[at]
 		if list = append(list, u); len(list) > mostLevels {
-			return nil, errorAt(u.line, "cache ", u.cache.Name, " is below itself, or below more than ", strconv.Itoa(mostLevels), " levels")
+			return nil, errorAt(u.line, "cache ", u.cache.Name, " is its own ancestor, or has more than ", strconv.Itoa(mostLevels), " levels below it")
 		}
 		if u.parent == "memory" {
 			return list, nil
 		}
 		at = slices.IndexFunc(p.units, func(other unit) bool { return other.cache.Name == u.parent })
 		if at < 0 {
-			return nil, errorAt(u.line, "cache ", u.cache.Name, " has the parent ", strconv.Quote(u.parent), ", which is not there")
+			return nil, errorAt(u.line, "cache ", u.cache.Name, " has the parent ", strconv.Quote(u.parent), ", which does not exist")
 		}
 	}
 }
 
-// cores is the number of cores whose data pass through a cache.
+// cores returns the number of cores whose data passes through a cache.
 func (p *drParser) cores(name string) int {
 	seen := map[int]bool{}
 	for _, u := range p.units {

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is the deepest nesting of lists and objects.
+// deepest is the maximum nesting depth of lists and objects.
 const deepest = 32
 
-// parseJSON reads one value, and keeps the lines that errors name. A library for this would be
-// larger than the rest of this package.
+// parseJSON reads one value and records its line numbers, for error messages. A JSON library would
+// be larger than the rest of this package.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)
 	p.blank()
 	if p.err == nil && p.at < len(p.text) {
-		p.fail("the end, behind the value")
+		p.fail("the end of the text after the value")
 	}
 	if p.err != nil {
 		return Node{}, p.err
@@ -69,7 +69,7 @@ func (p *jsonParser) value(depth int) Node {
 	n := Node{Line: p.line}
 	switch {
 	case depth > deepest:
-		p.fail("fewer lists in lists")
+		p.fail("less deeply nested lists and objects")
 	case p.next('{'):
 		n.Kind = Object
 		for p.err == nil && !p.next('}') {
@@ -109,7 +109,7 @@ func (p *jsonParser) member(depth int) Member {
 	return m
 }
 
-// bare is a number, true, false or null.
+// bare reads a number, true, false or null.
 func (p *jsonParser) bare() string {
 	from := p.at
 	for p.at < len(p.text) && strings.IndexByte(" \t\r\n,:]}[{\"", p.text[p.at]) < 0 {
@@ -123,7 +123,7 @@ func (p *jsonParser) bare() string {
 	return word
 }
 
-// isNumber follows the grammar of JSON.
+// isNumber reports whether s is a number in JSON's grammar.
 func isNumber(s string) bool {
 	digits := func() (n int) {
 		for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -164,7 +164,7 @@ func (p *jsonParser) quoted() string {
 			p.at++
 			return strings.ToValidUTF8(b.String(), "\uFFFD")
 		case c < ' ':
-			p.fail("the end of the text in this line")
+			p.fail("a quotation mark before the end of the line")
 			return ""
 		case c == '\\':
 			p.at++
@@ -179,7 +179,8 @@ func (p *jsonParser) quoted() string {
 	return ""
 }
 
-// escape writes the character for an escape sequence, and stops on its last byte.
+// escape writes the character that an escape sequence stands for, and stops at the sequence's last
+// byte.
 func (p *jsonParser) escape(b *strings.Builder) {
 	if p.at >= len(p.text) {
 		p.fail("a quotation mark")
@@ -191,7 +192,7 @@ func (p *jsonParser) escape(b *strings.Builder) {
 	}
 	r, ok := p.hex()
 	if !ok {
-		p.fail("an escape that JSON knows")
+		p.fail("a valid JSON escape sequence")
 		return
 	}
 	if utf16.IsSurrogate(r) {
@@ -209,7 +210,7 @@ func (p *jsonParser) escape(b *strings.Builder) {
 	b.WriteRune(r)
 }
 
-// hex reads uXXXX and stops on its last digit.
+// hex reads uXXXX and stops at its last digit.
 func (p *jsonParser) hex() (rune, bool) {
 	if p.at+5 > len(p.text) || p.text[p.at] != 'u' {
 		return 0, false

@@ -21,13 +21,13 @@ type Kind uint8
 
 // The kinds.
 const (
-	Scalar Kind = iota // a number, true, false, null: Text as it is written
+	Scalar Kind = iota // a text, a number, true, false or null; Text is as written
 	String
 	List
 	Object
 )
 
-// Member is a key and its value.
+// Member is a key of an object, with its value.
 type Member struct {
 	Key   string
 	Line  int
@@ -71,7 +71,7 @@ func FromNode(n Node) (h hierarchy.Hierarchy, err error) {
 	return h, err
 }
 
-// reader keeps the first error of a document.
+// reader records the first error in a document.
 type reader struct{ err *Error }
 
 func (r *reader) fail(n Node, want string) {
@@ -80,7 +80,7 @@ func (r *reader) fail(n Node, want string) {
 	}
 }
 
-// object passes the fields of an object to their readers; must lists required fields.
+// object passes each field of an object to its reader; must lists the required fields.
 func (r *reader) object(n Node, what string, fields map[string]func(Node), must ...string) {
 	if n.Kind != Object {
 		r.fail(n, "an object: "+what)
@@ -152,7 +152,7 @@ func (r *reader) yes(n Node) bool {
 	return n.Text == "true"
 }
 
-// oneOf is the index of a text in a list of words.
+// oneOf returns the index of a text in a list of words.
 func (r *reader) oneOf(n Node, words ...string) int {
 	for i, word := range words {
 		if n.Kind == String && n.Text == word {
@@ -194,7 +194,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 	r.object(n, "a level", map[string]func(Node){
 		"name": func(n Node) {
 			if c.Name = r.text(n); !validName(c.Name) {
-				r.fail(n, "a name without = and without blanks around it")
+				r.fail(n, "a name without = and without leading or trailing blanks")
 			}
 		},
 		"size":            func(n Node) { c.SizeBytes = r.size(n) },
@@ -218,7 +218,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 	return c
 }
 
-// The words of the schema, in the order of their constants.
+// The words of the schema, in the order of the constants that they stand for.
 var (
 	replacements = []string{"lru", "plru", "random"}
 	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}

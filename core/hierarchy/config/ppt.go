@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt/hardware"
 )
 
-// pptFile has the values of the names of a hardware file.
+// pptFile maps the names that a hardware file assigns to their values.
 type pptFile map[string]hardware.Value
 
 func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
@@ -16,7 +16,7 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	sizes := p["cache_sizes"]
 	switch {
 	case sizes.Kind == hardware.Unknown && sizes.Line > 0:
-		return h, nil, errorAt(sizes.Line, "cache_sizes is more than numbers, lists and arithmetic on names that were given before")
+		return h, nil, errorAt(sizes.Line, "cache_sizes is too complex, want only numbers, lists and arithmetic on names assigned earlier")
 	case sizes.Before > 0:
 		return h, nil, errorAt(sizes.Line, "cache_sizes a second time, after line ", strconv.Itoa(sizes.Before), ": want a file with one processor")
 	case sizes.Kind != hardware.List || len(sizes.Numbers) == 0 || len(sizes.Numbers) > mostLevels:
@@ -39,16 +39,16 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 		h.Memory.BytesPerCycle = positive(p.number("bw_ram") / clock)
 	}
 	if len(p["associativity"].Numbers) == 0 {
-		notes = append(notes, "the file does not state the associativity: its caches count as fully associative")
+		notes = append(notes, "the file does not state the associativity: its caches are assumed to be fully associative")
 	}
 	if len(p["cache_bandwidth_cycles"].Numbers) > 0 {
-		notes = append(notes, "cache_bandwidth_cycles has different units in different files, and is ignored")
+		notes = append(notes, "cache_bandwidth_cycles is ignored, because its unit differs between files")
 	}
 	return h, notes, nil
 }
 
-// positive rounds x to a millionth if it is a positive number that a hierarchy can have, else it
-// returns 0: products of times and clocks are not more exact.
+// positive rounds x to a millionth if it is a positive number that a hierarchy can contain, and
+// otherwise returns 0. Products of times and clock rates are not more precise than that.
 func positive(x float64) float64 {
 	x = math.Round(x*1e6) / 1e6
 	if _, ok := hierarchy.ParsePositive(hierarchy.FormatNumber(x)); !ok {
@@ -57,7 +57,7 @@ func positive(x float64) float64 {
 	return x
 }
 
-// cache makes level i, from 0.
+// cache returns level i, counted from 0.
 func (p pptFile) cache(i int, clock float64) (hierarchy.Cache, error) {
 	c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: hierarchy.DefaultLineBytes}
 	whole := func(name string, most float64) (uint64, error) {
@@ -91,7 +91,7 @@ func (p pptFile) cache(i int, clock float64) (hierarchy.Cache, error) {
 	return c, nil
 }
 
-// number is a name's number, 0 if there is none.
+// number returns the number assigned to a name, or 0 if there is none.
 func (p pptFile) number(name string) float64 {
 	if v := p[name]; v.Kind == hardware.Number {
 		return v.Numbers[0]
@@ -99,7 +99,7 @@ func (p pptFile) number(name string) float64 {
 	return 0
 }
 
-// item is a number of a name's list, 0 if there is none.
+// item returns element i of the list assigned to a name, or 0 if there is none.
 func (p pptFile) item(name string, i int) float64 {
 	if v := p[name]; v.Kind == hardware.List && i < len(v.Numbers) {
 		return v.Numbers[i]

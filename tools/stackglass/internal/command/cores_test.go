@@ -147,7 +147,7 @@ func TestCoresRefused(t *testing.T) {
 
 func TestSharesAndGroupsRefused(t *testing.T) {
 	for line, word := range map[string]string{
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a level that cores share",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a level that several cores share",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "no more than the 512",

@@ -86,7 +86,7 @@ func TestExportedReport(t *testing.T) {
 		t.Error("standard output gets another report than a file")
 	}
 	for _, want := range []string{
-		"<h1>demo:matmul-naive</h1>", "33,920", "L2, 8 KiB: 6.54 %", "every level is asked about all accesses", "Instruction mix", "Source lines", "<td>matmul-naive.c</td>", "by sets and ways", "</html>",
+		"<h1>demo:matmul-naive</h1>", "33,920", "L2, 8 KiB: 6.54 %", "every level is predicted as if it saw all accesses", "Instruction mix", "Source lines", "<td>matmul-naive.c</td>", "by sets and ways", "</html>",
 	} {
 		if !strings.Contains(string(content), want) {
 			t.Errorf("no %q in the report", want)
