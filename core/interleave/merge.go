@@ -8,35 +8,36 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// strip is the number of rows that are put in order before any of them is copied: few
-// enough for all their columns to stay in the first-level cache.
+// strip is the number of rows that are ordered before any of them is copied. It is small enough for
+// all their columns to stay in the first-level cache.
 const strip = 1024
 
 // Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
 //
-//   - RoundRobin, Uniform: one reference, with the events before it; at the end of the stream the
-//     remaining events.
-//   - ByBlock, ByTime: one execution of a block, which is all rows from its BlockEntry up to the next
-//     one. Rows before the first BlockEntry of a phase go by references, as above.
+//   - RoundRobin, Uniform: a turn is one reference, with the events before it, or the remaining
+//     events at the end of the stream.
+//   - ByBlock, ByTime: a turn is one execution of a block, which is all rows from its BlockEntry up
+//     to the next BlockEntry. Rows before the first BlockEntry of a phase are merged reference by
+//     reference, as above.
 //
 // The policy also selects the next core:
 //
 //   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
 //     begins with the first core.
-//   - Uniform: a random core with rows left. One sequence of random numbers serves all phases.
-//   - ByTime: the first core whose clock is least. At its end, a turn advances the clock by the block's
-//     Cycles, or by one for each of its references. All clocks are 0 at the beginning of a phase, because
-//     cores leave a barrier together.
+//   - Uniform: a random core with rows left. All phases use the same sequence of random numbers.
+//   - ByTime: the core with the earliest clock, or the first of them. At its end, a turn advances
+//     the core's clock by the block's Cycles, or by one for each of its references. All clocks are
+//     0 at the beginning of a phase, because cores leave a barrier together.
 //
-// A merger is reused, and allocates nothing from its second phase on.
+// A Merger can be reused, and allocates nothing from its second phase on.
 type Merger struct {
 	order  Order
-	lanes  []lane   // of the phase
+	lanes  []lane   // one for each core of the phase
 	live   []*lane  // lanes with rows left, in order
 	next   int      // index in live of the lane whose turn it is
 	inTurn bool     // the turn of live[next] has begun and is not over
-	fresh  bool     // no stream was read yet
-	random splitmix // of Uniform
+	fresh  bool     // no stream has been read yet
+	random splitmix // for Uniform
 }
 
 // lane is one core's stream.
@@ -44,28 +45,28 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The remaining rows of the stream: batch from at on, with their kinds. The waiting rows before at
-	// are in order but not yet copied.
+	// The remaining rows of the stream are those of batch from at on, with their kinds. The waiting
+	// rows before at are already ordered, but not yet copied.
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
-	plain   int // rows from at up to plain are references, if it is after at
+	plain   int // if plain is after at, the rows from at to plain are references
 	waiting int
 	places  [strip]uint16 // positions of the waiting rows in the strip
 
 	inBlock    bool // a BlockEntry was seen in the phase
 	block      uint32
-	references uint64 // of the turn
+	references uint64 // number in the turn
 	clock      float64
 }
 
-// New makes a merger for an order, which passes its Check.
+// New returns a Merger for an order, which must pass its Check.
 func New(order Order) *Merger {
 	return &Merger{order: order, random: splitmix(order.Seed)}
 }
 
-// Begin starts a phase: streams[i] is the stream of core number cores[i]. Turns follow the order of the
-// cores here. It drops the remaining rows of the phase before.
+// Begin starts a phase: streams[i] is the stream of core number cores[i]. The turns follow the
+// order of the cores in the list. Begin discards the remaining rows of the previous phase.
 func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	if n := len(streams); cap(m.lanes) < n {
 		m.lanes, m.live = make([]lane, n), make([]*lane, 0, n)
@@ -80,9 +81,10 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows to b, up to its capacity. Thread is the core's number; b has the other optional columns
-// if a stream whose rows were added has them. io.EOF: no stream has rows left, and nothing was appended. With
-// an error of a stream, b contains the rows before it.
+// Fill appends rows to b, up to its capacity. Thread is set to the core's number. b gets each other
+// optional column if a stream whose rows were appended has that column. Fill returns io.EOF if no
+// stream had rows left and nothing was appended. If a stream returns an error, b contains the rows
+// before the error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()
@@ -125,7 +127,8 @@ func (m *Merger) start(b *trace.Batch) error {
 	return nil
 }
 
-// fillStrip puts rows in b from base on, at most up to end, and returns where they end.
+// fillStrip copies rows to b from base on, at most up to end, and returns the position after the
+// last one.
 func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	var used int
 	if m.order.Policy <= Uniform {
@@ -139,9 +142,10 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences orders up to room rows if turns are references. It is one loop, because it runs for each row.
+// byReferences orders up to room rows if turns are references. It is a single loop for speed,
+// because it handles every row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
-	try := 0 // when to check for rounds again
+	try := 0 // the position at which to check for rounds again
 	if m.order.Policy != RoundRobin {
 		try = room
 	}
@@ -188,11 +192,11 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	return used, nil
 }
 
-// fewRounds are too few to copy lane by lane.
+// fewRounds is a number of rounds that is too small for copying lane by lane.
 const fewRounds = 8
 
-// rounds returns the number of rounds in which all cores make references, limited by the room, such that
-// each has a row left afterwards.
+// rounds returns the number of rounds in which all cores make references, limited by room, such
+// that each core has a row left afterwards.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -227,7 +231,7 @@ func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	}
 }
 
-// spread copies a column to every place that is a multiple of lanes.
+// spread copies a column to every lanes-th element of to.
 func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {
@@ -236,7 +240,8 @@ func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	}
 }
 
-// spreadOr is spread for an optional column, zeros where the stream has none.
+// spreadOr is spread for an optional column; it writes zeros if the stream does not have the
+// column.
 func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	switch {
 	case to == nil:
@@ -249,7 +254,7 @@ func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	}
 }
 
-// byBlocks does the same if turns are executions of blocks.
+// byBlocks does the same as byReferences, for turns that are executions of blocks.
 func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
 	for used < room && len(m.live) > 0 {
 		l := m.live[m.next]
@@ -268,7 +273,7 @@ func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) 
 	return used, err
 }
 
-// pass ends the turn of l, and chooses the next core. left: l has rows left.
+// pass ends the turn of l, and chooses the next core. left reports whether l has rows left.
 func (m *Merger) pass(l *lane, left bool) {
 	if m.order.Policy == ByTime {
 		if int(l.block) < len(m.order.Cycles) && l.inBlock {
@@ -293,7 +298,7 @@ func (m *Merger) choose() {
 	}
 	switch m.order.Policy {
 	case Uniform:
-		// The bias of a product instead of a remainder is below 2^-57 for 64 cores.
+		// The bias of using a product instead of a remainder is below 2^-57 for 64 cores.
 		hi, _ := bits.Mul64(m.random.next(), uint64(len(m.live)))
 		m.next = int(hi)
 	case ByTime:
@@ -310,7 +315,7 @@ func (m *Merger) choose() {
 	}
 }
 
-// more copies the waiting rows and reads the stream; it returns false at the end.
+// more copies the waiting rows and reads the stream. It returns false at the end of the stream.
 func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	l.copy(b, base)
 	for {
@@ -331,9 +336,9 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// execution orders rows up to the first one of the next block, limited by the rows and the room. over:
-// the turn ends there; otherwise the next row decides. begun: the turn is not at its beginning, so that the
-// next row begins no block.
+// execution orders rows up to the first row of the next block, limited by the available rows and
+// the room. over reports whether the turn ends there; if not, the next row decides. begun means
+// that the turn has already begun, so that a BlockEntry in the next row belongs to another turn.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)
@@ -381,7 +386,7 @@ func (l *lane) copy(b *trace.Batch, base int) {
 	scatter(b.PC, l.batch.PC, base, from, places)
 }
 
-// scatter copies an optional column, as zeros where the stream has none.
+// scatter copies an optional column; it writes zeros if the stream does not have the column.
 func scatter[T uint32 | uint64](to, of []T, base, from int, places []uint16) {
 	switch {
 	case to == nil:
@@ -398,7 +403,8 @@ func scatter[T uint32 | uint64](to, of []T, base, from int, places []uint16) {
 	}
 }
 
-// splitmix is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same numbers everywhere.
+// splitmix is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which generates the same numbers on
+// every platform.
 type splitmix uint64
 
 func (s *splitmix) next() uint64 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// row is a row of a batch; a column that is missing is 0.
+// row is a row of a batch; missing columns are 0.
 type row struct {
 	addr   trace.Addr
 	bytes  uint32
@@ -24,18 +24,18 @@ type row struct {
 	arg    uint64
 }
 
-// columns tells which optional columns a stream has.
+// columns says which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
-// pieces is a stream of rows in batches of random lengths, each a part of a larger one, which is
-// overwritten when the next is asked for.
+// pieces is a stream that returns its rows in random lengths, each as a part of a larger batch,
+// which is overwritten by the next call.
 type pieces struct {
 	rows []row
 	has  columns
 	rng  *rand.Rand
 	most int
 	last *trace.Batch
-	err  error // after the rows; nil means io.EOF
+	err  error // returned after the rows; nil means io.EOF
 }
 
 func (p *pieces) Next() (*trace.Batch, int, int, error) {
@@ -155,7 +155,7 @@ func naive(o Order, phases [][][]row) (merged []row) {
 	return merged
 }
 
-// drawRows makes a core's rows, with blocks and other events in them.
+// drawRows draws a core's rows, including blocks and other events.
 func drawRows(t *rapid.T, core uint32, has columns) (rows []row) {
 	kinds := rapid.SampledFrom([][]trace.Kind{
 		{trace.Load, trace.Store},
@@ -181,7 +181,7 @@ func drawRows(t *rapid.T, core uint32, has columns) (rows []row) {
 	return rows
 }
 
-// rowsOf are those of a batch from a row on.
+// rowsOf returns the rows of a batch from a given row on.
 func rowsOf(b *trace.Batch, from int) (rows []row) {
 	for i := from; i < b.Len(); i++ {
 		r := row{addr: b.Addr[i], bytes: b.Bytes[i], kind: b.Kind[i], thread: b.Thread[i]}
@@ -214,7 +214,7 @@ func TestMergedLikeReference(t *testing.T) {
 			var phase [][]row
 			for c := range uint32(n) {
 				has := columns{rapid.Bool().Draw(t, "site"), rapid.Bool().Draw(t, "arg"), rapid.Bool().Draw(t, "pc")}
-				has.site = has.site || o.Policy == ByTime // it uses blocks
+				has.site = has.site || o.Policy == ByTime // the policy uses blocks
 				rows := drawRows(t, 3*c+1, has)
 				cores = append(cores, 3*c+1)
 				most := rapid.SampledFrom([]int{1, 5, 4096}).Draw(t, "most")
@@ -238,7 +238,7 @@ func TestMergedLikeReference(t *testing.T) {
 				got = append(got, rowsOf(b, from)...)
 				if err == io.EOF {
 					if b.Len() > from {
-						t.Fatal("rows with the end")
+						t.Fatal("rows together with io.EOF")
 					}
 					break
 				}
@@ -259,8 +259,8 @@ func TestMergedLikeReference(t *testing.T) {
 	})
 }
 
-// TestOrdersByHand lists each policy's order as words: a reference is a letter, a block's beginning
-// a digit, another event a dot.
+// TestOrdersByHand writes each policy's order as a string, with a letter for a reference, a digit
+// for the beginning of a block and a dot for another event.
 func TestOrdersByHand(t *testing.T) {
 	for _, c := range []struct {
 		order   Order
@@ -314,8 +314,8 @@ func TestOrdersByHand(t *testing.T) {
 	}
 }
 
-// TestUniformIsUniform: each of four cores has a quarter of the turns, to within five
-// standard deviations, and follows each core as often.
+// TestUniformIsUniform checks that each of four cores has a quarter of the turns, within five
+// standard deviations, and follows every core equally often.
 func TestUniformIsUniform(t *testing.T) {
 	const rows = 1 << 16
 	m, b := New(Order{Policy: Uniform, Seed: 7}), trace.NewBatch(rows)
@@ -348,7 +348,7 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 }
 
-// TestSplitMix compares the numbers with the reference implementation's,
+// TestSplitMix compares the numbers with those of the reference implementation
 // (https://prng.di.unimi.it/splitmix64.c, seed 1234567).
 func TestSplitMix(t *testing.T) {
 	s := splitmix(1234567)
@@ -372,13 +372,13 @@ func TestErrorOfAStream(t *testing.T) {
 		}
 		for i, a := range b.Addr {
 			if a != 9 && b.Thread[i] == 1 || a == 9 && b.Thread[i] == 0 || a > 9 {
-				t.Errorf("%s: row %d is of %#x", policy, i, a)
+				t.Errorf("%s: row %d has address %#x", policy, i, a)
 			}
 		}
 	}
 }
 
-// repeated gives the same rows again and again, from columns of its own.
+// repeated returns the same rows over and over, from its own columns.
 type repeated struct {
 	b    *trace.Batch
 	left int
@@ -393,7 +393,7 @@ func (r *repeated) Next() (*trace.Batch, int, int, error) {
 	return r.b, 0, n, nil
 }
 
-// references are n loads, with sites and second values.
+// references returns n loads, with sites and second values.
 func references(n int) *trace.Batch {
 	b := trace.NewBatch(n)
 	b.NeedSite()
@@ -404,7 +404,7 @@ func references(n int) *trace.Batch {
 	return b
 }
 
-// blocks are n rows, of blocks with three references each.
+// blocks returns n rows that form blocks of three references each.
 func blocks(n int) *trace.Batch {
 	b := references(n)
 	for i := 0; i < n; i += 4 {
@@ -435,7 +435,7 @@ func TestMergerAllocatesNothing(t *testing.T) {
 		}
 		phase()
 		if n := testing.AllocsPerRun(10, phase); n != 0 {
-			t.Errorf("%s: %v allocations a phase", policy, n)
+			t.Errorf("%s: %v allocations per phase", policy, n)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mathFunctions are the functions of the C library that call nothing of the program and touch no memory
-// that it sees, except errno: a call does not end a block. Each has variants for float (f) and long
-// double (l).
+// mathFunctions contains the functions of the C library that never call back into the program and
+// touch no memory that it sees, except errno. A call of one does not end a block. Each function has
+// variants for float (f) and long double (l).
 var mathFunctions = makeMathFunctions(`acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc
 	exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma llrint llround log log10 log1p log2
 	logb lrint lround nearbyint nextafter pow remainder rint round roundeven scalbln scalbn sin sinh sqrt tan tanh tgamma
@@ -26,7 +26,7 @@ func makeMathFunctions(names string) map[string]bool {
 
 func isIntrinsic(callee string) bool { return strings.HasPrefix(callee, "llvm.") }
 
-// hints are the beginnings of the names of intrinsics that only inform the compiler.
+// hints lists name prefixes of intrinsics that only inform the compiler.
 var hints = strings.Fields(`llvm.dbg. llvm.lifetime. llvm.assume llvm.invariant. llvm.experimental.noalias.scope.decl
 	llvm.annotation llvm.var.annotation llvm.ptr.annotation llvm.donothing llvm.pseudoprobe llvm.sideeffect llvm.fake.use`)
 
@@ -55,7 +55,8 @@ func isMangledType(s string) bool {
 	return len(s) > 1 && strings.IndexByte("pifva", s[0]) >= 0 && isDigit(s[1]) || s == "isVoid" || s == "x86mmx"
 }
 
-// touchesNoMemory reports whether an intrinsic does not follow the pointers that it takes.
+// touchesNoMemory reports whether an intrinsic does not access memory through its pointer
+// arguments.
 func touchesNoMemory(base string) bool {
 	switch base {
 	case "llvm.prefetch", "llvm.stackrestore", "llvm.objectsize", "llvm.launder.invariant.group",
@@ -67,7 +68,8 @@ func touchesNoMemory(base string) bool {
 	return makesNoCode(base)
 }
 
-// passesPointer reports whether an intrinsic's result is its first argument or in the same object.
+// passesPointer reports whether an intrinsic's result is its first argument, or points into the
+// same object.
 func passesPointer(base string) bool {
 	switch base {
 	case "llvm.launder.invariant.group", "llvm.strip.invariant.group", "llvm.threadlocal.address", "llvm.ptrmask",
@@ -77,36 +79,36 @@ func passesPointer(base string) bool {
 	return false
 }
 
-// how is the computation of a value for the trace.
+// how says how a value for the trace is computed.
 type how uint8
 
 const (
 	asPointer how = iota // the operand is an address
 	asInteger            // the operand is an integer of any width
-	asProduct            // of two integers of the same type
-	asSum                // of an address and a signed integer
+	asProduct            // the product of two integers of the same type
+	asSum                // the sum of an address and a signed integer
 	asPointee            // the operand is the address of a pointer
-	asStack              // the stack pointer: the frames of called functions are below
+	asStack              // the stack pointer; the frames of called functions are below it
 )
 
-// recipe is one value for the trace.
+// recipe describes how to compute one value for the trace.
 type recipe struct {
 	how   how
 	of    operand
 	other operand
 }
 
-// site is a planned place that records.
+// site is a planned recording site.
 type site struct {
 	kind   trace.Kind
 	flags  trace.SiteFlags
 	bytes  uint32
 	inst   int32 // its instruction
-	atOnce bool  // its values are known when the block begins
+	atOnce bool  // the values are known when the block begins
 	typ    string
 	object string
 	values [2]recipe
-	n      int // of values
+	n      int // number of values
 }
 
 func event(kind trace.Kind, values ...recipe) site {
@@ -120,7 +122,7 @@ func integer(o operand) recipe { return recipe{how: asInteger, of: o} }
 
 type arguments []operand
 
-// has reports whether the arguments at these positions are of a kind.
+// has reports whether the arguments at these positions are of the given kind.
 func (a arguments) has(kind typeKind, at ...int) bool {
 	for _, i := range at {
 		if i >= len(a) || a[i].typ == nil || a[i].typ.kind != kind || kind == pointerType && a[i].typ.space != 0 ||
@@ -131,7 +133,8 @@ func (a arguments) has(kind typeKind, at ...int) bool {
 	return true
 }
 
-// sized returns a site of n bytes at an address. A constant n is part of the site, not a value.
+// sized returns a site that accesses n bytes at an address. If n is constant, it is part of the
+// site, not a recorded value.
 func sized(kind trace.Kind, address recipe, n operand) site {
 	if c := number(n.text); c > 0 && n.id < 0 {
 		s := event(kind, address)
@@ -143,7 +146,8 @@ func sized(kind trace.Kind, address recipe, n operand) site {
 
 func (o *operand) isZero() bool { return o.id < 0 && o.text == "0" }
 
-// around returns the sites before and after a direct call of a function with that result.
+// around returns the sites before and after a direct call of a function with the given arguments
+// and result.
 func around(callee string, a arguments, result operand) (before, after []site) {
 	if isIntrinsic(callee) {
 		return ranges(callee, a), nil
@@ -188,7 +192,8 @@ func isInteger(o operand) bool {
 	return o.text != "" && o.typ != nil && o.typ.kind == intType && o.typ.bits <= 64
 }
 
-// allocation is the Alloc after a call that returns memory, whose size in bytes is the argument at.
+// allocation returns the Alloc site after a call that returns memory; argument at is the size in
+// bytes.
 func allocation(a arguments, result operand, at int) []site {
 	if !a.has(intType, at) || !isPointer(result) {
 		return nil
@@ -196,7 +201,7 @@ func allocation(a arguments, result operand, at int) []site {
 	return []site{sized(trace.Alloc, pointer(result), a[at])}
 }
 
-// clearedAllocation is the Alloc after calloc, whose size is the product of its arguments.
+// clearedAllocation returns the Alloc site after calloc; the size is the product of the arguments.
 func clearedAllocation(a arguments, result operand) []site {
 	if !a.has(intType, 0, 1) || a[0].typ != a[1].typ || !isPointer(result) {
 		return nil
@@ -220,7 +225,7 @@ var rangeFunctions = makeTable(map[rangeArguments]string{
 	{-1, 0, 1}: "bzero",
 })
 
-// makeTable makes a table by name from lists of names.
+// makeTable inverts lists of names: it maps each name to the key of its list.
 func makeTable[T comparable](lists map[T]string) map[string]T {
 	table := map[string]T{}
 	for value, names := range lists {
@@ -231,7 +236,7 @@ func makeTable[T comparable](lists map[T]string) map[string]T {
 	return table
 }
 
-// ranges returns the sites of functions that copy and set memory.
+// ranges returns the sites of functions that copy or set memory.
 func ranges(callee string, a arguments) (list []site) {
 	if isIntrinsic(callee) {
 		callee = baseName(callee)
@@ -246,7 +251,8 @@ func ranges(callee string, a arguments) (list []site) {
 	return append(list, sized(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
 }
 
-// aroundOpenMP is around for LLVM's OpenMP runtime (openmp/runtime/src/kmp.h); name is without __kmpc_.
+// aroundOpenMP is the equivalent of around for LLVM's OpenMP runtime (openmp/runtime/src/kmp.h);
+// name lacks the prefix __kmpc_.
 func aroundOpenMP(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":
@@ -280,14 +286,14 @@ func aroundOpenMP(name string, a arguments, result operand) (before, after []sit
 // zero is the constant that ends a statically scheduled loop.
 var zero = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
 
-// chunkArguments are, by the beginnings of the names of the functions that begin a worksharing loop, the
-// positions of the chunk size. The schedule is argument 2.
+// chunkArguments maps name prefixes of the functions that begin a worksharing loop to the position
+// of the chunk-size argument. The schedule is argument 2.
 var chunkArguments = map[string]int{
 	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
 }
 
-// worksharing is around for the functions that divide a loop's iterations; their names end in the type of
-// the counter.
+// worksharing is the equivalent of around for the functions that divide a loop's iterations among
+// threads. Their names end in the type of the loop counter.
 func worksharing(name string, a arguments, result operand) (before, after []site) {
 	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {
 		return nil, []site{event(trace.LoopEnd, integer(result))}

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chases returns [trace.LinkSite] and [trace.ChasingSite] if a variable of the loop around a load gets its
-// next value from its current value through this load, as when a loop walks through a list. It returns
-// [trace.ChasingSite] if the load's address is such a variable, plus an offset that needs no load: a field
-// of the list's element. Links may be pointers, indices or offsets. Variables are phis, and local
-// variables in memory, as in unoptimised code.
+// chases returns [trace.LinkSite] and [trace.ChasingSite] if a variable of the surrounding loop
+// gets its next value from its current value through this load, as in a loop that traverses a list.
+// It returns [trace.ChasingSite] if the load's address is such a variable plus an offset that needs
+// no load, as for a field of a list element. Links may be pointers, indices or offsets. The
+// variables are phis or, as in unoptimised code, local variables in memory.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0
@@ -68,29 +68,29 @@ func (p *plan) links(header, variable int32) []int32 {
 
 type loopVariable struct{ header, variable int32 }
 
-// mostVariables and mostSteps bound the search.
+// mostVariables and mostSteps limit the search.
 const (
 	mostVariables = 4
 	mostSteps     = 300
 )
 
-// treeStep begins the names of the functions of the C++ library that load the next node of a std::map or
-// std::set, in either direction.
+// treeStep is the prefix of the C++ library's functions that load the next or previous node of a
+// std::map or std::set.
 const treeStep = "_ZSt18_Rb_tree_"
 
 // chase follows values back through a loop.
 type chase struct {
 	p        *plan
 	header   int32
-	variable int32 // whose next value is followed back; -1: any variable of a loop
-	near     bool  // loads are not followed, except those of local variables
+	variable int32 // the variable whose next value is traced back; -1 for any variable of a loop
+	near     bool  // only loads of local variables are followed
 	reached  []int32
-	loads    []int32 // that were followed, but not those of local variables
+	loads    []int32 // loads that were followed, except those of local variables
 	seen     map[int32]bool
-	found    bool // the variable
+	found    bool // the variable was found
 }
 
-// value follows a value back.
+// value traces a value back to its operands.
 func (c *chase) value(id int32) {
 	f := c.p.f
 	if id < 0 || c.seen[id] || len(c.seen) == mostSteps {
@@ -104,7 +104,7 @@ func (c *chase) value(id int32) {
 	in := &f.insts[d]
 	basic := c.p.basicOf(d)
 	if in.op != opAlloca && basic != c.header && !c.p.loops.within(basic, c.header) {
-		return // it does not change in the loop
+		return // the value does not change in the loop
 	}
 	uses := f.uses[in.uses:in.usesEnd]
 	switch in.op {
@@ -118,7 +118,7 @@ func (c *chase) value(id int32) {
 	case opLoad:
 		if v := in.address.id; v >= 0 && f.defs[v] >= 0 && f.insts[f.defs[v]].op == opAlloca {
 			if !c.meets(v) {
-				c.next(v) // a temporary of the iteration, if it is no variable of the loop
+				c.next(v) // if v is not a variable of the loop, it is a temporary of the iteration
 			}
 			return
 		}
@@ -134,7 +134,7 @@ func (c *chase) value(id int32) {
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":
-		return // branches are predicted
+		return // the processor predicts branches
 	case in.word == "select" && len(uses) > 1:
 		uses = uses[1:]
 	}
@@ -143,7 +143,7 @@ func (c *chase) value(id int32) {
 	}
 }
 
-// meets records a variable of the loop; it reports whether it is the wanted one.
+// meets records a variable of the loop, and reports whether it is the wanted one.
 func (c *chase) meets(id int32) bool {
 	if c.variable < 0 {
 		c.reached = append(c.reached, id)
@@ -153,7 +153,7 @@ func (c *chase) meets(id int32) bool {
 	return id == c.variable
 }
 
-// next follows the values that are assigned to a variable in the loop.
+// next traces back the values that the loop assigns to a variable.
 func (c *chase) next(id int32) {
 	f := c.p.f
 	in := &f.insts[f.defs[id]]

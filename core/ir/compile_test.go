@@ -14,16 +14,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// toolchain is one version of LLVM on this machine.
+// toolchain is one installed version of LLVM.
 type toolchain struct {
 	version             string
 	clang, clangxx, opt string
 	flang               string // "" if it is not installed
-	openMP              string // folder of its runtime library
+	openMP              string // folder of the runtime library
 	stub, coverage      string
 }
 
-// toolchains finds the versions that the rewriter is made for.
+// toolchains finds the LLVM versions that the rewriter supports.
 func toolchains(t *testing.T) []*toolchain {
 	var found []*toolchain
 	for _, v := range []string{"14", "19"} {
@@ -79,7 +79,7 @@ type subject struct {
 	openMP  bool
 	needs   string // a flag of /proc/cpuinfo
 	fortran bool
-	levels  []string // in addition to -O0, -O2 and -O3
+	levels  []string // optimisation levels in addition to -O0, -O2 and -O3
 }
 
 var subjects = []subject{
@@ -92,11 +92,12 @@ var subjects = []subject{
 	{name: "arrays", sources: []string{"arrays.f90"}, flags: []string{"-fopenmp"}, openMP: true, fortran: true},
 }
 
-// soak makes TestRewrittenPrograms take every level of optimisation with every toolchain.
+// soak makes TestRewrittenPrograms use every optimisation level with every toolchain.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestRewrittenPrograms: programs print the same as before, and the steps that they record have,
-// for every size, as many loads and stores as another instrumentation of the same text counts.
+// TestRewrittenPrograms checks that rewritten programs print the same output as before, and that
+// their recorded steps contain, for every size, as many loads and stores as an independent
+// instrumentation of the same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no rewritten module is compiled and run in short mode")
@@ -132,7 +133,7 @@ func TestRewrittenPrograms(t *testing.T) {
 	}
 }
 
-// build holds the versions of a program.
+// build contains the compiled versions of a program.
 type build struct {
 	c                        *toolchain
 	dir                      string
@@ -151,7 +152,7 @@ func (c *toolchain) check(t *testing.T, s subject, level []string) (b *build, st
 	want, _ := run(t, plain, counts)
 	got, _ := run(t, traced, counts)
 	if got != want {
-		t.Errorf("the program does not do the same:\n%s\nwant\n%s", got, want)
+		t.Errorf("the program behaves differently:\n%s\nwant\n%s", got, want)
 	}
 	covered := b.link(t, &s, "covered", append(b.coverages, c.coverage))
 	_, covers := run(t, covered, counts, oneThread...)
@@ -178,7 +179,7 @@ func (b *build) compile(t *testing.T, s *subject, source, name string, level []s
 	}
 	for _, m := range r.Missed {
 		if strings.HasPrefix(m.Why, "line ") {
-			t.Errorf("%s: %s is not understood: %s", source, m.What, m.Why)
+			t.Errorf("%s: %s cannot be parsed: %s", source, m.What, m.Why)
 		}
 	}
 	checkProgram(t, r.Program)
@@ -221,10 +222,10 @@ func (b *build) link(t *testing.T, s *subject, name string, objects []string) st
 	return to
 }
 
-// oneThread makes OpenMP programs print the same in every run.
+// oneThread makes OpenMP programs print the same output in every run.
 var oneThread = []string{"OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1"}
 
-// run runs a program and returns its output, its exit status, and the counts that the counting part
+// run runs a program and returns its output, its exit status, and the counts that the counting code
 // wrote to the file.
 func run(t *testing.T, program, counts string, environment ...string) (printed, counted string) {
 	t.Helper()
@@ -250,7 +251,7 @@ func (e *executions) sites() []trace.Site {
 	return e.program.Sites[e.block.FirstSite : e.block.FirstSite+e.block.Sites]
 }
 
-// executions reads what the stub wrote.
+// executions reads the counts that the stub wrote.
 func (b *build) executions(steps string) []executions {
 	var list []executions
 	for line := range strings.Lines(steps) {
@@ -298,8 +299,8 @@ func (b *build) compare(t *testing.T, steps, covers string) {
 	}
 }
 
-// checkLanes: however the compiler translates the conditional loops of masked.c, they access the
-// elements that the source accesses.
+// checkLanes checks that the conditional loops of masked.c access the same elements as the source,
+// however the compiler translates them.
 func (b *build) checkLanes(t *testing.T, steps, level string) {
 	const n = 203
 	want := map[string]uint64{}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// cursor reads tokens of IR text from left to right. It keeps its first failure; values read after it
-// are meaningless but harmless, so that readers check for it once, at their end.
+// cursor reads tokens of IR text from left to right. It records its first failure. Values read
+// after a failure are meaningless but harmless, so callers need to check for one only at their end.
 type cursor struct {
 	text  string
 	at    int
-	wants string // what was expected at the failure; "" without one
+	wants string // what was expected at the failure; "" if there was none
 }
 
 func (c *cursor) fail(wants string) {
@@ -28,7 +28,7 @@ func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
-// isNameByte reports whether names without quotes may contain a character.
+// isNameByte reports whether an unquoted name may contain a character.
 func isNameByte(b byte) bool {
 	return isLetter(b) || isDigit(b) || b == '.' || b == '_' || b == '$' || b == '-'
 }
@@ -63,8 +63,8 @@ func (c *cursor) want(b byte) {
 	}
 }
 
-// word reads a keyword or number: letters, digits, dots and underscores. It is empty if something else
-// comes.
+// word reads a keyword or number: letters, digits, dots and underscores. It returns "" if something
+// else follows.
 func (c *cursor) word() string {
 	c.space()
 	from := c.at
@@ -94,8 +94,8 @@ func (c *cursor) takeWord(word string) bool {
 	return false
 }
 
-// name reads the text after a sigil: plain characters, or a string whose quotes are part of the
-// result.
+// name reads the text after a sigil: an unquoted name, or a string, which is returned with its
+// quotes.
 func (c *cursor) name() string {
 	if c.at < len(c.text) && c.text[c.at] == '"' {
 		return c.quoted()
@@ -110,7 +110,7 @@ func (c *cursor) name() string {
 	return c.text[from:c.at]
 }
 
-// quoted reads a string with its quotes. Quotes within are written \22.
+// quoted reads a string, which it returns with its quotes. Quotes within a string are written \22.
 func (c *cursor) quoted() string {
 	from := c.at
 	if c.at >= len(c.text) || c.text[c.at] != '"' {
@@ -139,7 +139,7 @@ func (c *cursor) group() string {
 	return c.text[from:end]
 }
 
-// groupHere reads a group if it begins right here, without spaces before.
+// groupHere reads a group if one begins at the cursor, without a space before it.
 func (c *cursor) groupHere() {
 	if c.at < len(c.text) && c.text[c.at] == '(' {
 		c.group()
@@ -164,7 +164,7 @@ func (c *cursor) attribute() {
 	}
 }
 
-// list reads items with commas between them, up to the closing bracket.
+// list reads items separated by commas, up to the closing bracket.
 func (c *cursor) list(end byte, item func()) {
 	for !c.failed() && !c.take(end) {
 		item()
@@ -200,8 +200,8 @@ func groupEnd(text string, from int) int {
 	return -1
 }
 
-// unquote returns the characters that a name stands for: without quotes, and with \xx in hexadecimal
-// replaced.
+// unquote returns the characters that a name stands for. It removes the quotes and replaces
+// hexadecimal escapes (\xx).
 func unquote(name string) string {
 	if len(name) < 2 || name[0] != '"' {
 		return name

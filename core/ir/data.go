@@ -8,8 +8,8 @@ import (
 // abiVersion is SG_ABI of tools/capture/runtime/abi.h.
 const abiVersion = 1
 
-// types defines the structs of abi.h, which must come before their first use. It returns the place for
-// the number of blocks, which is only known later.
+// types defines the structs of abi.h, which must come before their first use. It returns the
+// position at which the number of blocks must be inserted once it is known.
 func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
@@ -47,7 +47,7 @@ func (e *emitter) data(t *tables, tables []byte) {
 	}
 }
 
-// entry returns the address in section __sg_modules for llvm.used.
+// entry returns, for llvm.used, the address of the entry in section __sg_modules.
 func (e *emitter) entry() string {
 	if !e.m.typed {
 		return "ptr @" + e.prefix + "entry"
@@ -55,7 +55,8 @@ func (e *emitter) entry() string {
 	return "i8* bitcast (i8** @" + e.prefix + "entry to i8*)"
 }
 
-// declarations declares the functions that the new code calls, unless the module does.
+// declarations declares the functions that the new code calls, unless the module declares them
+// already.
 func (e *emitter) declarations() {
 	if e.need.stack && !e.m.declared[stackPointer] {
 		e.put("declare ", e.m.bytePointer(), " @", stackPointer, "()\n")
@@ -123,7 +124,7 @@ func (e *emitter) asBytes(typeText, name string) string {
 	return "bitcast (" + typeText + "* @" + name + " to i8*)"
 }
 
-// extendUsed adds the entry to the module's own list of symbols that the linker must keep:
+// extendUsed adds the entry to the module's existing list of symbols that the linker must keep:
 // `@llvm.used = appending global [1 x ptr] [ptr @f], section "llvm.metadata"`.
 func (e *emitter) extendUsed(line string) string {
 	before, rest, ok := strings.Cut(line, "[")

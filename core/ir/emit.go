@@ -6,24 +6,25 @@ import (
 	"strings"
 )
 
-// emitter writes functions with their recording code. New names begin with prefixes that occur nowhere
-// else in the module, so that they do not clash; unnamed values keep their numbers.
+// emitter writes functions with their recording code. New names begin with prefixes that occur
+// nowhere else in the module, so they cannot clash with existing names. Unnamed values keep their
+// numbers.
 type emitter struct {
 	m      *module
 	out    []byte
-	done   int    // the part of the module's text that has been copied
-	prefix string // of globals and types
-	local  string // of local values and labels
-	serial int    // of the last name
+	done   int    // how much of the module's text has been copied
+	prefix string // for globals and types
+	local  string // for local values and labels
+	serial int    // number in the last name
 	word   string // a pointer to a word: "i64*" or "ptr"
-	widest uint64 // most lanes of the function's gathers and scatters
+	widest uint64 // maximum number of lanes of the function's gathers and scatters
 	need   needs
 
-	more       string // the function value for calls of __sg_more
+	more       string // the beginning of a call of __sg_more
 	begin      template
 	slot       template
 	pointer    template
-	storesBare bool // addresses are stored as the pointers that they are
+	storesBare bool // addresses are stored as pointers, without conversion
 }
 
 type needs struct{ stack, ones, masked, lanes bool }
@@ -47,8 +48,8 @@ func newEmitter(m *module) *emitter {
 	return e
 }
 
-// beginStep is the code that begins a step: {0} is the end of its names, {1} the number of words of the
-// step, {2} the label of its basic block, {3} the block's number.
+// beginStep is the code that begins a step. {0} is the suffix of its names, {1} the number of words
+// of the step, {2} the label of its basic block, and {3} the block's number.
 //
 //	cursor = thread.cursor
 //	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
@@ -80,8 +81,8 @@ func (e *emitter) compile(text string) template {
 	if e.m.typed {
 		words = "i64**"
 	}
-	// The compilers of the runtime and the module may disagree whether __sg_more keeps the register of
-	// results.
+	// The compilers of the runtime and of the module may disagree on whether __sg_more preserves
+	// the result register.
 	clobber := ""
 	if strings.HasPrefix(e.m.triple, "x86_64") {
 		clobber = "  call void asm sideeffect \"\", \"~{rax}\"()\n"
@@ -107,7 +108,7 @@ func (e *emitter) thread(field int) string {
 	return "getelementptr (" + thread + ", " + e.m.pointerTo(thread) + " @__sg_thread, i32 0, i32 " + strconv.Itoa(field) + ")"
 }
 
-// freeGlobalPrefix returns a beginning of names that does not occur in the text.
+// freeGlobalPrefix returns a name prefix that does not occur in the text.
 func freeGlobalPrefix(text string) string {
 	prefix := "__sg."
 	for n := 0; strings.Contains(text, prefix); n++ {
@@ -116,7 +117,7 @@ func freeGlobalPrefix(text string) string {
 	return prefix
 }
 
-// freeLocalPrefix returns a beginning that no local value and no label has. It is short, because it is
+// freeLocalPrefix returns a prefix that no local value or label has. It is short, because it is
 // written often.
 func freeLocalPrefix(text string) string {
 	prefix := "$."
@@ -153,7 +154,7 @@ func (e *emitter) function(p *plan) {
 func (e *emitter) basicBlock(p *plan, basic int32) {
 	f := p.f
 	b := &f.blocks[basic]
-	before := "%" + b.label // the label of the IR's basic block that is being written
+	before := "%" + b.label // the label of the IR basic block that is being written
 	for i := b.first; i < b.header; i++ {
 		e.renameLabels(p, &f.insts[i], basic)
 	}
@@ -172,7 +173,8 @@ func (e *emitter) basicBlock(p *plan, basic int32) {
 	}
 }
 
-// renameLabels copies a phi, with the new labels in which the blocks that it names end.
+// renameLabels copies a phi, and replaces each label by that of the part in which the named block
+// now ends.
 func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	if in.op != opPhi {
 		return
@@ -203,8 +205,8 @@ func (p *plan) normalSuccessor(basic int32) int32 {
 	return p.f.blockOf[p.f.refs[last.refs].label]
 }
 
-// hoist writes the allocas that must come before the first piece to stay in the function's entry block. A
-// cast without effect replaces an unnamed alloca, to keep the numbering.
+// hoist writes the allocas that must come before the first piece in order to stay in the function's
+// entry block. A no-op cast replaces an unnamed alloca, to preserve the numbering.
 func (e *emitter) hoist(p *plan) {
 	if len(p.hoisted) == 0 && p.widest == 0 {
 		return
@@ -228,7 +230,7 @@ func (e *emitter) hoist(p *plan) {
 	}
 }
 
-// leaveHoisted writes the code that remains at the place of a hoisted alloca.
+// leaveHoisted writes the code that remains where a hoisted alloca was.
 func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	e.copyTo(int(in.from))
 	e.done = int(in.to)
@@ -240,7 +242,8 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	}
 }
 
-// piece writes the code that begins a step, and the piece's instructions with their values before them.
+// piece writes the code that begins a step, and the piece's instructions, each after the code that
+// stores its values.
 func (e *emitter) piece(p *plan, i int32, before *string) {
 	q := &p.pieces[i]
 	f := p.f
@@ -304,14 +307,14 @@ func (e *emitter) edge(p *plan, i int32) {
 	e.put("  br label %", e.m.text[r.from:r.to], "\n")
 }
 
-// step writes the code that begins a step in the basic block with a label, and returns the label of the
-// basic block in which it ends.
+// step writes the code that begins a step in the basic block with the given label, and returns the
+// label of the basic block in which this code ends.
 func (e *emitter) step(q *piece, label string) string {
 	e.stepNamed(count(q.number), q, label)
 	return e.name("g", q.number)
 }
 
-// stepNamed writes the code that begins a step, with names that end in name.
+// stepNamed writes the code that begins a step; its new names end in name.
 func (e *emitter) stepNamed(name arg, q *piece, label string) {
 	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number))
 }
@@ -341,7 +344,8 @@ func (e *emitter) site(q *piece, s *site, slot *int) {
 	}
 }
 
-// value writes the conversion of a value to an i64, and returns its name or the constant.
+// value writes the code that converts a value to an i64, and returns the result's name or the
+// constant.
 func (e *emitter) value(r *recipe) string {
 	switch r.how {
 	case asInteger:
@@ -377,7 +381,7 @@ func (e *emitter) compute(parts ...string) string {
 
 func (e *emitter) last() string { return "%" + e.local + "v" + strconv.Itoa(e.serial) }
 
-// widen makes an integer 64 bits wide.
+// widen extends an integer to 64 bits.
 func (e *emitter) widen(o *operand) string {
 	if o.typ.bits == 64 {
 		return o.text
@@ -385,7 +389,7 @@ func (e *emitter) widen(o *operand) string {
 	return e.compute("zext ", o.typeText, " ", o.text, " to i64")
 }
 
-// pointee reads the pointer at an address.
+// pointee writes a load of the pointer at an address.
 func (e *emitter) pointee(o *operand) string {
 	if !e.m.typed {
 		return e.compute("ptrtoint ptr ", e.compute("load ptr, ptr ", o.text), " to i64")
@@ -405,17 +409,17 @@ func (m *module) bytePointer() string { return m.pointerTo("i8") }
 // stackPointer is the intrinsic's name before LLVM 18, which later versions accept.
 const stackPointer = "llvm.stacksave"
 
-// template is IR text with holes, {0} to {9}, split at them once so that filling is quick: most of the
-// output is the same few lines.
+// template is IR text with placeholders {0} to {9}. It is split at the placeholders in advance, so
+// that filling it is fast: most of the output consists of the same few lines.
 type template []segment
 
-// segment is text, and the hole after it, or -1.
+// segment is text and the number of the placeholder after it, or -1.
 type segment struct {
 	text string
 	hole int
 }
 
-// arg fills a hole: a text, or else a number.
+// arg fills a placeholder with a text or a number.
 type arg struct {
 	text   string
 	number uint64

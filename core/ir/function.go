@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// function is one function of the module: its basic blocks and their instructions in the order of the
-// text. It is reused for the next function.
+// function is one function of the module: its basic blocks and their instructions in the order of
+// the text. It is reused for each function.
 type function struct {
 	m *module
 	extent
@@ -16,23 +16,23 @@ type function struct {
 	words     []string
 	groups    []string // attribute groups: "#0"
 	section   string
-	collected bool // by a garbage collector, which must see every call
+	collected bool // uses a garbage collector, which must see every call
 	debug     int  // its DISubprogram, or -1
 	profile   int  // its !prof, or -1
 	refusal   string
-	refused   *problem // the first construct that can be read, but not rewritten
+	refused   *problem // the first construct that can be read but not rewritten
 	returns   *datatype
 	params    []operand
 
 	blocks []basicBlock
 	insts  []inst
-	uses   []int32    // values that instructions use
-	args   []operand  // of calls
+	uses   []int32    // values used by instructions
+	args   []operand  // arguments of calls
 	refs   []labelRef // labels in instructions
 
-	values     map[string]int32 // numbers of values by name
-	defs       []int32          // by value: instruction, -1-p for parameter p, or undefined
-	labels     map[string]int32 // numbers of labels by name
+	values     map[string]int32 // value numbers by name
+	defs       []int32          // by value: its instruction, -1-p for parameter p, or undefined
+	labels     map[string]int32 // label numbers by name
 	blockOf    []int32          // by label: the basic block, or -1
 	debugNames []int32          // by value: 1 + the DILocalVariable that describes it
 	scratch    []string
@@ -40,18 +40,18 @@ type function struct {
 
 const undefined = -1 << 30
 
-// basicBlock is a label, or the function's beginning, up to the terminator.
+// basicBlock extends from a label, or from the function's beginning, to the terminator.
 type basicBlock struct {
 	label       string // as written after %
-	from        int    // where its text begins, after its label's line
-	first, last int32  // its instructions, first up to last
-	header      int32  // end of its phis and landing pads, which stay first
+	from        int    // where its text begins, after the line of its label
+	first, last int32  // its instructions, from first up to but not including last
+	header      int32  // end of its phis and landing pads, which must stay first
 }
 
 // labelRef is a label in an instruction.
 type labelRef struct {
 	from, to    int32 // its text in the module, without %
-	open, close int32 // of a phi: the text of the pair, with its brackets
+	open, close int32 // in a phi: the text of the pair, with its brackets
 	label       int32
 }
 
@@ -59,10 +59,10 @@ type operand struct {
 	typ      *datatype
 	typeText string
 	text     string
-	id       int32 // of a local value, -1 of constants and globals
+	id       int32 // number of a local value, or -1 for constants and globals
 }
 
-// problem is the reason why something is not instrumented.
+// problem is the reason why code is not instrumented.
 type problem struct {
 	line int
 	why  string
@@ -115,7 +115,7 @@ func (f *function) readHeader() *problem {
 	implicit := f.readParams(&c)
 	f.readProperties(&c)
 	if c.failed() {
-		return &problem{f.line, "cannot read its first line: want " + c.wants}
+		return &problem{f.line, "cannot parse its first line, want " + c.wants}
 	}
 	f.startBlock(strconv.Itoa(implicit), lineEnd(f.m.text, f.from)+1)
 	return nil
@@ -206,7 +206,7 @@ func (f *function) property(c *cursor) {
 	}
 }
 
-// readType returns a type, its text, and no value yet.
+// readType reads a type, and returns it, its text, and -1 as the value.
 func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	c.space()
 	from := c.at
@@ -214,7 +214,8 @@ func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	return t, c.text[from:c.at], -1
 }
 
-// attributes skips keywords before a type or value, with their parentheses, and appends them to words.
+// attributes skips keywords before a type or value, with their arguments in parentheses, and
+// appends them to words.
 func (f *function) attributes(c *cursor, words []string) []string {
 	for {
 		b := c.peek()
@@ -259,7 +260,7 @@ func (f *function) readBody() *problem {
 		default:
 			e := f.joined(extent{from, end, line})
 			if strings.HasPrefix(trimmed, "uselistorder") {
-				f.refuse("the instruction is not known: uselistorder")
+				f.refuse("the instruction is unknown: uselistorder")
 				f.noteRefusal(line)
 				continue
 			}
@@ -274,7 +275,7 @@ func (f *function) readBody() *problem {
 	return f.close(line)
 }
 
-// refuse notes why the function can be read, but not rewritten.
+// refuse records why the function can be read but not rewritten.
 func (f *function) refuse(why string) {
 	if f.refusal == "" {
 		f.refusal = why
@@ -292,17 +293,17 @@ func (f *function) labelLine(l string, from, line int) *problem {
 	c := cursor{text: l}
 	name := c.name()
 	if c.failed() || c.at >= len(l) || l[c.at] != ':' {
-		return &problem{line, "cannot read a label"}
+		return &problem{line, "cannot parse a label"}
 	}
 	b := &f.blocks[len(f.blocks)-1]
 	if len(f.blocks) == 1 && len(f.insts) == 0 {
-		*b = basicBlock{} // the first block has a label of its own
+		*b = basicBlock{} // the first block has its own label
 		delete(f.labels, b.label)
 		f.blocks, f.blockOf = f.blocks[:0], f.blockOf[:0]
 		clear(f.labels)
 	}
 	if id, ok := f.labels[name]; ok && f.blockOf[id] >= 0 {
-		return &problem{line, "the label " + name + " is there twice"}
+		return &problem{line, "the label " + name + " is defined twice"}
 	}
 	f.startBlock(name, from+len(l)+1)
 	return nil
@@ -317,7 +318,7 @@ func (f *function) startBlock(label string, from int) {
 	f.blocks = append(f.blocks, basicBlock{label: label, from: from, first: n, last: n, header: n})
 }
 
-// joined extends an instruction to the lines that continue it.
+// joined extends an instruction's extent to its continuation lines.
 func (f *function) joined(e extent) extent {
 	text := f.m.text
 	first := f.m.in(e)
@@ -326,7 +327,7 @@ func (f *function) joined(e extent) extent {
 		c.name()
 		c.want('=')
 	}
-	var starts []string // of lines that continue it
+	var starts []string // beginnings of continuation lines
 	switch c.word() {
 	case "switch":
 		if strings.HasSuffix(strings.TrimRight(first, " \r"), "[") {
@@ -348,12 +349,12 @@ func (f *function) joined(e extent) extent {
 	return e
 }
 
-// close checks conditions that are known only at the function's end.
+// close checks the conditions that can be checked only at the function's end.
 func (f *function) close(line int) *problem {
 	f.blocks[len(f.blocks)-1].last = int32(len(f.insts))
 	for _, r := range f.refs {
 		if f.blockOf[r.label] < 0 {
-			return &problem{line, "a label that is used is missing: " + f.m.text[r.from:r.to]}
+			return &problem{line, "a label is used but not defined: " + f.m.text[r.from:r.to]}
 		}
 	}
 	for i := range f.blocks {
@@ -365,7 +366,7 @@ func (f *function) close(line int) *problem {
 		}
 		for i := b.first; i < b.last-1; i++ {
 			if f.insts[i].op.ends() || i > b.header && f.insts[i].op.leads() {
-				return &problem{line, "the basic block " + b.label + " has a phi, landing pad or terminator in its middle"}
+				return &problem{line, "the basic block " + b.label + " has a misplaced phi, landing pad or terminator"}
 			}
 		}
 	}
@@ -399,7 +400,7 @@ func (f *function) record(text string) {
 	}
 }
 
-// described reads the value of a debug record; -1 if it is not local.
+// described reads the value of a debug record, and returns -1 if the value is not local.
 func (f *function) described(c *cursor) int32 {
 	if c.peek() == '!' {
 		c.at++
@@ -428,7 +429,8 @@ func (f *function) describe(value int32, variable int) {
 	}
 }
 
-// debugCall reads a call of llvm.dbg.declare and similar intrinsics, of LLVM up to 18.
+// debugCall reads a call of llvm.dbg.declare or a similar intrinsic, which LLVM used up to version
+// 18.
 func (f *function) debugCall(callee string, a []operand) {
 	at := 0
 	switch {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzInstrument: no text makes the rewriter panic, and its facts about a module are consistent.
+// FuzzInstrument checks that no text makes the rewriter panic, and that its tables are consistent.
 func FuzzInstrument(f *testing.F) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, file := range files {
@@ -28,7 +28,7 @@ func FuzzInstrument(f *testing.F) {
 		r, err := Instrument(src, Options{Instrs: true})
 		if err != nil {
 			if err.Error() == "" {
-				t.Error("the error says nothing")
+				t.Error("the error has no text")
 			}
 			return
 		}
@@ -43,8 +43,8 @@ func FuzzInstrument(f *testing.F) {
 	})
 }
 
-// checkText: the rewriter removes no line: after the labels of phis and invokes and the allocas
-// that it moves, every line of the module remains, in the same order.
+// checkText checks that the rewriter removes no line: apart from the labels of phis and invokes and
+// the allocas that it moves, every line of the module remains, in the same order.
 func checkText(t *testing.T, src, text string) {
 	t.Helper()
 	lines := strings.Split(text, "\n")
@@ -57,36 +57,36 @@ func checkText(t *testing.T, src, text string) {
 			lines = lines[1:]
 		}
 		if len(lines) == 0 {
-			t.Fatalf("the line %q is gone", line)
+			t.Fatalf("the line %q is missing", line)
 		}
 	}
 }
 
-// snippets are functions with rare constructs, and their result: "" if they are instrumented, or
-// the beginning of the reason against it.
+// snippets are functions with rare constructs. The result is "" if they are instrumented, and
+// otherwise the beginning of the reason why they are not.
 var snippets = []struct{ name, text, why string }{
 	{"naked", "define void @f() naked {\n  ret void\n}\n", "it is naked"},
 	{"coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { presplitcoroutine \"x\"=\"y\" }\n", "it is a coroutine"},
 	{"old coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { \"coroutine.presplit\"=\"0\" }\n", "it is a coroutine"},
 	{"forbidden", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { nounwind disable_sanitizer_instrumentation }\n", "its attributes forbid"},
 	{"resolver", "@i = ifunc void (), ptr @f\n\ndefine ptr @f() {\n  ret ptr null\n}\n", "it is the resolver"},
-	{"boot", "define void @f() section \".init.text\" {\n  ret void\n}\n", "it lies in section"},
+	{"boot", "define void @f() section \".init.text\" {\n  ret void\n}\n", "it is in section"},
 	{"interrupt", "define x86_intrcc void @f(ptr byval(i8) %p) {\n  ret void\n}\n", "it is an interrupt"},
 	{"number of a convention", "define cc 10 void @f() {\n  ret void\n}\n", "its calling convention"},
-	{"collected", "define void @f() gc \"shadow-stack\" {\n  ret void\n}\n", "it has a garbage collector"},
+	{"collected", "define void @f() gc \"shadow-stack\" {\n  ret void\n}\n", "it uses a garbage collector"},
 	{"swifterror", "define void @f(ptr swifterror %e) {\n  ret void\n}\n", "it has a swifterror argument"},
 	{"swifterror alloca", "define void @f() {\n  %e = alloca swifterror ptr\n  ret void\n}\n", "it has a swifterror variable"},
-	{"funclet", "define void @f() {\n  %p = cleanuppad within none []\n  ret void\n}\n", "line 2 of its IR: exceptions of Windows"},
-	{"token", "define void @f() {\n  %t = call token @llvm.call.preallocated.setup(i32 1)\n  ret void\n}\n", "line 2 of its IR: tokens"},
-	{"unknown", "define void @f() {\n  %t = teleport i32 1\n  ret void\n}\n", "line 2 of its IR: the instruction is not known"},
-	{"rest of a line", "define void @f(i32 %a) {\n  %t = add i32 %a, %a, %a\n  ret void\n}\n", "line 2 of its IR: cannot read this add"},
+	{"funclet", "define void @f() {\n  %p = cleanuppad within none []\n  ret void\n}\n", "line 2 of its IR: Windows exceptions"},
+	{"token", "define void @f() {\n  %t = call token @llvm.call.preallocated.setup(i32 1)\n  ret void\n}\n", "line 2 of its IR: token values"},
+	{"unknown", "define void @f() {\n  %t = teleport i32 1\n  ret void\n}\n", "line 2 of its IR: the instruction is unknown"},
+	{"rest of a line", "define void @f(i32 %a) {\n  %t = add i32 %a, %a, %a\n  ret void\n}\n", "line 2 of its IR: cannot parse this add"},
 	{"no terminator", "define void @f() {\n  br label %x\n\nx:\n  %t = add i32 1, 2\n}\n", "line 6 of its IR: the basic block x does not end"},
-	{"no label", "define void @f() {\n  br label %x\n}\n", "line 3 of its IR: a label that is used is missing"},
-	{"label twice", "define void @f() {\n  br label %x\n\nx:\n  br label %x\n\nx:\n  ret void\n}\n", "line 7 of its IR: the label x is there twice"},
-	{"value twice", "define void @f() {\n  %x = add i32 1, 1\n  %x = add i32 1, 1\n  ret void\n}\n", "line 3 of its IR: the value %x is there twice"},
-	{"late phi", "define void @f() {\n  br label %x\n\nx:\n  %a = add i32 1, 1\n  %p = phi i32 [ 1, %0 ], [ 2, %x ]\n  br label %x\n}\n", "line 8 of its IR: the basic block x has a phi"},
-	{"use list", "define void @f(ptr %p) {\n  ret void\n  uselistorder ptr %p, { 1, 0 }\n}\n", "line 3 of its IR: the instruction is not known"},
-	{"memory", "define i32 @f() memory(none) {\n  ret i32 1\n}\n", "its first line says"},
+	{"no label", "define void @f() {\n  br label %x\n}\n", "line 3 of its IR: a label is used but not defined"},
+	{"label twice", "define void @f() {\n  br label %x\n\nx:\n  br label %x\n\nx:\n  ret void\n}\n", "line 7 of its IR: the label x is defined twice"},
+	{"value twice", "define void @f() {\n  %x = add i32 1, 1\n  %x = add i32 1, 1\n  ret void\n}\n", "line 3 of its IR: the value %x is defined twice"},
+	{"late phi", "define void @f() {\n  br label %x\n\nx:\n  %a = add i32 1, 1\n  %p = phi i32 [ 1, %0 ], [ 2, %x ]\n  br label %x\n}\n", "line 8 of its IR: the basic block x has a misplaced phi"},
+	{"use list", "define void @f(ptr %p) {\n  ret void\n  uselistorder ptr %p, { 1, 0 }\n}\n", "line 3 of its IR: the instruction is unknown"},
+	{"memory", "define i32 @f() memory(none) {\n  ret i32 1\n}\n", "its first line restricts"},
 	{"odd label", "define void @f() {\n  br label %\"a b\"\n\n\"a b\":\n  ret void\n}\n", ""},
 	{"comments", "; one\ndefine void @f() { ; two\n; three\n  ret void ; four\n  ; five\n}\n", ""},
 	{"branches", "define void @f(i1 %c, ptr %p) {\n  br i1 %c, label %x, label %y\nx:\n  indirectbr ptr %p, [label %x, label %y]\ny:\n  switch i1 %c, label %x [\n  ]\n}\n", ""},
@@ -100,8 +100,8 @@ var snippets = []struct{ name, text, why string }{
 	{"type of the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
 }
 
-// TestRareFunctions: functions that are not understood, or must not be changed, stay as they are
-// and are reported; all others are instrumented.
+// TestRareFunctions checks that functions that cannot be parsed, or must not be changed, stay
+// unchanged and are reported, and that all others are instrumented.
 func TestRareFunctions(t *testing.T) {
 	for _, s := range snippets {
 		r, err := Instrument([]byte(s.text), Options{Instrs: true})
@@ -126,13 +126,13 @@ func TestRareFunctions(t *testing.T) {
 	}
 }
 
-// TestBrokenModules: errors give the place, the text, and the expected form.
+// TestBrokenModules checks that errors state the location, the text and the expected form.
 func TestBrokenModules(t *testing.T) {
 	for text, want := range map[string]string{
-		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" where this function ends; the text is not as LLVM 14 to 19 print it`,
-		"int main() {}\n":                   `the module:1: "int main() {}", want a definition, a declaration or metadata; the text is not as LLVM 14 to 19 print it`,
-		"target triple = \"wasm32-wasi\"\n": `the module: compiled for "wasm32-wasi", want a system with ELF files such as Linux`,
-		"@__sg_thread = external global i8": `the module: the module is instrumented already, or part of the runtime; compile it without`,
+		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" at the end of this function; the text is not in the form that LLVM 14 to 19 print`,
+		"int main() {}\n":                   `the module:1: "int main() {}", want a definition, a declaration or metadata; the text is not in the form that LLVM 14 to 19 print`,
+		"target triple = \"wasm32-wasi\"\n": `the module: compiled for "wasm32-wasi", want a system that uses ELF, such as Linux`,
+		"@__sg_thread = external global i8": `the module: the module is already instrumented, or part of the runtime; compile it without instrumentation`,
 	} {
 		_, err := Instrument([]byte(text), Options{})
 		if err == nil || err.Error() != want {
@@ -141,8 +141,8 @@ func TestBrokenModules(t *testing.T) {
 	}
 }
 
-// TestDamagedModules: a module in which lines and characters were lost, doubled or swapped is
-// refused, or read to consistent tables.
+// TestDamagedModules checks that a module in which lines or characters were lost, duplicated or
+// swapped is either rejected or read into consistent tables.
 func TestDamagedModules(t *testing.T) {
 	whole := seeds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,7 +174,7 @@ func seeds(t *testing.T) []string {
 	return list
 }
 
-// damage swaps, doubles or drops a line or a word, or changes a character.
+// damage swaps, duplicates or drops a line or a word, or changes a character.
 func damage(t *rapid.T, text string) string {
 	if text == "" {
 		return text
@@ -210,7 +210,7 @@ func BenchmarkInstrument(b *testing.B) {
 	}
 }
 
-// manyFunctions is a module with debug information, its functions many times.
+// manyFunctions returns a module with debug information that contains its functions many times.
 func manyFunctions(b *testing.B) []byte {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {

@@ -12,10 +12,11 @@ type global struct {
 	name     string // with its quotes, without @
 	typeText string
 	debug    int  // its DIGlobalVariableExpression, or -1
-	address  bool // its address may be in a table
+	address  bool // a table may contain its address
 }
 
-// linkages are words between a global's name and its kind. With false, another module has the variable.
+// linkages lists words between a global's name and its kind. The value is false if the variable is
+// defined in another module.
 var linkages = map[string]bool{
 	"private": true, "internal": true, "linkonce": true, "weak": true, "common": true,
 	"linkonce_odr": true, "weak_odr": true, "external": false, "extern_weak": false,
@@ -62,7 +63,7 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	end := typeEnd(c.text, c.at)
 	g.typeText = c.text[c.at:end]
 	rest := c.text[end:]
-	// Nothing outside of a group that the linker may drop may name a local symbol in it.
+	// Only code within a group that the linker may drop may refer to a local symbol of the group.
 	if local && strings.Contains(rest, ", comdat") {
 		g.address = false
 	}
@@ -75,7 +76,7 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	m.globals = append(m.globals, g)
 }
 
-// lastName returns the last name with @ in text, with its quotes.
+// lastName returns the last name after an @ in text, with its quotes.
 func lastName(text string) string {
 	i := strings.LastIndexByte(text, '@')
 	if i < 0 {

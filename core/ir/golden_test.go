@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-var update = flag.Bool("update", false, "write what the rewriter makes into testdata/golden")
+var update = flag.Bool("update", false, "write the rewriter's output into testdata/golden")
 
-// TestGolden compares the rewritten text of small modules, and their tables, with files.
+// TestGolden compares the rewritten text and the tables of small modules with golden files.
 func TestGolden(t *testing.T) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	if len(files) == 0 {
@@ -37,8 +37,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenCompiles: the compiler whose notation a module uses accepts the rewritten text and
-// verifies it.
+// TestGoldenCompiles checks that the compiler whose notation a module uses accepts and verifies the
+// rewritten text.
 func TestGoldenCompiles(t *testing.T) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, c := range toolchains(t) {
@@ -83,7 +83,7 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 }
 
-// withoutTables leaves the bytes of the tables out, which are shown in words.
+// withoutTables removes the bytes of the tables, because the golden files show the tables as text.
 func withoutTables(text string) string {
 	before, rest, ok := strings.Cut(text, "tables = internal constant [")
 	if !ok {
@@ -95,7 +95,7 @@ func withoutTables(text string) string {
 	return before + "tables = …\n" + strings.ReplaceAll(after, "tables, i64 "+bytes, "tables, i64 …")
 }
 
-// dump prints a program, one line for each item.
+// dump prints a program, one item per line.
 func dump(p *trace.Program) string {
 	var b strings.Builder
 	m := p.Modules[0]

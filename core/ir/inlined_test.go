@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPlacesOfInlinedCode: code that was inlined from a system header or an accessor is located at
-// its call; other code at its own line.
+// TestPlacesOfInlinedCode checks that code inlined from a system header or an accessor is located
+// at its call, and all other code at its own line.
 func TestPlacesOfInlinedCode(t *testing.T) {
 	r, err := Instrument([]byte(`
 define double @use(ptr %v, i64 %n) !dbg !5 {
@@ -62,7 +62,7 @@ done:
 		t.Fatal(err)
 	}
 	want := []string{
-		"app.cpp:31", // a header of the system, which has code on several lines
+		"app.cpp:31", // a system header, which has code on several lines
 		"app.cpp:32", // the same in an accessor
 		"app.cpp:33", // an accessor
 		"app.h:15",   // a function with code on two lines

@@ -5,67 +5,66 @@ import (
 	"strings"
 )
 
-// opcode is an instruction as far as the rewriter distinguishes instructions; inst.word has the
-// exact one.
+// opcode is a class of instructions that the rewriter treats alike; inst.word is LLVM's opcode.
 type opcode uint8
 
 const (
-	opPlain opcode = iota // computes, and touches no memory
+	opPlain opcode = iota // computes without accessing memory
 	opLoad
 	opStore
 	opModify // atomicrmw, cmpxchg
 	opFence
 	opCall
 	opAlloca
-	opAddress // getelementptr, bitcast, addrspacecast: its first operand's object, or a part
+	opAddress // getelementptr, bitcast, addrspacecast: points to its first operand's object, or to a part of it
 	opVaArg
 	opPhi
 	opLandingPad
 	// Terminators.
 	opInvoke
 	opCallBr
-	opJump // br, switch, indirectbr, and Windows' exception instructions
+	opJump // br, switch, indirectbr, and the exception instructions of Windows
 	opReturn
 	opResume
 	opUnreachable
 )
 
-// ends reports whether it is a terminator.
+// ends reports whether op is a terminator.
 func (op opcode) ends() bool { return op >= opInvoke }
 
-// leads reports whether it must be at a basic block's beginning.
+// leads reports whether op must be at the beginning of a basic block.
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
 type inst struct {
 	from, to int32 // its text in the module
 	op       opcode
 	word     string    // LLVM's opcode
-	typ      *datatype // as in trace.Op.Type; nil for none
-	result   int32     // value, or -1
+	typ      *datatype // as in trace.Op.Type; nil if there is none
+	result   int32     // number of the resulting value, or -1
 	debug    int32     // number of its DILocation, or -1
 	profile  int32     // number of its !prof, or -1
 
-	uses, usesEnd int32 // span of function.uses
-	args, argsEnd int32 // span of function.args
-	refs, refsEnd int32 // span of function.refs
+	uses, usesEnd int32 // range in function.uses
+	args, argsEnd int32 // range in function.args
+	refs, refsEnd int32 // range in function.refs
 	call          *call
 	access        *datatype // the type that a load or store reads or writes
-	address       operand   // of a load or store; or the base of other instructions that address an object
+	address       operand   // address of a load or store, or base of another instruction that addresses an object
 	atomic        bool
 	volatile      bool
-	contract      bool   // a product and a sum may be one fused operation
+	contract      bool   // a product and a sum may be fused into one operation
 	static        bool   // alloca of a constant number of elements
-	count         uint64 // of these elements
+	count         uint64 // number of these elements
 	resultName    string
 	swiftError    bool
-	shift         shift // of an address computation
+	shift         shift // the offset that an address computation adds
 }
 
-// shift is the distance by which an address computation moves its first operand: a constant number
-// of bytes, and a variable number of elements.
+// shift is the offset that an address computation adds to its first operand: a constant number of
+// bytes, and a variable number of elements.
 type shift struct {
 	constant int64
-	element  uint64 // bytes of each element; 0: no elements
+	element  uint64 // bytes per element; 0 if there are no elements
 	unknown  bool
 }
 
@@ -73,19 +72,20 @@ type call struct {
 	callee   string // name with its quotes; "" if unknown
 	indirect bool
 	assembly bool
-	tail     bool // its caller's stack frame may be gone
+	tail     bool // the caller's stack frame may no longer exist
 	mustTail bool
 	returns  *datatype
-	typeText string // of the result
+	typeText string // type of the result
 }
 
 type reader struct {
 	cursor
 	f    *function
-	base int // of its text in the module
+	base int // position of its text in the module
 }
 
-// instruction reads one instruction and appends it. It returns why it cannot be understood, or "".
+// instruction reads one instruction and appends it. It returns "", or the reason why it cannot read
+// the instruction.
 func (f *function) instruction(e extent) string {
 	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
 	in := inst{
@@ -104,14 +104,14 @@ func (f *function) instruction(e extent) string {
 	}
 	r.trailer(&in)
 	if r.failed() {
-		return "cannot read this " + in.word + ": want " + r.wants
+		return "cannot parse this " + in.word + ", want " + r.wants
 	}
 	if in.result >= 0 {
 		if in.op == opStore || in.op == opFence || in.op.ends() && in.op != opInvoke && in.op != opCallBr && in.word != "catchswitch" {
-			return "the " + in.word + " has a result"
+			return "the " + in.word + " must not have a result"
 		}
 		if f.defs[in.result] != undefined {
-			return "the value %" + in.resultName + " is there twice"
+			return "the value %" + in.resultName + " is defined twice"
 		}
 		f.defs[in.result] = int32(len(f.insts))
 	}
@@ -150,7 +150,7 @@ func (r *reader) trailer(in *inst) {
 	}
 }
 
-// syntax describes the effect of an instruction and how its operands are written. Each letter of the
+// syntax describes the effect of an instruction and the notation of its operands. Each letter of
 // form is a step:
 //
 //	f  flags such as nuw and fast             w  a word
@@ -196,7 +196,8 @@ var syntaxes = makeTable(map[syntax]string{
 	{opLandingPad, "Wv{"}:  "catchpad cleanuppad",
 })
 
-// operands reads the operands of an instruction. It returns why they cannot be understood, or "".
+// operands reads the operands of an instruction. It returns "", or the reason why it cannot read
+// them.
 func (r *reader) operands(in *inst) string {
 	if s, ok := syntaxes[in.word]; ok {
 		in.op, in.atomic = s.op, s.op == opModify
@@ -204,7 +205,7 @@ func (r *reader) operands(in *inst) string {
 			r.step(in, s.form[i])
 		}
 		if in.word == "catchswitch" || in.word == "catchret" || in.word == "cleanupret" || in.op == opLandingPad {
-			r.f.refuse("exceptions of Windows are not understood")
+			r.f.refuse("Windows exceptions are not supported")
 		}
 		return ""
 	}
@@ -226,12 +227,12 @@ func (r *reader) operands(in *inst) string {
 	case "landingpad":
 		r.landingPad(in)
 	default:
-		return "the instruction is not known: " + in.word
+		return "the instruction is unknown: " + in.word
 	}
 	return ""
 }
 
-// step reads the text for one letter of a syntax's form.
+// step reads the text that one letter of a form describes.
 func (r *reader) step(in *inst, letter byte) {
 	switch letter {
 	case ',':
@@ -302,7 +303,7 @@ func (r *reader) step(in *inst, letter byte) {
 	}
 }
 
-// isFlag reports whether a word is a flag of an operation.
+// isFlag reports whether a word is a flag of an arithmetic or address operation.
 func isFlag(word string) bool {
 	switch word {
 	case "nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "nusw", "inbounds",
@@ -312,7 +313,7 @@ func isFlag(word string) bool {
 	return false
 }
 
-// flags skips such words, and reports whether one allows fused operations.
+// flags skips flags, and reports whether one of them allows fused operations.
 func (r *reader) flags() (contract bool) {
 	for {
 		before := r.at
@@ -328,7 +329,7 @@ func (r *reader) flags() (contract bool) {
 	}
 }
 
-// isValueWord reports whether constants begin with a word.
+// isValueWord reports whether a constant may begin with the word.
 func isValueWord(word string) bool {
 	switch word {
 	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer",
@@ -343,7 +344,7 @@ func isValueWord(word string) bool {
 	return false
 }
 
-// value reads a value; id is -1 unless it is local.
+// value reads a value; id is -1 unless the value is local.
 func (r *reader) value() (text string, id int32) {
 	b := r.peek()
 	from := r.at
@@ -396,7 +397,7 @@ func (r *reader) constant() {
 			return
 		}
 	}
-	for isLetter(r.peek()) { // inbounds, nuw, a predicate
+	for isLetter(r.peek()) { // such as inbounds, nuw or a predicate
 		if r.word() == "inrange" {
 			r.groupHere()
 		}
@@ -446,7 +447,7 @@ func (r *reader) elementPointer(in *inst) {
 	}
 }
 
-// add adds an index into a type, and returns the type that it selects.
+// add adds the offset of an index into a type, and returns the type of the selected element.
 func (s *shift) add(of *datatype, index string, first bool) *datatype {
 	if of == nil || !of.sized {
 		s.unknown = true
@@ -464,7 +465,7 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 		if err == nil {
 			s.constant += n * int64(of.elem.allocBytes())
 		}
-		return of.elem // another element of the same array has the same name
+		return of.elem // a variable index does not matter, because all elements of an array share a name
 	case of.kind == structType && err == nil && 0 <= n && int(n) < len(of.fields):
 		s.constant += int64(of.fieldOffset(int(n)))
 		return of.fields[n]
@@ -473,7 +474,7 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 	return nil
 }
 
-// pointers returns the vector of pointers with t's number of elements.
+// pointers returns the vector type of pointers with as many elements as t.
 func (r *reader) pointers(t *datatype) *datatype {
 	return r.f.m.types.of(strings.Replace(t.text, t.elem.text, "ptr", 1))
 }
@@ -512,7 +513,7 @@ func (r *reader) ordering() {
 	}
 }
 
-// comma skips a comma if the next character begins the element that is expected after it.
+// comma skips a comma if the character after it can begin the expected element.
 func (r *reader) comma(begins func(b byte) bool) bool {
 	before := r.at
 	if r.take(',') && begins(r.peek()) {
@@ -522,7 +523,7 @@ func (r *reader) comma(begins func(b byte) bool) bool {
 	return false
 }
 
-// member reads indices into an aggregate, and returns the type of the member.
+// member reads indices into an aggregate, and returns the type of the selected member.
 func (r *reader) member(t *datatype) *datatype {
 	for r.comma(isDigit) {
 		i := number(r.word())
@@ -557,7 +558,7 @@ func (r *reader) phi(in *inst) {
 		r.want('[')
 		open := r.base + r.at - 1
 		if _, id := r.value(); id < 0 {
-			r.f.uses = append(r.f.uses, -1) // so that uses and labels go together
+			r.f.uses = append(r.f.uses, -1) // so that uses and labels correspond
 		}
 		r.want(',')
 		r.labelName()
@@ -655,7 +656,7 @@ func (r *reader) call(in *inst) {
 		r.f.debugCall(k.callee, r.f.args[in.args:])
 	}
 	if k.returns != nil && k.returns.text == "token" {
-		r.f.refuse("tokens are not understood")
+		r.f.refuse("token values are not supported")
 	}
 }
 
@@ -691,7 +692,7 @@ func (r *reader) argument() {
 	r.f.args = append(r.f.args, o)
 }
 
-// metadataArgument reads "!12", "!DIExpression()" or a typed value, which does not count as a use.
+// metadataArgument reads "!12", "!DIExpression()" or a typed value, none of which counts as a use.
 func (r *reader) metadataArgument(o *operand) {
 	r.space()
 	from := r.at
@@ -706,8 +707,8 @@ func (r *reader) metadataArgument(o *operand) {
 	o.text, o.id = v.text, v.id
 }
 
-// callProperties reads the text after the arguments: attributes, operand bundles, and where an invoke
-// continues.
+// callProperties reads the text after the arguments: attributes, operand bundles, and the
+// destinations of an invoke.
 func (r *reader) callProperties(in *inst) {
 	for !r.failed() {
 		switch b := r.peek(); {

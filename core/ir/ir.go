@@ -3,56 +3,59 @@
 //
 // # What is read
 //
-// The text that clang and flang 14 to 19 write with -S -emit-llvm, before or after optimisation:
-// pointers with types (up to 14) or without, debug information as calls or as records, exceptions,
-// OpenMP. The LLVM Language Reference defines it; LLVM prints one instruction a line.
+// The input is the text that clang and flang 14 to 19 write with -S -emit-llvm, before or after
+// optimisation: with typed pointers (up to 14) or opaque ones, with debug information as calls or
+// as records, with exceptions and OpenMP. The LLVM Language Reference defines the notation; LLVM
+// prints one instruction per line.
 //
-//  1. [Instrument] finds the lines of the top level: functions, global variables, types,
+//  1. [Instrument] finds the top-level items: functions, global variables, types,
 //     attributes, metadata.
-//  2. Each function is read instruction by instruction. A function that is not understood to its
-//     last character stays as it is, and is listed under Missed: a program is never compiled
-//     wrongly for the sake of its trace.
+//  2. Each function is parsed instruction by instruction. A function that cannot be parsed to its
+//     last character is left unchanged, and is listed under Missed: the trace never takes
+//     precedence over correct compilation.
 //  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every call that may run
-//     other code (which may not return, or may throw), around atomic operations (so that threads'
-//     steps have the order of the operations), and where a piece would have more than 48 values. A
-//     piece runs whole or not at all. There is no cut behind a tail call that is followed by the
-//     return, so that the compiler can still make it a jump and deep recursion needs no stack: the
-//     return, or the step of the block that only returns, comes before the steps of the callee.
-//  4. At the beginning of each piece, code opens a step in the thread's buffer; before each load,
-//     store or event its address is stored in the step (tools/capture/runtime/abi.h draws it). Phis
-//     and landing pads stay first, and name the last part of the block that they come from. New
-//     values have names, so that the numbering of unnamed values stays as it is.
-//  5. Tables of all that is known before the run — functions, blocks, loops by dominators, sites,
-//     instructions and their operands, source locations, variables — go into the module as the body
-//     of a MODL frame (core/trace/sgt).
+//     other code (which may not return, or may throw), around atomic operations (so that the
+//     threads' steps are ordered like the operations), and where a piece would have more than 48
+//     values. A piece runs completely or not at all. There is no cut after a tail call that is
+//     followed by the return, so that the compiler can still turn it into a jump and deep recursion
+//     needs no stack. The step of the return, or of the block that only returns, therefore comes
+//     before the steps of the callee.
+//  4. At the beginning of each piece, the new code opens a step in the thread's buffer. Before each
+//     load, store or event, it stores the address in the step (tools/capture/runtime/abi.h shows
+//     the layout). Phis and landing pads stay first, and name the last part of the predecessor
+//     block. New values have names, so that the numbering of unnamed values does not change.
+//  5. Tables of everything that is known before the run — functions, blocks, loops by dominators,
+//     sites, instructions and their operands, source locations, variables — go into the module as
+//     the body of a MODL frame (core/trace/sgt).
 //
-// [Read] makes the same tables from the text alone, for models that need no run, with the weights of
-// branches from a profile (!prof). It also reads functions that must not be rewritten, and text of other systems and newer
-// versions: it skips functions and lines that it does not understand, and lists them.
+// [Read] builds the same tables from the text alone, for models that need no run, and adds the
+// branch weights of a profile (!prof). It also reads functions that must not be rewritten, and text
+// for other systems and from newer versions. It skips functions and lines that it cannot parse, and
+// lists them.
 //
 // # What the tables say
 //
-// Opcodes are LLVM's. Calls that end no block are named by their callees: "llvm.fmuladd" for
-// intrinsics, without their types, "call sin" for functions of the mathematical library, "asm" for
-// inline assembly. Calls that end a block are "call" and "invoke". Intrinsics that make no code do
-// not count. A conditional branch has the type i1, an unconditional one none; an atomic exchange
-// the type that it exchanges. Every pointer is a "ptr".
+// Opcodes are LLVM's. Calls that do not end a block are named after their callees: "llvm.fmuladd"
+// for intrinsics, without their types, "call sin" for functions of the mathematical library, "asm"
+// for inline assembly. Calls that end a block are named "call" and "invoke". Intrinsics that
+// produce no code do not count. A conditional branch has the type i1, and an unconditional branch
+// has none. An atomic exchange has the type of the exchanged value. Every pointer is a "ptr".
 //
 // An instruction uses its operands. A load also uses the store before it, in its block or in the
-// iteration before, if the text shows that the address is the same: an equal value, or one that is
+// previous iteration, if the text shows that the addresses are equal: the same value, or values
 // computed in the same way.
 //
 // A function's target is determined by the module's triple and the function's attributes
-// "target-cpu" and "target-features". It decides what llvm.fma and llvm.fmuladd consist of; the
-// tables have them as in the text, and package pipeline splits them.
+// "target-cpu" and "target-features". It decides which operations llvm.fma and llvm.fmuladd consist
+// of. The tables contain them as in the text; package pipeline splits them.
 //
 // A site's object is the local variable, argument or global variable from which its address is
 // computed, or the pointer from which it was loaded: a variable, or a member of a structure, as in
-// s->table. If different objects are possible, it has none.
+// s->table. If several objects are possible, the site has none.
 //
 // A site is located where its code is written. Code that was inlined from a system header or from
-// an accessor is located at its call. An accessor is a function with code on one line and no loop,
-// and, if it is of the same file, at most two loads and stores.
+// an accessor is located at its call. An accessor is a function with code on only one line, no loop
+// and, if it is defined in the same file, at most two loads and stores.
 package ir
 
 import (
@@ -65,14 +68,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Options are options of [Instrument].
+// Options contains the options of [Instrument].
 type Options struct {
-	Source         string   // the source file's name; "" for the name in the module
-	CompileOptions string   // how it is compiled, for the tables
-	Instrs         bool     // list every block's instructions, for models of pipelines
-	Skip           []string // functions to leave as they are, by the linker's name
-	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain the
-	// source files of the program's functions and sites, without system headers.
+	Source         string   // the source file's name; if "", the name in the module is used
+	CompileOptions string   // the options it is compiled with, for the tables
+	Instrs         bool     // list every block's instructions, for pipeline models
+	Skip           []string // linker names of functions to leave unchanged
+	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain
+	// the source files of the program's functions and sites, except for system headers.
 	Read func(file string) []byte
 }
 
@@ -80,19 +83,19 @@ type Options struct {
 type Result struct {
 	Text    []byte
 	Program *trace.Program // the module's tables, as a program of one module
-	Missed  []trace.Missed // code that is not instrumented, from the program's module
+	Missed  []trace.Missed // code in the module that is not instrumented
 }
 
-// checkSize bounds modules, because positions in them have 32 bits.
+// checkSize limits the size of modules, because positions in them have 32 bits.
 func checkSize(src []byte, instead string) error {
 	if len(src) < 1<<31 {
 		return nil
 	}
-	return errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; " + instead + " its sources apart")
+	return errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; " + instead + " its source files separately")
 }
 
-// Instrument rewrites a module so that it records its references. The error is for modules that cannot be
-// understood at all, and says where.
+// Instrument rewrites a module so that it records its references. It returns an error, with its
+// location, only if the module as a whole cannot be parsed or must not be rewritten.
 func Instrument(src []byte, o Options) (*Result, error) {
 	if err := checkSize(src, "compile"); err != nil {
 		return nil, err
@@ -120,17 +123,18 @@ func Instrument(src []byte, o Options) (*Result, error) {
 // instrumentable returns an error for modules that must not be rewritten.
 func (m *module) instrumentable() error {
 	if strings.Contains(m.text, "@__sg_thread") || strings.Contains(m.text, "@__sg_more") {
-		return errors.New(m.file() + ": the module is instrumented already, or part of the runtime; compile it without")
+		return errors.New(m.file() + ": the module is already instrumented, or part of the runtime; compile it without instrumentation")
 	}
 	for _, no := range []string{"nvptx", "amdgcn", "spir", "wasm", "darwin", "macos", "windows", "uefi"} {
 		if strings.Contains(m.triple, no) {
-			return errors.New(m.file() + ": compiled for " + strconv.Quote(m.triple) + ", want a system with ELF files such as Linux")
+			return errors.New(m.file() + ": compiled for " + strconv.Quote(m.triple) + ", want a system that uses ELF, such as Linux")
 		}
 	}
 	return nil
 }
 
-// keepsRegisters reports whether a machine has the calling convention of __sg_more.
+// keepsRegisters reports whether a machine supports the register-preserving calling convention of
+// __sg_more.
 func keepsRegisters(triple string) bool {
 	machine, _, _ := strings.Cut(triple, "-")
 	return machine == "x86_64" || machine == "aarch64" || machine == "arm64"
@@ -172,7 +176,7 @@ func (e *emitter) rewrite(t *tables, skip []string) {
 	}
 }
 
-// line copies the text up to a line of the top level, and writes the changed line.
+// line copies the text up to a top-level line, and writes the changed line.
 func (e *emitter) line(l extent) {
 	e.copyTo(l.from)
 	text := e.m.in(l)
@@ -187,7 +191,7 @@ func (e *emitter) line(l extent) {
 	e.done = l.to
 }
 
-// external is the reason for functions whose code is in another module.
+// external is the reason given for functions whose code is in another module.
 const external = "external"
 
 // read reads the function, and returns the reason to leave it unchanged, or "".
@@ -216,30 +220,31 @@ func (f *function) read(skip []string) string {
 
 func (p *problem) String() string { return "line " + strconv.Itoa(p.line) + " of its IR: " + p.why }
 
-// refusals are words of a function's first line, or of its attributes, because of which it is left
-// unchanged.
+// refusals maps words in a function's first line, or in its attributes, to the reasons why such a
+// function is left unchanged.
 var refusals = map[string]string{
-	"naked":                             "it is naked: nothing may come before its assembly",
-	"presplitcoroutine":                 "it is a coroutine that is not split yet",
+	"naked":                             "it is naked: no code may come before its assembly",
+	"presplitcoroutine":                 "it is a coroutine that has not been split yet",
 	"disable_sanitizer_instrumentation": "its attributes forbid instrumentation",
-	"ghccc":                             "its calling convention leaves no register",
-	"anyregcc":                          "its calling convention leaves no register",
-	"x86_intrcc":                        "it is an interrupt's handler",
-	"avr_intrcc":                        "it is an interrupt's handler",
-	"msp430_intrcc":                     "it is an interrupt's handler",
-	"hhvmcc":                            "its calling convention leaves no register",
-	"hhvm_ccc":                          "its calling convention leaves no register",
-	"cc":                                "its calling convention is not known",
-	"readnone":                          "its first line says what memory it uses",
-	"readonly":                          "its first line says what memory it uses",
-	"memory":                            "its first line says what memory it uses",
+	"ghccc":                             "its calling convention leaves no register free",
+	"anyregcc":                          "its calling convention leaves no register free",
+	"x86_intrcc":                        "it is an interrupt handler",
+	"avr_intrcc":                        "it is an interrupt handler",
+	"msp430_intrcc":                     "it is an interrupt handler",
+	"hhvmcc":                            "its calling convention leaves no register free",
+	"hhvm_ccc":                          "its calling convention leaves no register free",
+	"cc":                                "its calling convention is unknown",
+	"readnone":                          "its first line restricts the memory that it may access",
+	"readonly":                          "its first line restricts the memory that it may access",
+	"memory":                            "its first line restricts the memory that it may access",
 	"swifterror":                        "it has a swifterror argument, whose address must not be taken",
 }
 
-// bootSections contain code that runs before there are threads.
+// bootSections lists sections whose code runs before there are threads.
 var bootSections = []string{".init.text", ".head.text", ".noinstr.text", ".entry.text", ".boot", ".init"}
 
-// refusedBy returns why the function's first line or attributes forbid instrumentation, or "".
+// refusedBy returns the reason why the function's first line or attributes forbid instrumentation,
+// or "".
 func (f *function) refusedBy(skip []string) string {
 	if slices.Contains(f.words, "available_externally") {
 		return external
@@ -258,16 +263,16 @@ func (f *function) refusedBy(skip []string) string {
 	case f.m.entries[f.name]:
 		return "it is the resolver of an ifunc: it runs before there are threads"
 	case f.collected:
-		return "it has a garbage collector"
+		return "it uses a garbage collector"
 	case slices.Contains(bootSections, f.section):
-		return "it lies in section " + f.section
+		return "it is in section " + f.section
 	case slices.Contains(skip, linkerName(f.name)):
-		return "it was to be left as it is"
+		return "it was excluded by an option"
 	}
 	return ""
 }
 
-// groupRefuses returns why a group of attributes forbids instrumentation, or "".
+// groupRefuses returns the reason why an attribute group forbids instrumentation, or "".
 func groupRefuses(group string) string {
 	if strings.Contains(group, `"coroutine.presplit"`) {
 		return refusals["presplitcoroutine"]
@@ -281,8 +286,8 @@ func groupRefuses(group string) string {
 	return ""
 }
 
-// withoutMemory removes the attributes that say which memory a function uses, because a function that
-// records writes to its thread's buffer.
+// withoutMemory removes the attributes that say which memory a function uses, because an
+// instrumented function writes to its thread's buffer.
 func withoutMemory(group string) string {
 	c := cursor{text: group}
 	out := make([]byte, 0, len(group))

@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access, whose active lanes are known only at run time. The runtime writes its
-// references as steps of a separate block: one for each run of neighbours, or for each lane of gathers
-// and scatters.
+// lanes is a masked access, whose active lanes are known only at run time. The runtime records its
+// references as steps of a separate block: one step for each run of contiguous lanes or, for
+// gathers and scatters, for each lane.
 type lanes struct {
-	number    uint32 // of the block
+	number    uint32 // number of the block
 	inst      int32
 	kind      trace.Kind
 	count     uint64
@@ -20,16 +20,17 @@ type lanes struct {
 	mask      operand
 	signs     bool    // the mask is the lanes' sign bits
 	packed    bool    // active lanes are contiguous in memory
-	scattered bool    // each lane has an address
-	address   operand // of the first lane, or a vector of addresses
-	index     operand // of each lane, if address is a base
+	scattered bool    // each lane has its own address
+	address   operand // address of the first lane, or a vector of addresses
+	index     operand // index of each lane, if address is a base
 	scale     operand
 }
 
-// mostLanes is the most lanes that fit in a mask.
+// mostLanes is the maximum number of lanes that fit in a mask.
 const mostLanes = 64
 
-// lanesOf reads a masked access; nil if the instruction is none, or cannot be recorded.
+// lanesOf reads a masked access. It returns nil if the instruction is not one, or cannot be
+// recorded.
 func (p *plan) lanesOf(i int32) *lanes {
 	in := &p.f.insts[i]
 	if in.op != opCall || p.f.m.types.layout.bigEndian {
@@ -43,7 +44,8 @@ func (p *plan) lanesOf(i int32) *lanes {
 	return l
 }
 
-// laneForm contains the positions of an intrinsic's arguments, from 1; 0 for none.
+// laneForm contains the positions of an intrinsic's arguments, counted from 1; 0 means that there
+// is no such argument.
 type laneForm struct {
 	prefix, part string // of the intrinsic's name
 	arguments    int
@@ -56,7 +58,7 @@ type laneForm struct {
 	scattered    bool
 }
 
-// laneForms are LLVM's own masked intrinsics and the masked intrinsics of AVX, AVX2 and AVX-512.
+// laneForms lists LLVM's own masked intrinsics, and the masked intrinsics of AVX, AVX2 and AVX-512.
 var laneForms = []laneForm{
 	{prefix: "llvm.masked.load.", arguments: 4, address: 1, mask: 3},
 	{prefix: "llvm.masked.store.", arguments: 4, stored: 1, address: 2, mask: 4},
@@ -71,7 +73,7 @@ var laneForms = []laneForm{
 	{prefix: "llvm.x86.avx512.mask.scatter", arguments: 5, stored: 4, address: 1, mask: 2, index: 3, scale: 5, scattered: true},
 }
 
-// newLanes reads a masked access by a call; nil if it is none.
+// newLanes reads a masked access from a call. It returns nil if the call is not one.
 func newLanes(callee string, a arguments, result *datatype) *lanes {
 	i := slices.IndexFunc(laneForms, func(f laneForm) bool {
 		return len(a) == f.arguments && strings.HasPrefix(callee, f.prefix) && strings.Contains(callee, f.part)
@@ -96,7 +98,7 @@ func newLanes(callee string, a arguments, result *datatype) *lanes {
 	return vector(l, result)
 }
 
-// vector sets the type of the lanes' data; it returns nil if that is not a vector.
+// vector sets the type of the lanes' data. It returns nil if t is not a vector type.
 func vector(l *lanes, t *datatype) *lanes {
 	if t == nil || t.kind != vectorType || t.elem == nil || t.scalable {
 		return nil
@@ -161,13 +163,13 @@ func (e *emitter) mask(l *lanes) string {
 	if bits < 64 {
 		v = e.compute("zext i", decimal(bits), " ", v, " to i64")
 	}
-	if bits > l.count { // of a vector of which only the low lanes count
+	if bits > l.count { // the vector is wider than the access; only its low lanes count
 		v = e.compute("and i64 ", v, ", ", decimal(1<<l.count-1))
 	}
 	return v
 }
 
-// signs makes a vector of the sign bits of a vector of integers or floats.
+// signs writes code that extracts the sign bits of a vector of integers or floats.
 func (e *emitter) signs(l *lanes) (typeText, text string) {
 	t := l.mask.typ
 	ints := "<" + decimal(t.count) + " x i" + decimal(t.elem.bits) + ">"
@@ -178,20 +180,20 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones returns a mask with as many low ones as the mask has ones, because the active lanes of an
-// expanding load or compressing store are contiguous.
+// ones returns a mask whose low bits are set, as many as the given mask has set bits, because the
+// active lanes of an expanding load or compressing store are contiguous in memory.
 func (e *emitter) ones(mask string) string {
 	e.need.ones = true
 	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
-	wide := e.compute("zext i64 ", n, " to i128") // for 64 of them
+	wide := e.compute("zext i64 ", n, " to i128") // because there may be 64 of them
 	high := e.compute("shl i128 -1, ", wide)
 	return e.compute("trunc i128 ", e.compute("xor i128 ", high, ", -1"), " to i64")
 }
 
-// lanesArray returns the name of the function's array for the addresses of lanes.
+// lanesArray returns the name of the function's array of lane addresses.
 func (e *emitter) lanesArray() string { return e.name("l", 0) }
 
-// addresses stores each lane's address in the array, and returns it.
+// addresses stores each lane's address in the array, and returns the array.
 func (e *emitter) addresses(l *lanes) string {
 	base := ""
 	if l.index.typ != nil {

@@ -21,7 +21,7 @@ type layout struct {
 
 type alignment struct{ bits, align uint64 }
 
-// parseLayout reads a layout string, with LLVM's defaults for missing parts.
+// parseLayout reads a layout string, and uses LLVM's defaults for missing parts.
 func parseLayout(text string) layout {
 	l := layout{
 		pointers:       map[uint32]uint64{0: 64},
@@ -70,7 +70,7 @@ func (l *layout) setPointer(fields []string) {
 	}
 }
 
-// bitsToBytes reads a number of bits; anything unreasonable is 0.
+// bitsToBytes reads a number of bits, and returns 0 if it is unreasonable.
 func bitsToBytes(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n > 1<<16 || n%8 != 0 || n != 0 && n&(n-1) != 0 {
@@ -103,8 +103,8 @@ func (l *layout) pointerBits(space uint32) uint64 {
 	return l.pointers[0]
 }
 
-// intAlign: integers of other widths have the alignment of the next larger one, or else of the
-// largest.
+// intAlign returns the alignment of an integer of n bits. Widths that are not listed have the
+// alignment of the next larger width or, failing that, of the largest.
 func (l *layout) intAlign(n uint64) uint64 {
 	for _, a := range l.ints {
 		if a.bits >= n {
@@ -114,7 +114,8 @@ func (l *layout) intAlign(n uint64) uint64 {
 	return l.ints[len(l.ints)-1].align
 }
 
-// exactAlign: floats and vectors of other widths are aligned to their size, rounded up to a power of two.
+// exactAlign returns the alignment of a float or vector. Widths that are not listed are aligned to
+// their size, rounded up to a power of two.
 func exactAlign(list []alignment, n, bytes uint64) uint64 {
 	for _, a := range list {
 		if a.bits == n {

@@ -7,12 +7,12 @@ type graph struct {
 	successors [][]int32
 }
 
-// order returns the reachable vertices in reverse postorder of a depth-first search, and the position of each
-// vertex in it, or -1.
+// order returns the reachable vertices in reverse postorder of a depth-first search, and the
+// position of each vertex in this order, or -1.
 func (g *graph) order() (order, position []int32) {
 	n := len(g.successors)
 	position = slices.Repeat([]int32{-1}, n)
-	next := make([]int32, n) // 1 + the successor to visit next; 0: not seen
+	next := make([]int32, n) // 1 + the successor to visit next; 0 if not seen yet
 	order = make([]int32, 0, n)
 	stack := make([]int32, 0, n)
 	if n > 0 {
@@ -47,9 +47,9 @@ func (g *graph) predecessors() [][]int32 {
 	return p
 }
 
-// dominators returns the immediate dominator of each vertex, or -1 for vertex 0 and unreachable ones. The
-// method is from Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001): iterate over
-// the vertices in reverse postorder until nothing changes.
+// dominators returns the immediate dominator of each vertex, or -1 for vertex 0 and for unreachable
+// vertices. It iterates over the vertices in reverse postorder until nothing changes (Cooper,
+// Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001).
 func dominators(order, position []int32, predecessors [][]int32) []int32 {
 	dominator := slices.Repeat([]int32{-1}, len(position))
 	if len(order) == 0 {
@@ -92,17 +92,18 @@ func meet(dominator, position []int32, a, b int32) int32 {
 	return a
 }
 
-// loops are the natural loops of a graph. A loop is named by its header, which dominates every latch, a
-// vertex that jumps back to it. Cycles with several entries are not natural loops.
+// loops contains the natural loops of a graph. A loop is identified by its header, which dominates
+// every latch, that is, every vertex that jumps back to the header. Cycles with several entries are
+// not natural loops.
 type loops struct {
 	header []int32 // by vertex: header of the innermost loop around it, or -1
-	depth  []int32 // by vertex: loops around it
+	depth  []int32 // by vertex: number of loops around it
 	latch  []bool
-	outer  []int32 // by header: the header of the loop around, or -1
+	outer  []int32 // by header: the header of the enclosing loop, or -1
 }
 
-// findLoops finds the natural loops. Headers are visited from the innermost outwards; the body of a loop
-// consists of the vertices that reach its latches.
+// findLoops finds the natural loops. It visits headers from the innermost outwards; the body of a
+// loop consists of the vertices that reach its latches.
 func (g *graph) findLoops() loops {
 	n := len(g.successors)
 	order, position := g.order()
@@ -137,8 +138,8 @@ func (g *graph) findLoops() loops {
 	return l
 }
 
-// body adds the vertices of the loop of header h: vertices that have no loop yet, and the outermost
-// loops around the others.
+// body adds the vertices of the loop with header h. For a vertex that is already in a loop, it adds
+// the outermost loop around it.
 func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {

@@ -2,23 +2,23 @@ package ir
 
 import "strings"
 
-// sourceType is a type of the source, or a member of a structure: a DIBasicType,
-// DIDerivedType or DICompositeType.
+// sourceType is a type in the source, or a member of a structure: a DIBasicType, DIDerivedType or
+// DICompositeType.
 type sourceType struct {
-	tag           string // as DW_TAG_pointer_type
+	tag           string // such as DW_TAG_pointer_type
 	name          string
 	bytes, offset uint64
-	base          int // the type that it is made from, or the type of a member; -1 for none
-	elements      int // the list of its members, -1 for none
+	base          int // the type that it is derived from, or the type of a member; -1 if there is none
+	elements      int // the list of its members, or -1
 }
 
-// mostTypes bounds chains of types, which hostile text may close to rings.
+// mostTypes limits chains of types, which hostile text may turn into cycles.
 const mostTypes = 64
 
-// mostMembers is the most pointers that an expression follows; a->b->c follows two.
+// mostMembers is the maximum number of pointers that an expression follows; a->b->c follows two.
 const mostMembers = 4
 
-// sourceType reads node n; the tag is empty if the node is no type.
+// sourceType reads node n; the tag is empty if the node is not a type.
 func (m *metadata) sourceType(n int) sourceType {
 	return remembered(&m.types, n, func() sourceType {
 		t := sourceType{base: -1, elements: -1}
@@ -46,7 +46,7 @@ func (m *metadata) sourceType(n int) sourceType {
 	})
 }
 
-// plainType is the type without its other names and qualifiers.
+// plainType strips a type's typedefs and qualifiers.
 func (m *metadata) plainType(n int) int {
 	for range mostTypes {
 		switch t := m.sourceType(n); t.tag {
@@ -59,8 +59,8 @@ func (m *metadata) plainType(n int) int {
 	return -1
 }
 
-// pointedAt is the type that a pointer or reference points at, -1 for none, and how C++
-// writes the access to its members.
+// pointedAt returns the type that a pointer or reference points to, or -1, and the C++ operator
+// that accesses its members.
 func (m *metadata) pointedAt(n int) (to int, access string) {
 	switch t := m.sourceType(m.plainType(n)); t.tag {
 	case "DW_TAG_pointer_type":
@@ -71,8 +71,8 @@ func (m *metadata) pointedAt(n int) (to int, access string) {
 	return -1, ""
 }
 
-// members names the member that begins at an offset in a type, as a.b, and its type.
-// Members with names that are reserved for libraries have none.
+// members returns the name, such as a.b, and the type of the member that begins at an offset in a
+// type. The name omits members whose names are reserved for libraries.
 func (m *metadata) members(n int, offset uint64) (name string, of int) {
 	for range mostTypes {
 		n = m.plainType(n)
@@ -111,7 +111,8 @@ func (m *metadata) members(n int, offset uint64) (name string, of int) {
 	return name, -1
 }
 
-// memberAt returns the largest member or base class that contains an offset; -1: none.
+// memberAt returns the largest member or base class that contains an offset, or -1 if there is
+// none.
 func (m *metadata) memberAt(list int, offset uint64) int {
 	found, most := -1, uint64(0)
 	rest := m.node(list)
@@ -140,12 +141,12 @@ func (m *metadata) memberAt(list int, offset uint64) int {
 	}
 }
 
-// isReserved reports whether C or C++ reserve an identifier for the compiler and its library.
+// isReserved reports whether C or C++ reserves an identifier for the compiler and its library.
 func isReserved(name string) bool {
 	return len(name) > 1 && name[0] == '_' && (name[1] == '_' || 'A' <= name[1] && name[1] <= 'Z')
 }
 
-// variableType is the type of the variable that node n describes, -1 for none.
+// variableType returns the type of the variable that node n describes, or -1.
 func (m *metadata) variableType(n int) int {
 	of := -1
 	read := func(key, value string) {
@@ -165,8 +166,8 @@ func (m *metadata) variableType(n int) int {
 	return of
 }
 
-// expression names the variable or member at an address, as s->table, and its type; "": it has no
-// name. It follows at most this number of pointers.
+// expression returns the name, such as s->table, and the type of the variable or member at an
+// address. The name is "" if there is none. It follows at most the given number of pointers.
 func (f *function) expression(address operand, pointers int) (name string, of int) {
 	var moved shift
 	o := address
@@ -212,7 +213,8 @@ func (f *function) expression(address operand, pointers int) (name string, of in
 	return name + access + member, of
 }
 
-// memory names the object that a value points to, its type, and how its members are written.
+// memory returns the name of the object that a value points to, its type, and the operator that
+// accesses its members.
 func (f *function) memory(o operand, pointers int) (name string, of int, access string) {
 	m := &f.m.metadata
 	if o.id < 0 {

@@ -88,7 +88,7 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 }
 
-// TestNamesInRings: types that are made of each other end somewhere.
+// TestNamesInRings checks that naming ends even if types contain each other in a cycle.
 func TestNamesInRings(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %s) {

@@ -7,18 +7,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// memory finds, within a piece, the stores that loads read from: dependences that values do not show. Two
-// accesses have the same address if the addresses are the same value, the same constant, or computed in
-// the same way from the same values. The tables assume that other accesses do not alias, as a speculating
-// processor does.
+// memory finds, within a piece, the stores that loads read from: the dependences that go through
+// memory. Two accesses have the same address if the addresses are the same value, the same
+// constant, or computed in the same way from the same values. The tables assume that all other
+// accesses do not alias, as a speculating processor does.
 type memory struct {
-	first   int32           // instruction of writers[0]
-	writers []int32         // by instruction: as an operand in trace.Instr.Uses, or noWriter
-	stores  map[place]int32 // number in the piece of the last store
+	first   int32           // the instruction that writers[0] belongs to
+	writers []int32         // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
+	stores  map[place]int32 // the number, in the piece, of the last store to each address
 	alike   map[string]int32
 }
 
-// place is an address: a value, or the text of a constant.
+// place is an address: a value or the text of a constant.
 type place struct {
 	value    int32
 	constant string
@@ -26,7 +26,7 @@ type place struct {
 
 const mostCasts = 16
 
-// noWriter: the instruction reads nothing that the piece has written.
+// noWriter means that the instruction reads nothing that the piece has written.
 const noWriter = -1
 
 // writer returns the store that instruction i reads from, as an operand.
@@ -72,7 +72,7 @@ func (p *plan) followMemory(q *piece, loop bool) {
 	}
 }
 
-// followAround finds the writers of loads that come before them in a loop.
+// followAround finds the writers of loads that precede their stores in the loop body.
 func (p *plan) followAround(q *piece) {
 	m, f := &p.memory, p.f
 	for i := q.first; i < q.last; i++ {
@@ -111,8 +111,8 @@ func (p *plan) placeOf(in *inst) place {
 	return place{o.id, ""}
 }
 
-// computation returns the text of an instruction after its result, without metadata. Operands do not change
-// within the piece, so that equal text means equal results.
+// computation returns the text of an instruction after its result, without metadata. Operands do
+// not change within the piece, so equal texts have equal results.
 func (p *plan) computation(i int32) string {
 	in := &p.f.insts[i]
 	from := int(in.from) + len(in.resultName)
@@ -124,7 +124,7 @@ func (p *plan) computation(i int32) string {
 	return text
 }
 
-// noteAlike notes the first of equal address computations.
+// noteAlike records the first of several equal address computations.
 func (p *plan) noteAlike(i int32) {
 	result := p.f.insts[i].result
 	if result < 0 {
@@ -136,8 +136,8 @@ func (p *plan) noteAlike(i int32) {
 	}
 }
 
-// stays reports whether a value is the same in all iterations of a piece that is a whole loop: a constant, a
-// value from outside, or an address computed from such values.
+// stays reports whether a value is the same in all iterations of a piece that is a whole loop: a
+// constant, a value computed outside the loop, or an address computed from such values.
 func (p *plan) stays(q *piece, value int32) bool {
 	if value < 0 {
 		return true
@@ -185,7 +185,7 @@ func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 					before = 1
 				}
 				if d >= q.first && d < q.last && (before == 0 || whole) {
-					continue // in Uses; or, before its definition, unreachable
+					continue // it is in Uses or, if it precedes the definition, unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
 					list = append(list, trace.Flow{Block: q.number, Instr: uint32(p.local[k]), FromBlock: p.pieces[from].number, FromInstr: uint32(p.local[d]), Before: before})
@@ -205,7 +205,7 @@ func (p *plan) pieceOf(inst int32) int {
 	return i
 }
 
-// within reports whether a vertex is in the loop that another one heads.
+// within reports whether vertex v is in the loop with header head.
 func (l *loops) within(v, head int32) bool {
 	for steps := 0; v >= 0 && steps <= len(l.header); steps++ {
 		h := l.header[v]

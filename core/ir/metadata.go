@@ -14,10 +14,10 @@ import (
 // DIFile) and names of variables. It reads nodes on demand, and caches them.
 type metadata struct {
 	text      string
-	at        []int32      // by number: 1 + where the node's text begins; 0: undefined
+	at        []int32      // by number: 1 + the position of the node's text; 0 if undefined
 	identNode int          // the node of !llvm.ident
 	locations []location   // by number
-	bodies    map[int]body // of inlined functions, by number of their DISubprogram; nil: not read
+	bodies    map[int]body // bodies of inlined functions, by number of the DISubprogram; nil if not read yet
 	scopes    map[int]scope
 	names     map[int]string
 	types     map[int]sourceType
@@ -26,19 +26,20 @@ type metadata struct {
 
 type location struct {
 	line, column uint32
-	function     int // the DISubprogram around it, or -1
+	function     int // the enclosing DISubprogram, or -1
 	inlinedAt    int // the DILocation of the call that this code replaced, or -1
 	file         string
 	known        bool
 }
 
-// body contains the source lines on which a function has code, except for the line of its head.
+// body contains the source lines on which a function has code, except for the line of its
+// signature.
 type body struct {
 	line    uint32
 	several bool
 }
 
-// scope is a function, a block in it, or a file.
+// scope is a function, a block within a function, or a file.
 type scope struct {
 	file     string
 	function int // number of its DISubprogram, or -1
@@ -46,9 +47,9 @@ type scope struct {
 	line     uint32
 }
 
-// define notes where node n begins.
+// define records the position of node n.
 func (m *metadata) define(n, at int) {
-	// LLVM prints dense numbers. Others are not worth their memory.
+	// LLVM numbers nodes densely. Other numbers are ignored, to save memory.
 	if n < 0 || n > len(m.text)/4+16 {
 		return
 	}
@@ -137,7 +138,7 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-// location reads node n; a node that is no DILocation has no source location.
+// location reads node n; if the node is not a DILocation, the result has no source location.
 func (m *metadata) location(n int) *location {
 	if m.locations == nil {
 		m.locations = make([]location, len(m.at)+1)
@@ -179,7 +180,7 @@ func parseLine(text string) uint32 {
 	return uint32(n)
 }
 
-// mostScopes bounds chains of scopes, which hostile text may close to cycles.
+// mostScopes limits chains of scopes, which hostile text may turn into cycles.
 const mostScopes = 256
 
 func (m *metadata) scope(n int) scope { return m.scopeWithin(n, mostScopes) }
@@ -224,8 +225,8 @@ func (m *metadata) fileName(n int) string {
 	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
 }
 
-// paths returns the path of each file whose name was read. A name may be relative to a folder that is not
-// the one where the compiler ran.
+// paths returns the path of each file whose name was read. A name may be relative to a folder other
+// than the one in which the compiler ran.
 func (m *metadata) paths() map[string]string {
 	all := make(map[string]string, len(m.files))
 	for _, n := range slices.Sorted(maps.Keys(m.files)) {
@@ -240,14 +241,15 @@ func (m *metadata) paths() map[string]string {
 	return all
 }
 
-// mostInlined bounds chains of inlined calls, which hostile text may close to cycles.
+// mostInlined limits chains of inlined calls, which hostile text may turn into cycles.
 const mostInlined = 256
 
-// place returns the source location of location n. Code that was inlined from a system header, or from an
-// accessor, is located at its call: that is the line that uses the data. An accessor is a function with code
-// on one line only. does reports whether a location belongs to the loop around the code, and how many loads
-// and stores the inlined function has there: a function with a loop is no accessor, nor is one in the same
-// file with more than two loads and stores, because it computes.
+// place returns the source location of location n. Code that was inlined from a system header or an
+// accessor is located at its call, because that is the line that uses the data. An accessor is a
+// function with code on one line only. does reports whether a location belongs to the loop around
+// the code, and how many loads and stores the inlined function has there. A function with a loop is
+// not an accessor. Neither is a function in the same file with more than two loads and stores,
+// because it computes something.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
@@ -276,7 +278,7 @@ func isSystemHeader(file string) bool {
 	return strings.Contains(file, "/include/c++/") || strings.HasPrefix(file, "/usr/include/") || strings.HasPrefix(file, "/usr/lib/")
 }
 
-// isAccessor reports whether a function has code on one line only, besides its head.
+// isAccessor reports whether a function has code on one line only, apart from its signature.
 func (m *metadata) isAccessor(function int) bool {
 	if m.bodies == nil {
 		m.bodies = map[int]body{}
@@ -312,7 +314,7 @@ func (m *metadata) variable(n int) string {
 	return remembered(&m.names, n, func() string { return field(m.node(n), "!DILocalVariable", "name") })
 }
 
-// field returns the string in a field of a node of that kind, or "".
+// field returns the string in a field of a node of the given kind, or "".
 func field(node, kind, name string) (text string) {
 	visitFields(node, kind, func(key, value string) {
 		if key == name {
@@ -322,7 +324,7 @@ func field(node, kind, name string) (text string) {
 	return text
 }
 
-// globalVariable returns the name and place by a global's !dbg node.
+// globalVariable returns a global's name and source location from its !dbg node.
 func (m *metadata) globalVariable(n int) (name string, place trace.Place) {
 	node := m.node(n)
 	if inner := field(node, "!DIGlobalVariableExpression", "var"); inner != "" {

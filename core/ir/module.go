@@ -5,35 +5,35 @@ import (
 	"strings"
 )
 
-// module is the top level of an IR text: its functions, and the data needed to understand them.
+// module is the top level of an IR text: its functions, and the data needed to interpret them.
 //
-// The reader only relies on LLVM printing one item per line, and ending a function with a line of a
-// single brace.
+// The reader relies only on LLVM printing one item per line, and ending a function with a line that
+// consists of a single brace.
 type module struct {
 	text          string
 	name          string // source file
 	triple        string
-	layout        string // of data
+	layout        string // data layout
 	types         *types
-	typed         bool // pointers have the type that they point to, as up to LLVM 14
+	typed         bool // pointers are typed, as in LLVM up to version 14
 	functions     []extent
 	globals       []global
-	defined       map[string]bool   // functions that are defined, by name with its quotes
-	declared      map[string]bool   // functions that are declared
-	entries       map[string]bool   // resolvers of ifuncs, which run before the program is relocated
+	defined       map[string]bool   // defined functions, by name with quotes
+	declared      map[string]bool   // declared functions
+	entries       map[string]bool   // resolvers of ifuncs, which run before relocation is complete
 	groups        map[string]string // attribute groups: "#0" → its line
 	metadata      metadata
-	ofDefinitions map[string]bool   // attribute groups on first lines of functions
-	assembly      int               // lines of assembly outside of functions
-	used          bool              // there is a line of llvm.used
-	lines         []extent          // lines that change: llvm.used, and attribute groups
-	lastMeta      int               // highest number of metadata
-	compiler      string            // of !llvm.ident
-	globalNames   map[string]string // source names by linker names
+	ofDefinitions map[string]bool   // attribute groups that function definitions use
+	assembly      int               // number of lines of assembly outside functions
+	used          bool              // the module has an llvm.used line
+	lines         []extent          // lines to change: llvm.used and attribute groups
+	lastMeta      int               // highest number of a metadata node
+	compiler      string            // from !llvm.ident
+	globalNames   map[string]string // source names by linker name
 
-	skipping bool      // skip lines that are not understood
-	endAt    int       // with skipping: where the next function ends, or -1
-	skipped  []problem // the first skipped lines
+	skipping bool      // skip lines that cannot be parsed
+	endAt    int       // if skipping: where the next function ends, or -1
+	skipped  []problem // the skipped lines, up to a limit
 	more     uint32    // the number of further skipped lines
 }
 
@@ -44,7 +44,7 @@ type extent struct {
 
 func (m *module) in(e extent) string { return m.text[e.from:e.to] }
 
-// syntaxError reports a module that cannot be understood at all.
+// syntaxError reports a module that cannot be parsed at all.
 type syntaxError struct {
 	file      string
 	line      int
@@ -53,10 +53,10 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string {
 	return e.file + ":" + strconv.Itoa(e.line) + ": " + e.short() + ", want " + e.want +
-		"; the text is not as LLVM 14 to 19 print it"
+		"; the text is not in the form that LLVM 14 to 19 print"
 }
 
-// short returns the line, or its beginning.
+// short returns the line, or the beginning of a long line.
 func (e *syntaxError) short() string {
 	if len(e.got) > 60 {
 		return strconv.Quote(e.got[:60] + "…")
@@ -64,8 +64,8 @@ func (e *syntaxError) short() string {
 	return strconv.Quote(e.got)
 }
 
-// readModule finds the lines of the top level. A line that it cannot understand is an error, or with
-// skipping, noted and skipped.
+// readModule finds the top-level items. If it cannot parse a line, it returns an error or, if
+// skipping is set, records the line and skips it.
 func readModule(text string, skipping bool) (*module, error) {
 	m := &module{
 		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},
@@ -93,13 +93,13 @@ func readModule(text string, skipping bool) (*module, error) {
 	return m, nil
 }
 
-// topLevel reads a line of the top level, or a whole function, and returns its extent.
+// topLevel reads a top-level line or a whole function, and returns its extent.
 func (m *module) topLevel(e extent, named map[string]string) (extent, *syntaxError) {
 	switch l := m.in(e); {
 	case strings.HasPrefix(l, "define "):
 		end := m.functionEnd(e)
 		if end < 0 {
-			return e, &syntaxError{m.file(), e.line, l, "a line \"}\" where this function ends"}
+			return e, &syntaxError{m.file(), e.line, l, "a line \"}\" at the end of this function"}
 		}
 		e.to = end
 		m.function(e)
@@ -139,7 +139,8 @@ func (m *module) header(line string) bool {
 
 const mostSkipped = 100
 
-// skip skips a line that is not understood, or a function without an end up to the next function.
+// skip skips a line that cannot be parsed or, if a function has no end, everything up to the next
+// function.
 func (m *module) skip(e extent, err *syntaxError) extent {
 	if strings.HasPrefix(err.got, "define ") {
 		e.to = len(m.text)
@@ -162,7 +163,7 @@ func (m *module) file() string {
 	return m.name
 }
 
-// isTopLevel reports whether a line needs no reading.
+// isTopLevel reports whether a top-level line can be ignored.
 func isTopLevel(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	return trimmed == "" || strings.IndexByte(";$^", trimmed[0]) >= 0 || strings.HasPrefix(line, "uselistorder")
@@ -181,7 +182,7 @@ func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)
 	}
-	if m.endAt >= 0 && m.endAt <= e.from { // else it is still the next one
+	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still the end of the next function
 		m.endAt = functionEnd(m.text, e.from)
 	}
 	if m.endAt < 0 || strings.Contains(m.text[e.from:m.endAt], "\ndefine ") {
@@ -221,7 +222,7 @@ func calledName(line string) string {
 		case '@':
 			c := cursor{text: line, at: i + 1}
 			return c.name()
-		case '"': // names of types, of sections
+		case '"': // names of types or sections
 			n := strings.IndexByte(line[i+1:], '"')
 			if n < 0 {
 				return ""
@@ -271,7 +272,7 @@ func digits(text string) (n int) {
 	return n
 }
 
-// number reads the digits that text begins with; -1 if there are none or too many.
+// number reads the digits that text begins with. It returns -1 if there are none or too many.
 func number(text string) int {
 	end := digits(text)
 	if end == 0 || end > 9 {
@@ -281,8 +282,8 @@ func number(text string) int {
 	return n
 }
 
-// hasTypedPointers reports whether the module's pointers have types, by the first pointer in a function
-// or else the compiler's version.
+// hasTypedPointers reports whether the module's pointers are typed. It looks at the first pointer
+// in a function or, if there is none, at the compiler's version.
 func (m *module) hasTypedPointers() bool {
 	for _, f := range m.functions {
 		text := m.in(f)

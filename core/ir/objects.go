@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// object finds the variable that contains an address: through address arithmetic to a local variable, an
-// argument, a global variable, or a pointer that was loaded from one of them. Where paths join, all must lead
-// to the same variable.
+// object finds the variable that contains an address: through address arithmetic to a local
+// variable, an argument, a global variable, or a pointer that was loaded from one of them. Where
+// paths join, all paths must lead to the same variable.
 func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	var seen [16]int32
 	n, found := 0, false
@@ -47,7 +47,8 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	return name, flags
 }
 
-// base follows address arithmetic to its start; more are the values of a phi or select at its start.
+// base follows address arithmetic to its start; if that is a phi or select, more contains its
+// values.
 func (f *function) base(o operand) (at operand, more []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {
@@ -72,7 +73,7 @@ func (f *function) base(o operand) (at operand, more []int32) {
 	return operand{id: -1}, nil
 }
 
-// nameOf names the variable of a base.
+// nameOf returns the name of a base's variable.
 func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	if o.id < 0 {
 		if name := calledName(o.text); name != "" {
@@ -103,7 +104,8 @@ func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	return f.localName(o.id, ""), 0
 }
 
-// pointerVariable names the variable that a pointer was loaded from, if that is a whole variable.
+// pointerVariable returns the name of the variable that a pointer was loaded from, if the pointer
+// is the whole variable.
 func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
 	o := in.address
 	if o.id < 0 {
@@ -118,7 +120,7 @@ func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
 	return "", 0
 }
 
-// globalName returns the source name of a global variable, or else the linker's.
+// globalName returns the source name of a global variable or, if there is none, the linker name.
 func (m *module) globalName(name string) string {
 	if m.globalNames == nil {
 		m.globalNames = map[string]string{}
@@ -132,7 +134,7 @@ func (m *module) globalName(name string) string {
 	return linkerName(name)
 }
 
-// localName returns the source name of a local value, or else the compiler's.
+// localName returns the source name of a local value or, if there is none, the compiler's name.
 func (f *function) localName(id int32, name string) string {
 	if id >= 0 && f.debugNames[id] > 0 {
 		if v := f.m.metadata.variable(int(f.debugNames[id]) - 1); v != "" && !isReserved(v) {

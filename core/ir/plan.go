@@ -9,22 +9,22 @@ import (
 
 const mostValues = 48
 
-// aggregateBytes: larger local arrays and structs are recorded as objects.
+// aggregateBytes is the size above which local arrays and structs are recorded as objects.
 const aggregateBytes = 16
 
-// piece is a part of a basic block that becomes a block of the trace: straight-line code that runs whole
-// or not at all.
+// piece is a part of a basic block that becomes a block of the trace. It is straight-line code that
+// runs completely or not at all.
 type piece struct {
 	basic       int32 // its basic block
 	part        uint32
 	number      uint32 // of the block in the module
 	first, last int32  // its instructions
-	site, sites int32  // span of plan.sites
+	site, sites int32  // range in plan.sites
 	values      int
 	references  uint32
 	callee      string
-	lanes       *lanes // a masked access whose references come right before this piece
-	edge        bool   // on the edge from an invoke to its normal successor
+	lanes       *lanes // a masked access whose references come directly before this piece
+	edge        bool   // the piece is on the edge from an invoke to its normal successor
 }
 
 // plan is the planned rewriting of one function: its pieces and how they are connected.
@@ -34,24 +34,24 @@ type plan struct {
 	pieces []piece
 	sites  []site
 	heads  []int32 // by basic block: its first piece
-	tails  []int32 // by basic block: the piece of its terminator
-	edges  []int32 // by basic block: the piece behind its invoke, or -1
+	tails  []int32 // by basic block: the piece that contains its terminator
+	edges  []int32 // by basic block: the piece after its invoke, or -1
 	loops  loops
-	task   bool // the function is a task's body
+	task   bool // the function is the body of a task
 
-	loopFrames map[loopFrame]bool       // nil: not computed yet, as inlined
-	inlined    map[inlined]int          // loads and stores
-	stored     map[int32][]int32        // stores to each local variable; nil: not computed yet
-	linked     map[loopVariable][]int32 // results of links; nil: none yet
+	loopFrames map[loopFrame]bool       // nil if not computed yet, as is inlined
+	inlined    map[inlined]int          // number of loads and stores
+	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
+	linked     map[loopVariable][]int32 // results of links; nil if there are none yet
 
 	returnings []returning // by basic block
 
-	local   []int32 // by instruction: its number in its piece, or -1 if it makes no code
+	local   []int32 // by instruction: its number in its piece, or -1 if it produces no code
 	siteOf  []int32 // by instruction: 1 + its first site in the plan
 	hoisted []int32 // allocas to be moved to the function's beginning
 	pending []site  // first sites of the next piece
-	widest  uint64  // most lanes of a gather or scatter
-	memory  memory  // of the piece whose instructions are listed
+	widest  uint64  // maximum number of lanes of a gather or scatter
+	memory  memory  // for the piece whose instructions are being listed
 }
 
 func (p *plan) reset(f *function, t *tables) {
@@ -167,8 +167,8 @@ func (p *plan) add(now *piece, i int32) *piece {
 	return p.next(now, i+1)
 }
 
-// apart begins a new piece before instruction i, whose sites are before, if it cannot be in the same
-// piece as the instruction before.
+// apart begins a new piece before instruction i if it cannot be in the same piece as the previous
+// instruction. before lists the sites that precede instruction i.
 func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	if l := p.lanesOf(i); l != nil {
 		l.number = p.t.nextBlock()
@@ -180,7 +180,7 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 		return now
 	}
 	if now.first == i && now.sites == now.site {
-		return now // there is nothing before it
+		return now // nothing precedes it in the piece
 	}
 	in := &p.f.insts[i]
 	values := now.values
@@ -212,7 +212,7 @@ func (p *plan) calleeOf(in *inst) string {
 	return linkerName(in.call.callee)
 }
 
-// enter puts the events of the function's beginning into its first piece: the allocation of local
+// enter puts the events at the function's beginning into its first piece: the allocation of local
 // arrays and structs, and the beginning of a task.
 func (p *plan) enter(now *piece) *piece {
 	b := &p.f.blocks[0]
@@ -246,7 +246,7 @@ func (p *plan) enter(now *piece) *piece {
 	return now
 }
 
-// taskPointer returns the second parameter of a task's body: the task.
+// taskPointer returns the second parameter of a task's body, which is the task.
 func (p *plan) taskPointer() operand {
 	if len(p.f.params) < 2 {
 		return operand{}
@@ -293,7 +293,7 @@ func (f *function) resultOf(i int32) operand {
 	return o
 }
 
-// pointerTo returns the type of pointers to a type, in the module's notation.
+// pointerTo returns the type of a pointer to a type, in the module's notation.
 func (m *module) pointerTo(typeText string) string {
 	if m.typed {
 		return typeText + "*"
@@ -314,7 +314,7 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
 		}
 	case opVaArg:
-		p.t.missed("va_arg", "its reads are made by the compiler later")
+		p.t.missed("va_arg", "the compiler generates its reads later")
 	}
 	return nil, nil
 }
@@ -324,10 +324,10 @@ func (p *plan) access(in *inst) []site {
 	t, at := in.access, in.address.typ
 	switch {
 	case at.kind != pointerType || at.space != 0:
-		p.t.missed(in.word+" in "+at.text, "its address is not one of the usual address space")
+		p.t.missed(in.word+" in "+at.text, "its address is not in the default address space")
 		return nil
 	case !t.sized || t.bytes > 1<<32-1:
-		p.t.missed(in.word+" of "+t.text, "its size is not known before the program runs")
+		p.t.missed(in.word+" of "+t.text, "its size is unknown until the program runs")
 		return nil
 	case t.bytes == 0:
 		return nil
@@ -359,7 +359,7 @@ func (p *plan) nameObject(s *site) {
 	s.flags |= flags
 }
 
-// callSites returns the sites of a call, and counts references that a call hides.
+// callSites returns the sites of a call, and counts the references that the call hides.
 func (p *plan) callSites(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	callee := unquote(in.call.callee)
@@ -379,7 +379,8 @@ func (p *plan) callSites(i int32) (before, after []site) {
 			p.t.missed(base, "the references of this intrinsic are unknown")
 		}
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
-		// The module's own memcpy makes its own references. Its own allocator is recorded.
+		// A memcpy that the module defines makes its own references. An allocator that the module
+		// defines is recorded like any other.
 		if ranges(callee, p.arguments(in)) == nil {
 			before, after = around(callee, p.arguments(in), p.f.resultOf(i))
 		}
@@ -403,7 +404,7 @@ func relativeLoad(a arguments) []site {
 	return []site{s}
 }
 
-// finish sets the type and the object of the site of a range.
+// finish sets the type and the object of a site that accesses a range.
 func (p *plan) finish(s *site) {
 	if s.kind.IsReference() {
 		if s.typ == "" {
@@ -422,8 +423,8 @@ func (p *plan) passesPointers(in *inst) bool {
 	})
 }
 
-// hidden is why assembly is not recorded.
-const hidden = "it cannot be seen what it reads and writes"
+// hidden is the reason why assembly is not recorded.
+const hidden = "its reads and writes are unknown"
 
 // assembly counts inline assembly that may access memory.
 func (p *plan) assembly(in *inst) {

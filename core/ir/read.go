@@ -10,37 +10,38 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Module is a module as tables. Its blocks are the pieces of [Instrument], in the same order and with the
-// same names, so that they match a trace of the compiled program: functions by name, and blocks within
-// them by order.
+// Module contains the tables of a module. Its blocks are the pieces of [Instrument], in the same
+// order and with the same names, so that they match a trace of the compiled program: functions
+// match by name, and the blocks of a function by order.
 type Module struct {
-	// Program has the module's functions, also those that Instrument leaves as they are, with the
-	// instructions of every block. Its Missed are places whose references are unknown.
+	// Program contains the module's functions, including those that Instrument leaves unchanged,
+	// with the instructions of every block. Its Missed lists code whose references are unknown.
 	Program *trace.Program
 
-	// Weights are, by block, how often each of its Successors was taken in a profile (branch_weights of
-	// !prof); or nil. They are estimates: compilers scale them, and optimisations change them.
+	// Weights contains, by block, how often each of its Successors was taken in a profile
+	// (branch_weights of !prof), or nil. The weights are estimates: compilers scale them, and
+	// optimisations change them.
 	Weights [][]uint64
-	Entries []uint64 // by function: invocations in the same profile, or 0
+	Entries []uint64 // by function: number of invocations in the same profile, or 0
 	Entered []bool   // by function: whether Entries is known
 
-	Flow    []trace.Flow   // values that go between blocks of a function
-	Skipped []trace.Missed // functions and lines that were not understood, with where and why
+	Flow    []trace.Flow   // values that flow between blocks of a function
+	Skipped []trace.Missed // functions and lines that could not be parsed, with location and reason
 
 	Compiler string // "clang version 19.1.7"
-	Triple   string // the machine it is compiled for: "x86_64-pc-linux-gnu"
+	Triple   string // the target that the module is compiled for: "x86_64-pc-linux-gnu"
 }
 
-// Read reads a module as tables. It skips functions and lines that it does not understand, and lists
-// them under Skipped, so that text of future versions is read as far as possible. The error is for
-// text that is no module at all.
+// Read reads the tables of a module. It skips functions and lines that it cannot parse, and lists
+// them under Skipped, so that it reads as much as possible of text from future LLVM versions. It
+// returns an error only for text that is not a module at all.
 func Read(src []byte) (*Module, error) {
 	if err := checkSize(src, "read"); err != nil {
 		return nil, err
 	}
 	text := string(src)
 	if strings.HasPrefix(text, "BC\xc0\xde") || strings.HasPrefix(text, "\xde\xc0\x17\x0b") {
-		return nil, errors.New("the module is bitcode, want text; llvm-dis makes it, or clang -S -emit-llvm")
+		return nil, errors.New("the module is bitcode, want text; convert it with llvm-dis, or compile with clang -S -emit-llvm")
 	}
 	m, _ := readModule(text, true)
 	t := newTables(m, Options{Instrs: true})
@@ -62,8 +63,8 @@ func Read(src []byte) (*Module, error) {
 	}
 	t.finish()
 	if len(t.program.Functions) == 0 && len(m.skipped) > 0 {
-		return nil, errors.New(m.file() + ": no function that can be read, but " + r.Skipped[0].What + ": " + r.Skipped[0].Why +
-			"; want the text of LLVM IR, as clang -S -emit-llvm writes it")
+		return nil, errors.New(m.file() + ": no function could be read: " + r.Skipped[0].What + ": " + r.Skipped[0].Why +
+			"; want LLVM IR as text, as clang -S -emit-llvm writes it")
 	}
 	return r, nil
 }
@@ -81,17 +82,17 @@ func (r *Module) skip(what, why string, count uint32) {
 	r.Skipped = append(r.Skipped, trace.Missed{What: what, Why: why, Count: count})
 }
 
-// noteLines lists the skipped lines outside of functions.
+// noteLines adds the skipped lines outside functions to Skipped.
 func (r *Module) noteLines(m *module) {
 	for _, p := range m.skipped {
 		r.skip("line "+strconv.Itoa(p.line), p.why, 1)
 	}
 	if m.more > 0 {
-		r.skip("further lines", "they are not understood either", m.more)
+		r.skip("further lines", "they could not be parsed either", m.more)
 	}
 }
 
-// addWeights adds the profile of the last function.
+// addWeights adds the profile of the most recent function.
 func (r *Module) addWeights(p *plan) {
 	for len(r.Weights) < len(r.Program.Blocks) {
 		r.Weights = append(r.Weights, nil)
@@ -112,8 +113,9 @@ func (r *Module) addWeights(p *plan) {
 //	!{!"branch_weights", i32 99, i32 1}
 //	!{!"branch_weights", !"expected", i32 2000, i32 1}
 //
-// for a terminator with this number of successors; nil for another node. The numbers are unsigned, but
-// printed as if signed. An invoke may have only the number of calls; then none of them threw.
+// for a terminator with the given number of successors; it returns nil for any other node. The
+// numbers are unsigned, but printed as if they were signed. An invoke may have a single weight, the
+// number of calls; then no call threw.
 func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {
@@ -157,8 +159,8 @@ func (c *cursor) weight() (uint64, bool) {
 	return n, true
 }
 
-// entries reads `!{!"function_entry_count", i64 12}`, which may continue with other numbers. All ones mean
-// unknown.
+// entries reads `!{!"function_entry_count", i64 12}`, which may contain further numbers. A number
+// with all bits set means that the count is unknown.
 func (m *metadata) entries(node int) (n uint64, known bool) {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"function_entry_count"`)
 	if !ok {

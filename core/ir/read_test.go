@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// read reads a module that must be one, and checks its tables.
+// read reads a valid module and checks its tables.
 func read(t testing.TB, text string) *Module {
 	t.Helper()
 	m, err := Read([]byte(text))
@@ -39,7 +39,7 @@ func checkModule(t checker, m *Module) {
 		if int(f.Block) >= len(m.Program.Blocks) || int(f.FromBlock) >= len(m.Program.Blocks) ||
 			int(f.Instr) >= len(m.Program.Blocks[f.Block].Instrs) || int(f.FromInstr) >= len(m.Program.Blocks[f.FromBlock].Instrs) ||
 			m.Program.Blocks[f.Block].Function != m.Program.Blocks[f.FromBlock].Function {
-			t.Errorf("flow between what is not there: %+v", f)
+			t.Errorf("flow between instructions that do not exist: %+v", f)
 		}
 	}
 	for _, s := range m.Skipped {
@@ -49,8 +49,8 @@ func checkModule(t checker, m *Module) {
 	}
 }
 
-// TestReadAsInstrumented: the tables of a module's text are those in the traces of the compiled
-// program, except for functions that are not instrumented.
+// TestReadAsInstrumented checks that the tables read from a module's text equal those in the traces
+// of the compiled program, except for functions that are not instrumented.
 func TestReadAsInstrumented(t *testing.T) {
 	for _, text := range seeds(t) {
 		r, err := Instrument([]byte(text), Options{Instrs: true})
@@ -63,7 +63,7 @@ func TestReadAsInstrumented(t *testing.T) {
 		m := read(t, text)
 		if len(m.Program.Functions) == len(r.Program.Functions) {
 			if !reflect.DeepEqual(m.Program, r.Program) {
-				t.Errorf("%.60q: the tables are not those of the rewriter", text)
+				t.Errorf("%.60q: the tables differ from the rewriter's", text)
 			}
 			continue
 		}
@@ -71,20 +71,20 @@ func TestReadAsInstrumented(t *testing.T) {
 			f := &r.Program.Functions[i]
 			n := slices.IndexFunc(m.Program.Functions, func(g trace.Function) bool { return g.Name == f.Name })
 			if n < 0 || m.Program.Functions[n].Blocks != f.Blocks {
-				t.Fatalf("%s is not there, or in other pieces", f.Name)
+				t.Fatalf("%s is missing, or is divided into other pieces", f.Name)
 			}
 			for k := range f.Blocks {
 				a, b := &r.Program.Blocks[f.First+k], &m.Program.Blocks[m.Program.Functions[n].First+k]
 				if a.Label != b.Label || a.Part != b.Part || a.Flags != b.Flags || !reflect.DeepEqual(a.Ops, b.Ops) || !reflect.DeepEqual(a.Instrs, b.Instrs) {
-					t.Errorf("%s: block %s.%d is not that of the rewriter", f.Name, a.Label, a.Part)
+					t.Errorf("%s: block %s.%d differs from the rewriter's", f.Name, a.Label, a.Part)
 				}
 			}
 		}
 	}
 }
 
-// TestReadRare: code that cannot be rewritten can still be read, and code that cannot be read is
-// reported.
+// TestReadRare checks that code that cannot be rewritten can still be read, and that code that
+// cannot be read is reported.
 func TestReadRare(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
@@ -144,7 +144,8 @@ done:
 	}
 }
 
-// TestReadWeights: of every terminator that has them, aligned with its successors.
+// TestReadWeights checks that the weights of every terminator that has some are read, in the order
+// of its successors.
 func TestReadWeights(t *testing.T) {
 	m := read(t, `define i32 @f(i32 %a, ptr %p) !prof !0 personality ptr @q {
 entry:
@@ -218,12 +219,12 @@ define void @h() {
 	}
 }
 
-// TestReadBroken: a text that is no module is refused; lines of a module that are not understood
-// are skipped.
+// TestReadBroken checks that text that is not a module is rejected, and that lines of a module that
+// cannot be parsed are skipped.
 func TestReadBroken(t *testing.T) {
 	for text, want := range map[string]string{
-		"int main() {}\n": `the module: no function that can be read, but line 1: "int main() {}", want a definition, a declaration or metadata; want the text of LLVM IR, as clang -S -emit-llvm writes it`,
-		"BC\xc0\xde5\x14": "the module is bitcode, want text; llvm-dis makes it, or clang -S -emit-llvm",
+		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, as clang -S -emit-llvm writes it`,
+		"BC\xc0\xde5\x14": "the module is bitcode, want text; convert it with llvm-dis, or compile with clang -S -emit-llvm",
 	} {
 		if _, err := Read([]byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -242,7 +243,7 @@ define void @cut() {
   ret void
 `)
 	if len(m.Program.Functions) != 1 || m.Program.Functions[0].Name != "whole" {
-		t.Errorf("functions %+v, want the whole one", m.Program.Functions)
+		t.Errorf("functions %+v, want only the complete one", m.Program.Functions)
 	}
 	var skipped []string
 	for _, s := range m.Skipped {
@@ -250,17 +251,17 @@ define void @cut() {
 	}
 	if want := []string{
 		`line 2: "hint \"something new\"", want a definition, a declaration or metadata`,
-		`line 3: "define void @open() {", want a line "}" where this function ends`,
-		`line 10: "define void @cut() {", want a line "}" where this function ends`,
+		`line 3: "define void @open() {", want a line "}" at the end of this function`,
+		`line 10: "define void @cut() {", want a line "}" at the end of this function`,
 	}; !slices.Equal(skipped, want) {
 		t.Errorf("skipped %q, want %q", skipped, want)
 	}
 	if m := read(t, "declare void @f()\n"+strings.Repeat("?\n", 1000)+"define void @g() {\n  ret void\n}\n"); len(m.Skipped) != mostSkipped+1 || m.Skipped[mostSkipped].Count != 1000-mostSkipped {
-		t.Errorf("%d lines are told one by one, want %d", len(m.Skipped), mostSkipped)
+		t.Errorf("%d lines are listed individually, want %d", len(m.Skipped), mostSkipped)
 	}
 }
 
-// usesOf returns the operands of the n-th instruction of that opcode in a block.
+// usesOf returns the operands of the n-th instruction with a given opcode in a block.
 func usesOf(b *trace.Block, opcode string, n int) []int32 {
 	for _, in := range b.Instrs {
 		if in.Opcode == opcode {
@@ -273,8 +274,8 @@ func usesOf(b *trace.Block, opcode string, n int) []int32 {
 	return nil
 }
 
-// TestDependencesThroughMemory: a load depends on the store before it at the same address, in a
-// loop on the store of the previous iteration.
+// TestDependencesThroughMemory checks that a load depends on the preceding store to the same
+// address or, in a loop, on the store of the previous iteration.
 func TestDependencesThroughMemory(t *testing.T) {
 	m := read(t, `@g = global i32 0
 
@@ -319,8 +320,8 @@ declare void @h()
 		want  []int32
 	}{
 		{"stored before", entry, 0, []int32{-1, 0}}, {"stored elsewhere", entry, 1, []int32{-1}}, {"a global", entry, 2, []int32{3}},
-		{"an address computed alike", entry, 3, []int32{7, 6}}, {"behind a call", after, 0, []int32{-1}},
-		{"an iteration ago", body, 0, []int32{-1, -2 - 6}}, {"an address that moves", body, 1, []int32{2}},
+		{"an address computed in the same way", entry, 3, []int32{7, 6}}, {"behind a call", after, 0, []int32{-1}},
+		{"an iteration ago", body, 0, []int32{-1, -2 - 6}}, {"an address that changes", body, 1, []int32{2}},
 	} {
 		if got := usesOf(test.block, "load", test.load); !slices.Equal(got, test.want) {
 			t.Errorf("%s: uses %v, want %v", test.what, got, test.want)
@@ -332,7 +333,7 @@ declare void @h()
 	}
 }
 
-// FuzzRead: no text makes the reader panic, and its tables are consistent.
+// FuzzRead checks that no text makes the reader panic, and that its tables are consistent.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, file := range files {
@@ -350,7 +351,7 @@ func FuzzRead(f *testing.F) {
 		m, err := Read(src)
 		if err != nil {
 			if err.Error() == "" {
-				t.Error("the error says nothing")
+				t.Error("the error has no text")
 			}
 			return
 		}
@@ -358,7 +359,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadDamaged: the same for modules in which lines and characters were lost, doubled or
+// TestReadDamaged checks the same for modules in which lines or characters were lost, duplicated or
 // swapped.
 func TestReadDamaged(t *testing.T) {
 	whole := seeds(t)
@@ -373,8 +374,8 @@ func TestReadDamaged(t *testing.T) {
 	})
 }
 
-// BenchmarkRead reads a module as LLVM prints it, with debug information:
-// $STACKGLASS_IR, or a small one many times.
+// BenchmarkRead reads a module as LLVM prints it, with debug information: the file $STACKGLASS_IR,
+// or a small module many times.
 func BenchmarkRead(b *testing.B) {
 	src, err := os.ReadFile(os.Getenv("STACKGLASS_IR"))
 	if err != nil {
@@ -389,8 +390,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestFlow: values go to other blocks in the same iteration and, by the header's phis, to the next
-// one; loops of one block have them in the block itself.
+// TestFlow checks that values flow to other blocks in the same iteration and, through the header's
+// phis, to the next iteration. In a loop of one block, they stay in that block.
 func TestFlow(t *testing.T) {
 	m := read(t, `define i64 @f(ptr %p, i64 %n) {
 entry:
@@ -435,7 +436,7 @@ exit:
 	}
 }
 
-// TestReadNewer: what versions from 20 on have added to the notation.
+// TestReadNewer reads the notation that LLVM has added from version 20 on.
 func TestReadNewer(t *testing.T) {
 	m := read(t, `source_filename = "new.c"
 @g = dso_local global i32 0, align 4, code_model "large"
@@ -482,6 +483,6 @@ attributes #1 = { nocreateundeforpoison }
 !12 = !DIFile(filename: "new.c", directory: "/")
 `)
 	if len(m.Skipped) > 0 || len(m.Program.Functions) != 1 {
-		t.Errorf("%d functions, skipped %v, want all of it", len(m.Program.Functions), m.Skipped)
+		t.Errorf("%d functions, skipped %v, want nothing skipped", len(m.Program.Functions), m.Skipped)
 	}
 }

@@ -2,9 +2,10 @@ package ir
 
 import "slices"
 
-// A call that the compiler marks as a tail call, and after which the function only returns, becomes a
-// jump, so that such recursion needs no stack. It stays a jump if no code comes between the call and the
-// return. So no piece begins after such a call. If it shares its return with others,
+// A call that the compiler marks as a tail call, and after which the function only returns, becomes
+// a jump, so that such recursion needs no stack. The jump is only possible if there is no code
+// between the call and the return, so no piece begins after such a call. If the call shares its
+// return with others,
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)
@@ -12,17 +13,17 @@ import "slices"
 //	  %v = phi i32 [ %r, %more ], [ 1, %entry ]
 //	  ret i32 %v
 //
-// it gets a return of its own, as from the code generator, and the step of the block that returns comes
-// before the call.
+// it is given its own return, as the code generator would do, and the step of the block that
+// returns comes before the call.
 
-// returning describes how a basic block returns by a call.
+// returning describes how a basic block returns after a tail call.
 type returning struct {
 	call int32 // the instruction, or -1
-	by   int32 // the basic block that returns
+	by   int32 // the basic block that contains the return
 }
 
-// returnsBy reports whether the function only returns after call i, and records if another basic
-// block returns.
+// returnsBy reports whether the function does nothing but return after call i, and records whether
+// the return is in another basic block.
 func (p *plan) returnsBy(basic, i int32) bool {
 	f := p.f
 	in := &f.insts[i]
@@ -44,7 +45,7 @@ func (p *plan) returnsBy(basic, i int32) bool {
 	return true
 }
 
-// nextCode returns the first instruction from i on that makes code.
+// nextCode returns the first instruction from i on that produces code.
 func (p *plan) nextCode(i int32) int32 {
 	for ; !p.f.insts[i].op.ends(); i++ {
 		if _, code := opName(&p.f.insts[i]); code {
@@ -54,7 +55,7 @@ func (p *plan) nextCode(i int32) int32 {
 	return i
 }
 
-// givesBack reports whether a return returns nothing or that value.
+// givesBack reports whether a return instruction returns either nothing or the given value.
 func (f *function) givesBack(end *inst, value int32) bool {
 	uses := f.uses[end.uses:end.usesEnd]
 	if len(uses) == 0 {
@@ -63,8 +64,8 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns reports whether a basic block only returns, and returns nothing or that value if it comes
-// from another.
+// onlyReturns reports whether a basic block does nothing but return, and whether it returns nothing
+// or, when entered from block from, the given value.
 func (p *plan) onlyReturns(basic, from, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]
@@ -86,25 +87,25 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 	return f.givesBack(&f.insts[b.last-1], -1)
 }
 
-// isDead reports whether all predecessors of a basic block now return by calls.
+// isDead reports whether all predecessors of a basic block now return directly after their calls.
 func (p *plan) isDead(basic int32) bool {
 	first := &p.f.insts[p.f.blocks[basic].first]
 	if first.op != opPhi {
-		return false // it needs no predecessor
+		return false // the block needs no predecessor
 	}
 	return !slices.ContainsFunc(p.f.refs[first.refs:first.refsEnd], func(r labelRef) bool {
 		return p.returnings[p.f.blockOf[r.label]].call < 0
 	})
 }
 
-// returnStep writes, before the call, the step of the basic block that returns.
+// returnStep writes, before the call, the step of the basic block that contains the return.
 func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
 	e.copyTo(int(p.f.insts[call].from))
 	by := &p.pieces[p.heads[p.returnings[q.basic].by]]
 	e.stepNamed(words("r"+decimal(uint64(q.number))), by, label)
 }
 
-// returnOfCall writes a return in place of a jump to one.
+// returnOfCall writes a return in place of a jump to a return.
 func (e *emitter) returnOfCall(p *plan, basic int32) {
 	f, r := p.f, p.returnings[basic]
 	jump, end := &f.insts[f.blocks[basic].last-1], &f.insts[f.blocks[r.by].last-1]
@@ -117,8 +118,8 @@ func (e *emitter) returnOfCall(p *plan, basic int32) {
 	e.done = int(f.refs[jump.refs].to)
 }
 
-// deadEntry returns the label of an unreachable basic block, for the phis of a basic block without
-// predecessors: phis must name one.
+// deadEntry returns the label of an unreachable basic block, which becomes the predecessor in the
+// phis of a basic block without predecessors, because a phi must name one.
 func (e *emitter) deadEntry(p *plan, basic int32) string {
 	return e.name("y", p.pieces[p.heads[basic]].number)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A call without a result does not return the constant that a phi chooses after it.
+// A call without a result does not return the constant that a later phi selects.
 func TestConstantAfterCall(t *testing.T) {
 	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
 declare void @note()
@@ -28,6 +28,6 @@ return:
 		t.Fatal(err)
 	}
 	if text := string(r.Text); strings.Contains(text, "ret void") || strings.Count(text, "ret i32 %r") != 1 {
-		t.Errorf("want the call of @other to be given back, and that of @note not:\n%s", text)
+		t.Errorf("want the function to return the result of @other, but not of @note:\n%s", text)
 	}
 }

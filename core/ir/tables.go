@@ -19,12 +19,12 @@ type tables struct {
 	m        *module
 	program  *trace.Program
 	instrs   bool
-	blocks   uint32 // numbers in use
+	blocks   uint32 // number of block numbers in use
 	missing  map[trace.Missed]uint32
-	outlined map[string]int // by function name with quotes
-	values   []uint8        // of each block
-	refs     []uint32       // references of each block
-	scale    []byte         // of each value
+	outlined map[string]int // by function name, with quotes
+	values   []uint8        // number of values of each block
+	refs     []uint32       // number of references of each block
+	scale    []byte         // scale of each value
 	one      [1]site
 }
 
@@ -40,7 +40,7 @@ func newTables(m *module, o Options) *tables {
 	return t
 }
 
-// findOutlined finds the functions that calls of the OpenMP runtime pass as their argument at.
+// findOutlined finds the functions that calls into the OpenMP runtime pass as argument at.
 func (t *tables) findOutlined(callee string, as, at int) {
 	text := t.m.text
 	for {
@@ -90,7 +90,7 @@ func (t *tables) nextBlock() uint32 {
 	return t.blocks - 1
 }
 
-// missed counts a place whose references are not recorded.
+// missed counts a piece of code whose references are not recorded.
 func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
 
 func (t *tables) add(p *plan) {
@@ -115,7 +115,7 @@ func (t *tables) isOutline(name string) bool {
 		strings.Contains(name, "..omp_par")
 }
 
-// addLanes adds the block of the references of a masked access.
+// addLanes adds the block that records the references of a masked access.
 func (t *tables) addLanes(p *plan, q *piece, l *lanes, function uint32) {
 	s := event(l.kind, pointer(l.address))
 	s.inst, s.typ, s.n, s.flags = l.inst, l.elem.text, 2, trace.MaskedSite
@@ -212,8 +212,8 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the piece's lines: the lines of the function whose code comes first in it, inlined or
-// not.
+// lines finds the piece's source lines: the lines of the function whose code comes first in the
+// piece, whether inlined or not.
 func (t *tables) lines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
@@ -235,8 +235,8 @@ func (t *tables) lines(b *trace.Block, insts []inst) {
 	}
 }
 
-// opName returns the name of an instruction in the tables, and whether it makes code. Calls that end no
-// block are named by their callees.
+// opName returns the name of an instruction in the tables, and whether it produces code. Calls that
+// do not end a block are named after their callees.
 func opName(in *inst) (name string, code bool) {
 	k := in.call
 	if k == nil || k.indirect {
@@ -255,7 +255,7 @@ func opName(in *inst) (name string, code bool) {
 }
 
 // ops counts a piece's instructions by opcode and type, in the order of their first occurrence, and
-// numbers those that make code.
+// numbers the instructions that produce code.
 func (t *tables) ops(p *plan, q *piece) (ops []trace.Op) {
 	n := int32(0)
 	for i := q.first; i < q.last; i++ {
@@ -332,7 +332,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	list := make([]int32, 0, len(uses))
 	for k, id := range uses {
 		if id < 0 {
-			continue // a constant of a phi
+			continue // a constant operand of a phi
 		}
 		local, d := int32(-1), f.defs[id]
 		if d >= q.first && d < q.last {
@@ -355,7 +355,8 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	return list
 }
 
-// isMultiplyAdd reports whether an intrinsic's third operand differs from the first two.
+// isMultiplyAdd reports whether in is a multiply-add intrinsic, whose third operand has another
+// role than the first two.
 func isMultiplyAdd(in *inst) bool {
 	if in.call == nil || in.call.indirect || in.call.assembly {
 		return false
@@ -364,7 +365,7 @@ func isMultiplyAdd(in *inst) bool {
 	return base == "llvm.fmuladd" || base == "llvm.fma"
 }
 
-// usesByPosition lists what an intrinsic depends on by argument, including constants.
+// usesByPosition lists an intrinsic's dependences by argument position, including constants.
 func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 	in := &p.f.insts[i]
 	list := make([]int32, 0, in.argsEnd-in.args)
@@ -402,16 +403,15 @@ func (p *plan) place(s *site) trace.Place {
 			p.findInlined()
 		}
 		of := inlined{l.function, l.inlinedAt}
-		// Allocations and the like stay where they are written.
+		// Allocations and other events are always located at their own lines.
 		return !s.kind.IsReference() || header >= 0 && p.loopFrames[loopFrame{header, of}], p.inlined[of]
 	})
 }
 
-// inlined is a function, by its DISubprogram, and the call that it was inlined at.
+// inlined identifies a function, by its DISubprogram, and the call at which it was inlined.
 type inlined struct{ function, at int }
 
-// loopFrame is a loop, by the basic block that heads it, and a function that contains one of its
-// jumps.
+// loopFrame identifies a loop, by its header, and a function that contains one of its jumps.
 type loopFrame struct {
 	header int32
 	inlined
@@ -424,7 +424,7 @@ func (p *plan) findInlined() {
 		l := p.f.m.metadata.location(int(p.f.insts[i].debug))
 		return inlined{l.function, l.inlinedAt}
 	}
-	seen := map[int32]bool{} // locations: copies that the compiler made by unrolling are one in the source
+	seen := map[int32]bool{} // locations seen: copies that the compiler made by unrolling count once
 	for i := range p.f.insts {
 		in := &p.f.insts[i]
 		if op := in.op; (op == opLoad || op == opStore || op == opModify) && !seen[in.debug] {
@@ -444,7 +444,8 @@ func (p *plan) basicOf(i int32) int32 {
 	return int32(n)
 }
 
-// scaleOf returns the number of low bits that are 0 in most differences of the site's addresses.
+// scaleOf returns the number of low bits that are 0 in most differences between the site's
+// addresses.
 func scaleOf(s *site) byte {
 	switch {
 	case s.kind > trace.Fetch || s.bytes < 2:
@@ -457,7 +458,7 @@ func scaleOf(s *site) byte {
 	return 3
 }
 
-// addSources puts the source files that sites and functions are in into the tables.
+// addSources adds to the tables the source files that contain the sites and functions.
 func (t *tables) addSources(read func(file string) []byte) {
 	if read == nil {
 		return
@@ -486,7 +487,7 @@ func (t *tables) finish() {
 		t.program.Objects = append(t.program.Objects, t.m.object(&t.m.globals[i]))
 	}
 	if t.m.assembly > 0 {
-		t.missing[trace.Missed{What: "assembly outside of functions", Why: hidden}] = uint32(t.m.assembly)
+		t.missing[trace.Missed{What: "assembly outside functions", Why: hidden}] = uint32(t.m.assembly)
 	}
 	list := t.program.Modules[0].Missed
 	for m, n := range t.missing {

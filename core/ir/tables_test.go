@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// checker is a test of either kind.
+// checker is a *testing.T or a *rapid.T.
 type checker interface {
 	Helper()
 	Error(...any)
@@ -16,8 +16,8 @@ type checker interface {
 	Fatalf(string, ...any)
 }
 
-// checkProgram checks that tables are consistent, and that they are restored from the bytes that
-// are embedded in the module.
+// checkProgram checks that the tables are consistent, and that the bytes embedded in the module
+// decode to the same tables.
 func checkProgram(t checker, p *trace.Program) {
 	t.Helper()
 	site, block := uint32(0), uint32(0)
@@ -40,7 +40,7 @@ func checkProgram(t checker, p *trace.Program) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(back.Blocks, p.Blocks) || !reflect.DeepEqual(back.Sites, p.Sites) || !reflect.DeepEqual(back.Functions, p.Functions) {
-		t.Error("the tables do not come back whole from their bytes")
+		t.Error("the bytes do not decode to the same tables")
 	}
 }
 
@@ -54,7 +54,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 	for s := b.FirstSite; s < b.FirstSite+b.Sites; s++ {
 		values += p.Sites[s].Values()
 		if p.Sites[s].Block != i {
-			t.Fatalf("%s: site %d is of block %d, want %d", f.Name, s, p.Sites[s].Block, i)
+			t.Fatalf("%s: site %d is in block %d, want %d", f.Name, s, p.Sites[s].Block, i)
 		}
 	}
 	if values > sgt.MaxValues {
@@ -66,7 +66,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 		}
 	}
 	if b.Loop > 0 && p.Blocks[b.Loop-1].Flags&trace.HeaderBlock == 0 || (b.Loop > 0) != (b.Depth > 0) {
-		t.Fatalf("%s: block %d says loop %d, depth %d", f.Name, i, b.Loop, b.Depth)
+		t.Fatalf("%s: block %d has loop %d, depth %d", f.Name, i, b.Loop, b.Depth)
 	}
 	ops, instrs := 0, len(b.Instrs)
 	for _, op := range b.Ops {
@@ -77,7 +77,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 	}
 	for k, in := range b.Instrs {
 		for _, use := range in.Uses {
-			// An operand comes before, unless it is of an iteration ago.
+			// An operand precedes its use, unless it is from the previous iteration.
 			if int(use) >= k || int(-2-use) >= instrs {
 				t.Fatalf("%s: block %d: instruction %d uses %d of %d", f.Name, i, k, use, instrs)
 			}

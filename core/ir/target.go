@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// features are words of "target-features", with the features that they imply.
+// features maps words of "target-features" to the features that they imply.
 var features = map[string]trace.Target{
 	"sse4.1": trace.SSE41, "sse4.2": withSSE42, "popcnt": trace.POPCNT, "avx": withAVX, "avx2": withAVX2,
 	"fma": withAVX | trace.FMA, "fma4": withAVX | trace.FMA, "avx512f": withAVX512,
@@ -14,7 +14,7 @@ var features = map[string]trace.Target{
 
 // Features that instruction sets imply (LLVM, X86TargetParser.cpp).
 const (
-	withSSE42  = trace.SSE41 // its popcnt is a feature of its own
+	withSSE42  = trace.SSE41 // popcnt is a separate feature
 	withAVX    = withSSE42 | trace.AVX
 	withAVX2   = withAVX | trace.AVX2
 	withAVX512 = withAVX2 | trace.FMA | trace.AVX512
@@ -24,14 +24,15 @@ const (
 	level4 = withAVX512 | trace.POPCNT
 )
 
-// neededBy are the features that are lost without a feature.
+// neededBy maps a feature to all features that are lost when it is disabled.
 var neededBy = map[string]trace.Target{
 	"sse4.1": withAVX512, "sse4.2": withAVX512 &^ trace.SSE41, "popcnt": trace.POPCNT,
 	"avx": withAVX512 &^ withSSE42, "avx2": trace.AVX2 | trace.AVX512, "fma": trace.FMA | trace.AVX512, "avx512f": trace.AVX512,
 }
 
-// processors are values of "target-cpu", for functions that list no features: compilers other than clang
-// leave them out. Other processors have the features of every x86-64.
+// processors maps values of "target-cpu" to their features, for functions that list no features,
+// because compilers other than clang omit them. All other processors have the baseline features of
+// x86-64.
 var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",
@@ -44,15 +45,15 @@ var processors = makeTable(map[trace.Target]string{
 		rocketlake tigerlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5`,
 })
 
-// isX86 reports whether a triple is of x86, of 32 or 64 bits.
+// isX86 reports whether a triple is for x86, 32-bit or 64-bit.
 func isX86(triple string) bool {
 	machine, _, _ := strings.Cut(triple, "-")
 	return strings.HasPrefix(machine, "x86_64") || machine == "amd64" || len(machine) == 4 && machine[0] == 'i' && machine[2:] == "86"
 }
 
-// target returns the function's target, by the module's triple, the function's attributes "target-cpu"
-// and "target-features" as LLVM's code generators read them (without either, the minimum of the triple),
-// and the flags of its instructions.
+// target returns the function's target. It depends on the module's triple, on the function's
+// attributes "target-cpu" and "target-features", which it reads like LLVM's code generators
+// (without either, it assumes the minimum for the triple), and on the flags of the instructions.
 func (f *function) target() trace.Target {
 	if f.contracts() {
 		return f.machine() | trace.Contract

@@ -43,7 +43,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestContract: functions are marked if all their products and sums allow contraction.
+// TestContract checks that functions are marked if all their products and sums allow contraction.
 func TestContract(t *testing.T) {
 	for _, c := range []struct {
 		body string
@@ -65,7 +65,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestTargetOfCaptures: the data that a program embeds state the same target as its module.
+// TestTargetOfCaptures checks that the data embedded in a program states the same target as the
+// program's module.
 func TestTargetOfCaptures(t *testing.T) {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {
@@ -85,7 +86,7 @@ func TestTargetOfCaptures(t *testing.T) {
 	}
 }
 
-// TestOperandsOfMultiplyAdd: they are told by their places, constants too.
+// TestOperandsOfMultiplyAdd checks that operands are listed by position, including constants.
 func TestOperandsOfMultiplyAdd(t *testing.T) {
 	const text = `define double @f(double %x, ptr %p) {
   %a = load double, ptr %p

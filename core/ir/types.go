@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// typeKind is the shape of a type.
+// typeKind is the kind of a type.
 type typeKind uint8
 
 const (
@@ -17,29 +17,29 @@ const (
 	arrayType
 	structType
 	functionType
-	otherType // label, token, metadata, target types: never in memory
+	otherType // label, token, metadata and target types, which are never in memory
 )
 
-// datatype is a type of the IR. Sizes are as in the module's data layout.
+// datatype is an IR type. Its size follows the module's data layout.
 type datatype struct {
 	kind     typeKind
-	text     string // independent of the compiler's version: every pointer is "ptr"
+	text     string // the same for all compiler versions: every pointer is "ptr"
 	bits     uint64 // of integers, floats and pointers
 	count    uint64 // of vectors and arrays
-	scalable bool   // a vector whose count is known at run time only
+	scalable bool   // a vector whose count is known only at run time
 	elem     *datatype
 	fields   []*datatype
 	packed   bool
 	space    uint32 // address space of pointers
 
-	bytes, align uint64 // bytes that a store writes, and the alignment in arrays and structs
+	bytes, align uint64 // number of bytes that a store writes, and alignment in arrays and structs
 	sized        bool   // bytes and align are known
 }
 
-// allocBytes returns the distance of neighbours in an array.
+// allocBytes returns the distance between neighbouring elements of an array.
 func (t *datatype) allocBytes() uint64 { return roundUp(t.bytes, t.align) }
 
-// fieldOffset is where a field of a struct begins.
+// fieldOffset returns the offset of a field in a struct.
 func (t *datatype) fieldOffset(n int) (at uint64) {
 	for i, f := range t.fields[:n+1] {
 		if !t.packed {
@@ -54,7 +54,7 @@ func (t *datatype) fieldOffset(n int) (at uint64) {
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
-// mostBytes bounds sizes, so that products of hostile counts do not overflow.
+// mostBytes limits sizes, so that products of hostile counts do not overflow.
 const mostBytes = 1 << 48
 
 const mostNesting = 64
@@ -63,7 +63,7 @@ const mostNesting = 64
 type types struct {
 	layout layout
 	named  map[string]string    // %name → its definition
-	known  map[string]*datatype // by the text of the module
+	known  map[string]*datatype // by their text in the module
 	depth  int
 	ptr    *datatype // the pointer of address space 0
 }
@@ -75,7 +75,7 @@ func newTypes(l layout, named map[string]string) *types {
 	return t
 }
 
-// read reads a type at the cursor; without one, it returns nil and the cursor fails.
+// read reads a type at the cursor. If there is none, it returns nil and makes the cursor fail.
 func (t *types) read(c *cursor) *datatype {
 	c.space()
 	from := c.at
@@ -93,7 +93,7 @@ func (t *types) read(c *cursor) *datatype {
 	return typ
 }
 
-// of returns the type that text names, or nil.
+// of returns the type that text denotes, or nil.
 func (t *types) of(text string) *datatype {
 	if typ, ok := t.known[text]; ok || text == "" {
 		return typ
@@ -152,8 +152,8 @@ func typeBaseEnd(text string, from int) int {
 	return max(i, from)
 }
 
-// suffixEnd skips suffixes that make a pointer or a function of a type: "*", " addrspace(1)*", " (i32,
-// ...)". It also skips the end of the opaque "ptr addrspace(1)".
+// suffixEnd skips suffixes that turn a type into a pointer or function type: "*", " addrspace(1)*",
+// " (i32, ...)". It also skips the suffix of the opaque "ptr addrspace(1)".
 func suffixEnd(text string, i int) int {
 	if text[i] == '*' {
 		return i + 1
@@ -221,7 +221,7 @@ func spaceOf(text string) uint32 {
 	}
 	n, err := strconv.ParseUint(text[i+len(" addrspace("):len(text)-1], 10, 32)
 	if err != nil {
-		return 1 // a named space: not the default one
+		return 1 // a named address space, which is not the default one
 	}
 	return uint32(n)
 }
@@ -372,7 +372,7 @@ func (t *types) sizeStruct(s *datatype) {
 	s.bytes, s.sized = roundUp(s.bytes, s.align), true
 }
 
-// wordTypes are the kinds and bits of types that are words, except integers.
+// wordTypes maps types that are single words, except integers, to their kinds and numbers of bits.
 var wordTypes = map[string]datatype{
 	"half": {kind: floatType, bits: 16}, "bfloat": {kind: floatType, bits: 16}, "float": {kind: floatType, bits: 32},
 	"double": {kind: floatType, bits: 64}, "x86_fp80": {kind: floatType, bits: 80}, "fp128": {kind: floatType, bits: 128},

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// someType is the text of a type that can lie in memory.
+// someType draws the text of a type that can be in memory.
 func someType(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		scalars := []string{"i1", "i8", "i16", "i24", "i32", "i48", "i64", "i65", "i128", "i200", "half", "float", "double", "x86_fp80", "fp128", "PTR"}
@@ -35,7 +35,8 @@ func someType(depth int) *rapid.Generator[string] {
 	})
 }
 
-// TestSizesAreLLVMs: the distance of neighbours in an array of any type is the same as in LLVM.
+// TestSizesAreLLVMs checks that the distance between neighbouring array elements of any type is the
+// same as in LLVM.
 func TestSizesAreLLVMs(t *testing.T) {
 	const many = 500
 	for _, c := range toolchains(t) {
@@ -73,7 +74,7 @@ func TestSizesAreLLVMs(t *testing.T) {
 			}
 			want := strings.TrimPrefix(f[1], "0+")
 			if f[0] == ".zero" {
-				want = "0" // an empty array is eight zeros
+				want = "0" // an empty array is shown as eight zeros
 			}
 			of := types.of(list[n])
 			if of == nil || !of.sized {
@@ -85,13 +86,13 @@ func TestSizesAreLLVMs(t *testing.T) {
 			n++
 		}
 		if n != many {
-			t.Fatalf("clang told %d sizes, want %d", n, many)
+			t.Fatalf("clang reported %d sizes, want %d", n, many)
 		}
 	}
 }
 
-// TestTypes: the names of types do not depend on how a version writes pointers, and a store writes
-// no padding.
+// TestTypes checks that type names do not depend on how an LLVM version writes pointers, and that a
+// store writes no padding.
 func TestTypes(t *testing.T) {
 	types := newTypes(parseLayout("e-i64:64-f80:128"), map[string]string{"%s": "{ i8, double* }", "%none": "opaque", "%ring": "{ i32, %ring }"})
 	for _, x := range []struct {
@@ -123,7 +124,7 @@ func TestTypes(t *testing.T) {
 		}
 		of := types.of(x.text)
 		if of == nil {
-			t.Errorf("%s is no type", x.text)
+			t.Errorf("%s is not a type", x.text)
 		} else if of.text != x.words || of.sized != x.sized || of.sized && of.bytes != x.bytes {
 			t.Errorf("%s is %q, %d bytes, sized %v", x.text, of.text, of.bytes, of.sized)
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWeightsOfCompilers: the weights that compilers write for a branch that is expected to go one
-// way are read, in both notations.
+// TestWeightsOfCompilers checks that both notations of the weights that compilers write for an
+// expected branch direction are read.
 func TestWeightsOfCompilers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no module is compiled in short mode")
