@@ -6,33 +6,35 @@ import (
 	"slices"
 )
 
-// mostCounted bounds the parameters of iterations that are counted one by one because no formula is
+// mostCounted limits the work, in parameters, of counting iterations one by one where no formula is
 // known to hold.
 const mostCounted = 1 << 26
 
-// everyLeaf is the number of no shape.
+// everyLeaf means all leaves; it is not the number of any shape.
 const everyLeaf = math.MaxUint32
 
 // count is a number of records.
 type count struct {
 	rows   uint64  // modulo 2^64
 	about  float64 // approximately
-	bodies float64 // iterations of loops, also of those without records
+	bodies float64 // iterations of all loops, including those without records
 }
 
 // counter counts the records of a nest without expanding it.
 //
-// Trip counts are affine in the iterations of the loops around. So the number of records of an iteration
-// is a polynomial in the iteration's number, whose degree is at most the number of loops below, as long
-// as no trip count is negative. Newton's forward differences of the first few iterations sum it over all
-// of them. If some trip count may be negative, iterations are counted one by one.
+// Trip counts are affine in the iterations of the surrounding loops. As long as no trip count is
+// negative, the number of records in an iteration is therefore a polynomial in the iteration's
+// number. Its degree is at most the number of nested loops. The polynomial is summed over all
+// iterations with Newton's forward differences of the first few. If some trip count may be
+// negative, iterations are counted one by one.
 type counter struct {
 	all  []shape
-	left int    // parameters of iterations that may still be counted
-	only uint32 // the shape of the leaves that count, or everyLeaf
+	left int    // work, in parameters, that may still be spent on counting
+	only uint32 // the shape of the leaves to count, or everyLeaf
 }
 
-// countRows counts the records of the tree, and checks that the streams of wild references are as long.
+// countRows counts the records of the tree, and checks that the streams of wild references have
+// matching lengths.
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
@@ -62,15 +64,15 @@ func (t *Tree) countRows() error {
 	return nil
 }
 
-// tooManyToCount is the error for a node whose records are not counted.
+// tooManyToCount returns the error for a node whose records take too long to count.
 func tooManyToCount(node int) error {
 	return &NestError{
-		Path: []int{node}, Got: "trip counts that are negative now and then, in too many iterations to count",
-		Want: "a nest whose counts stay at 0 or above",
+		Path: []int{node}, Got: "trip counts that are sometimes negative, in too many iterations to count",
+		Want: "a nest whose trip counts are never negative",
 	}
 }
 
-// count counts the records of the tree; left bounds the parameters that may be counted in all nodes.
+// count counts the records of the tree; left limits the work over all nodes, in parameters.
 func (t *Tree) count(left int) (total count, err error) {
 	c := counter{all: t.shapes.all, left: left, only: everyLeaf}
 	node := 0
@@ -83,7 +85,7 @@ func (t *Tree) count(left int) (total count, err error) {
 	return total, nil
 }
 
-// most returns the number of records, or the largest number if they are more.
+// most returns the number of records, or the largest uint64 if there are more.
 func (c count) most() uint64 {
 	if c.about >= math.MaxUint64 {
 		return math.MaxUint64
@@ -97,7 +99,7 @@ func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)
 	}
-	total, _ := t.count(math.MaxInt) // no error: it was counted when the tree was made
+	total, _ := t.count(math.MaxInt) // cannot fail, because the records were counted when the tree was built
 	return total.about
 }
 
@@ -140,7 +142,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	known := trips
 	if terms := uint64(s.height); terms < trips && c.neverNegative(s, p) {
 		known = terms
-		c.left -= s.height * s.height * s.height / 8 // operations of sumOf
+		c.left -= s.height * s.height * s.height / 8 // the cost of sumOf
 	}
 	cur := slices.Clone(p[1:])
 	var first []count
@@ -176,8 +178,8 @@ func (s *shape) varies() bool {
 	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
-// neverNegative reports whether all trip counts below a loop stay at 0 or above. They do if they do
-// in the corners of the iterations of the loops that run.
+// neverNegative reports whether no trip count below a loop is ever negative. It suffices to check
+// the first and last iterations of the loops that run, because trip counts are affine.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	for _, trip := range s.trips[1:] {
 		if overflows(p[trip], s.steps[trip-1], p[0]-1) {
@@ -213,7 +215,7 @@ func overflows(first, step, times uint64) bool {
 	return hi != 0 || int64(lo) < 0 || int64(first+lo) < int64(first)
 }
 
-// sumOf sums a polynomial over the numbers below n from its first values.
+// sumOf sums a polynomial, given by its first values, over the numbers below n.
 func sumOf(first []count, n uint64) (sum count) {
 	ways := 1.0
 	for k := range first {
@@ -231,8 +233,8 @@ func sumOf(first []count, n uint64) (sum count) {
 	return sum
 }
 
-// Sum sums a polynomial over the numbers below n, modulo 2^64, from its first values: more than its
-// degree, and no more than n. It overwrites them.
+// Sum sums a polynomial over the numbers below n, modulo 2^64. first contains the polynomial's
+// first values: more values than its degree, but at most n. Sum overwrites them.
 func Sum(first []uint64, n uint64) (sum uint64) {
 	for k := range first {
 		sum += first[0] * Binomial(n, uint64(k)+1)
@@ -243,7 +245,7 @@ func Sum(first []uint64, n uint64) (sum uint64) {
 	return sum
 }
 
-// Binomial returns the number of ways to choose k of n, modulo 2^64.
+// Binomial returns the binomial coefficient "n choose k" modulo 2^64.
 func Binomial(n, k uint64) uint64 {
 	if n < k {
 		return 0

@@ -16,14 +16,14 @@ type FormError struct {
 }
 
 func (e *FormError) Error() string {
-	return "folded trace at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " " + decimal(e.Got) + ", want " + e.Want
+	return "loop-compressed trace at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " " + decimal(e.Got) + ", want " + e.Want
 }
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode reads a tree from the bytes that [Tree.Append] writes. It keeps no part of data. Its time
-// and memory are proportional to the number of bytes, for any bytes. It does not check whether a
-// wild reference has as many addresses as records; expansion does.
+// Decode reads a tree from the bytes that [Tree.Append] writes. It retains no part of data. Its
+// time and memory are proportional to the number of bytes, whatever they contain. It does not check
+// whether a wild reference has as many addresses as records; expansion does.
 //
 // Errors are a [*FormError], or a [*NestError] if records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
@@ -36,10 +36,10 @@ func Decode(data []byte) (*Tree, error) {
 		r.nodes()
 	}
 	if r.err == nil && r.at < len(data) {
-		r.fail("bytes behind the end", uint64(len(data)-r.at), "none")
+		r.fail("bytes after the end", uint64(len(data)-r.at), "none")
 	}
 	if r.err == nil && r.met < len(r.tree.refs) {
-		r.fail("references that leaves have", uint64(r.met), "all "+strconv.Itoa(len(r.tree.refs)))
+		r.fail("references that have leaves", uint64(r.met), "all "+strconv.Itoa(len(r.tree.refs)))
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -54,11 +54,11 @@ func Decode(data []byte) (*Tree, error) {
 
 const (
 	mostParams = 1 << 30 // of a loop
-	// deepest is the deepest nesting of loops. Each loop of a folder runs at least twice somewhere,
-	// so that a deeper trace would be longer than 2^63 records.
+	// deepest is the maximum nesting depth of loops. Each loop that a folder creates runs at least
+	// twice somewhere, so a trace with deeper loops would have more than 2^63 records.
 	deepest = 64
-	// wildAByte bounds the wild leaves beyond the number of addresses, because loops that do
-	// not run need no addresses.
+	// wildAByte is the number of wild leaves allowed per byte of the tree, in addition to one per
+	// address, because loops that do not run need no addresses.
 	wildAByte = 16
 )
 
@@ -66,15 +66,15 @@ const (
 type decoder struct {
 	data    []byte
 	at      int
-	last    int // where the last number began
+	last    int // position of the last number
 	err     error
 	tree    *Tree
-	plain   bool      // record by record
-	met     int       // references of leaves so far
-	leaves  [2][]bool // whether a reference has a tame leaf, and a wild one
-	numbers []uint32  // shapes, by number
-	wild    uint64    // wild leaves that may still come
-	body    []uint32  // of the loops that are being defined
+	plain   bool      // lists the records one by one
+	met     int       // number of references that have leaves so far
+	leaves  [2][]bool // whether a reference has a tame leaf and a wild leaf
+	numbers []uint32  // shapes by number
+	wild    uint64    // number of wild leaves that may still follow
+	body    []uint32  // bodies of the loops being defined
 	sequel
 	near
 }
@@ -90,7 +90,7 @@ func (r *decoder) uv() uint64 {
 	r.last = r.at
 	v, n := binary.Uvarint(r.data[r.at:])
 	if n <= 0 {
-		r.fail("number", uint64(len(r.data)-r.at), "LEB128 of at most 64 bits in the bytes that are left")
+		r.fail("number", uint64(len(r.data)-r.at), "LEB128 of at most 64 bits in the remaining bytes")
 		return 0
 	}
 	r.at += n
@@ -112,11 +112,11 @@ func (r *decoder) below(limit uint64, what string) uint64 {
 	return v
 }
 
-// count reads the number of items that take at least a byte each.
+// count reads a number of items, each of which takes at least one byte.
 func (r *decoder) count(what string) int {
 	n := r.uv()
 	if left := uint64(len(r.data) - r.at); n > left {
-		r.fail(what, n, "at most "+decimal(left)+" in the bytes that are left")
+		r.fail(what, n, "at most "+decimal(left)+" in the remaining bytes")
 		return 0
 	}
 	return int(n)
@@ -127,7 +127,7 @@ func (r *decoder) head() {
 	t := r.tree
 	version := r.uv()
 	if r.plain = version == plainVersion; r.err == nil && version != formVersion && !r.plain {
-		r.fail("version", version, decimal(formVersion)+" or "+decimal(plainVersion)+"; take a newer stackglass")
+		r.fail("version", version, decimal(formVersion)+" or "+decimal(plainVersion)+"; use a newer stackglass")
 	}
 	columns := r.below(allBits+1, "columns")
 	has := func(bit uint64) bool { return columns&bit != 0 }
@@ -148,7 +148,7 @@ func (r *decoder) head() {
 func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	head := r.below(1<<9, "kind")
 	if of.Kind = trace.Kind(head >> 1); !of.Kind.Valid() {
-		r.fail("kind", head>>1, "that of a reference or of an event")
+		r.fail("kind", head>>1, "the kind of a reference or an event")
 	}
 	of.Bytes = uint32(r.below(1<<32, "bytes of a reference"))
 	if columns&bitSite != 0 {
@@ -169,7 +169,7 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	}
 	var s stream
 	if head&1 != 0 && r.plain {
-		r.fail("lists of addresses", 1, "none, for all rows have their own")
+		r.fail("lists of addresses", 1, "none, because every record has its own address")
 	} else if head&1 != 0 {
 		s = r.stream()
 	}
@@ -189,7 +189,7 @@ func (r *decoder) stream() (s stream) {
 		delta, length := binary.Varint(s.packed[at:])
 		if length <= 0 {
 			r.at, r.last = r.at+at, r.at+at
-			r.fail("address", uint64(n-at), "LEB128 of at most 64 bits in the bytes that are left")
+			r.fail("address", uint64(n-at), "LEB128 of at most 64 bits in the remaining bytes")
 			return stream{}
 		}
 		s.last += uint64(delta)
@@ -197,7 +197,7 @@ func (r *decoder) stream() (s stream) {
 		at += length
 	}
 	if count != s.count || count == 0 {
-		r.fail("addresses of a wild reference", count, decimal(max(s.count, 1))+", as many as follow")
+		r.fail("addresses of a wild reference", count, decimal(max(s.count, 1))+", the number that follows")
 		return stream{}
 	}
 	r.at += n
@@ -205,7 +205,7 @@ func (r *decoder) stream() (s stream) {
 	return s
 }
 
-// rows reads the records of the plain form: each is a node.
+// rows reads the records of the plain form; each record is a node.
 func (r *decoder) rows() {
 	t := r.tree
 	var shapes []uint32 // by reference
@@ -214,7 +214,7 @@ func (r *decoder) rows() {
 		if most := uint64(min(r.met+1, len(t.refs))); ref >= most {
 			r.fail("reference", ref, "less than "+decimal(most))
 		}
-		n := 1 + r.below(uint64(left), "rows of a run but one")
+		n := 1 + r.below(uint64(left), "records of a run minus one")
 		if r.err != nil {
 			return
 		}
@@ -233,14 +233,14 @@ func (r *decoder) rows() {
 func (r *decoder) nodes() {
 	r.wild += wildAByte * uint64(len(r.data))
 	n := r.uv()
-	// A node has a byte of its own, or an address in a list.
+	// A node takes at least one byte, or an address in a list.
 	if most := uint64(len(r.data)); n > most {
-		r.fail("nodes", n, "at most "+decimal(most)+", the bytes that there are")
+		r.fail("nodes", n, "at most "+decimal(most)+", the number of bytes")
 	}
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // remaining: most are parameters
+	numbers := 0 // remaining numbers; most are parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -252,7 +252,7 @@ func (r *decoder) nodes() {
 			predicted += r.below(n, "predicted nodes")
 		}
 		if left := n - uint64(len(r.tree.nodes)); predicted > left {
-			r.fail("predicted nodes", predicted, "at most "+decimal(left)+", as many as are left")
+			r.fail("predicted nodes", predicted, "at most "+decimal(left)+", the number of remaining nodes")
 			return
 		}
 		for range predicted {
@@ -270,7 +270,7 @@ func (r *decoder) surprise(what uint64, atEnd bool) {
 	case r.err != nil:
 	case atEnd:
 		if what != takeOther {
-			r.fail("shape behind the last node", what, "0")
+			r.fail("shape after the last node", what, "0")
 		}
 	case what == takeOther:
 		r.node(r.other[r.before])
@@ -314,7 +314,7 @@ func (r *decoder) params(id uint32) {
 		}
 	case s.wild:
 		if r.wild == 0 {
-			r.fail("wild leaves", uint64(len(t.nodes)), "fewer for this number of bytes")
+			r.fail("wild leaves", uint64(len(t.nodes)), "fewer in this number of bytes")
 		}
 		r.wild--
 		t.params = append(t.params, 0)
@@ -324,10 +324,10 @@ func (r *decoder) params(id uint32) {
 	}
 }
 
-// define reads the definition of a shape within level - 1 loops, and returns its number.
+// define reads the definition of a shape nested in level - 1 loops, and returns its number.
 func (r *decoder) define(level int) uint32 {
 	if level > deepest+1 {
-		r.fail("loops inside each other", uint64(level-1), "at most "+strconv.Itoa(deepest))
+		r.fail("nesting depth of loops", uint64(level-1), "at most "+strconv.Itoa(deepest))
 	}
 	what := r.uv()
 	if r.err != nil {
@@ -361,10 +361,10 @@ func (r *decoder) leaf(what uint64) uint32 {
 	}
 	kind := what & 1
 	if r.leaves[kind][ref] {
-		r.fail("reference", ref, "another, for it has a leaf of this kind")
+		r.fail("reference", ref, "another, because this one already has a leaf of this kind")
 	}
 	if kind == defineWild && r.tree.streams[ref].count == 0 {
-		r.fail("reference", ref, "one with addresses at its side")
+		r.fail("reference", ref, "one with a list of addresses")
 	}
 	r.leaves[kind][ref] = true
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
@@ -373,7 +373,7 @@ func (r *decoder) leaf(what uint64) uint32 {
 // loop reads a loop with 1 + more items.
 func (r *decoder) loop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
-		r.fail("items of a loop", more, "fewer than "+decimal(left)+" in the bytes that are left")
+		r.fail("items of a loop", more, "fewer than "+decimal(left)+" in the remaining bytes")
 		return 0
 	}
 	t, lo, params, height := r.tree, len(r.body), 0, 0
@@ -390,12 +390,12 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 		height = max(height, t.shapes.all[id].height)
 		r.body = append(r.body, id)
 		if most := min(len(r.data)-r.at, mostParams); params > most {
-			r.fail("parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" in the bytes that are left")
+			r.fail("parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" in the remaining bytes")
 			return 0
 		}
 	}
 	if height == deepest {
-		r.fail("loops inside each other", deepest+1, "at most "+strconv.Itoa(deepest))
+		r.fail("nesting depth of loops", deepest+1, "at most "+strconv.Itoa(deepest))
 	}
 	steps := make([]uint64, params)
 	for i := range steps {
@@ -408,7 +408,7 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 	id := t.shapes.loop(r.body[lo:], steps)
 	r.body = r.body[:lo]
 	if int(id) < before {
-		r.fail("shape", uint64(before), "one that was not defined before")
+		r.fail("shape", uint64(before), "one that was not defined already")
 		return 0
 	}
 	r.checkWild(&t.shapes.all[id], steps)

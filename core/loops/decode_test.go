@@ -216,29 +216,29 @@ func TestWrongBytesAreReported(t *testing.T) {
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{
 		{"nothing", "", "at byte 0: number 0, want LEB128"},
-		{"another version", "\x03", "at byte 0: version 3, want 1 or 2; take a newer stackglass"},
+		{"another version", "\x03", "at byte 0: version 3, want 1 or 2; use a newer stackglass"},
 		{"columns", "\x01\x10", "columns 16, want less than 16"},
 		{"many references", "\x01\x04\xff\xff\xff\x7f\x00", "references 268435455, want at most 1 "},
-		{"a kind", "\x01\x04\x01\x0c\x08\x02\x00", "kind 6, want that of a reference"},
+		{"a kind", "\x01\x04\x01\x0c\x08\x02\x00", "kind 6, want the kind of a reference"},
 		{"a site", "\x01\x04\x01\x00\x08\x01\x00\x00", "site 18446744073709551615, want less than 2^32"},
-		{"many nodes", head + "\xff\xff\x03", "nodes 65535, want at most 9, the bytes"},
+		{"many nodes", head + "\xff\xff\x03", "nodes 65535, want at most 9, the number of bytes"},
 		{"predicted at first", head + "\x01\x01", "shape 0, want at least 1"},
 		{"other at first", head + "\x01\x00", "shape 0, want at least 1"},
 		{"a number", head + "\x01\x08", "shape 1, want less than 1"},
 		{"a new leaf twice", head + "\x02\x04\x00\x00\x04\x00\x00", "reference 1, want less than 1"},
 		{"a leaf twice", head + "\x02\x04\x00\x00\x04\x02\x00", "reference 0, want another"},
-		{"wild without addresses", head + "\x01\x04\x01\x00", "want one with addresses at its side"},
-		{"a reference of nobody", head + "\x00", "references that leaves have 0, want all 1"},
-		{"bytes behind", head + "\x01\x04\x00\x00\x00", "bytes behind the end 1, want none"},
-		{"something behind the last", head + "\x02\x04\x00\x00\x05\x00", "shape behind the last node 1, want 0"},
+		{"wild without addresses", head + "\x01\x04\x01\x00", "want one with a list of addresses"},
+		{"a reference of nobody", head + "\x00", "references that have leaves 0, want all 1"},
+		{"bytes after", head + "\x01\x04\x00\x00\x00", "bytes after the end 1, want none"},
+		{"something behind the last", head + "\x02\x04\x00\x00\x05\x00", "shape after the last node 1, want 0"},
 		{"many items", head + "\x01\x04\x7f\x00", "items of a loop 123, want fewer than 1 "},
 		{"plain with a list", "\x02\x04\x01\x01\x08\x02\x02\x01\x00", "lists of addresses 1, want none"},
 		{"many rows", plain + "\x05\x00\x00\x00", "rows 5, want at most 3 "},
 		{"plain with a reference too many", plain + "\x02\x01\x00\x00", "reference 1, want less than 1"},
-		{"a long run", plain + "\x02\x00\x02\x00\x00", "rows of a run but one 2, want less than 2"},
-		{"no rows", plain + "\x00", "references that leaves have 0, want all 1"},
-		{"plain and more", plain + "\x01\x00\x00\x00\x00", "bytes behind the end 1, want none"},
-		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "addresses of a wild reference 2, want 1, as many as follow"},
+		{"a long run", plain + "\x02\x00\x02\x00\x00", "records of a run minus one 2, want less than 2"},
+		{"no rows", plain + "\x00", "references that have leaves 0, want all 1"},
+		{"plain and more", plain + "\x01\x00\x00\x00\x00", "bytes after the end 1, want none"},
+		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "addresses of a wild reference 2, want 1, the number that follows"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Decode([]byte(c.code))
@@ -254,7 +254,7 @@ func TestLoopsMayNotBeTooDeep(t *testing.T) {
 	for range 100 {
 		code = append(code, defineLoop, 0)
 	}
-	if _, err := Decode(append(code, make([]byte, 20000)...)); err == nil || !strings.Contains(err.Error(), "loops inside each other 65, want at most 64") {
+	if _, err := Decode(append(code, make([]byte, 20000)...)); err == nil || !strings.Contains(err.Error(), "nesting depth of loops 65, want at most 64") {
 		t.Errorf("error %v", err)
 	}
 	code = []byte("\x01\x04\x01\x00\x08\x02\x01\x04\x04\x00\x00\x00")

@@ -172,7 +172,7 @@ func TestWrongNests(t *testing.T) {
 		{Nest{Items: []Item{Loop(2, Item{Ref: wild, Wild: true})}, streams: map[Reference]*stream{wild: {packed: []byte{0}, count: 1}}},
 			"loops: the nest: 1 addresses of a wild reference, want 2, one for each of its rows"},
 		{Nest{Items: []Item{Loop(1<<40, Item{Body: []Item{one}, Trips: 5, Steps: []int64{-1}})}},
-			"loops: item 0: trip counts that are negative now and then, in too many iterations to count, want a nest whose counts stay at 0 or above"},
+			"loops: item 0: trip counts that are sometimes negative, in too many iterations to count, want a nest whose trip counts are never negative"},
 	} {
 		_, err := c.nest.Build()
 		var wrong *NestError

@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is a range of bytes that references have between them.
+// Array is a range of bytes that overlapping references cover together.
 type Array struct{ First, Last trace.Addr }
 
-// Bytes is its length.
+// Bytes returns the length of the array in bytes.
 func (a Array) Bytes() uint64 { return a.Last - a.First + 1 }
 
 func (a Array) has(addr trace.Addr) bool { return a.First <= addr && addr <= a.Last }
@@ -21,8 +21,9 @@ func (a Array) String() string {
 	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
 }
 
-// Arrays returns the arrays of a nest by address: ranges that references cover, joined if they
-// overlap. Addresses of wild references outside of them count one by one.
+// Arrays returns the arrays of a nest, ordered by address. An array is a range that references
+// cover; overlapping ranges are joined. Each address of a wild reference outside these ranges is an
+// array of its own.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}
@@ -48,7 +49,8 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapped explains why nothing can be moved: a reference beyond the last address is in no array.
+// wrapped explains why nothing can be moved, or returns "": a reference that wraps around the end
+// of the address space is in no array.
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
@@ -71,8 +73,8 @@ func join(all []Array) []Array {
 	return joined
 }
 
-// near is the largest distance of arrays that move together: if a program allocates more bytes for
-// one, the arrays allocated right after it move, too.
+// near is the maximum distance between arrays that move together: if a program allocates more bytes
+// for one array, the arrays allocated right after it move too.
 const near = 4096
 
 // move is a change of an array's address.
@@ -81,8 +83,9 @@ type move struct {
 	by   uint64 // modulo 2^64
 }
 
-// makeRoom moves the arrays after an array that grows by this number of bytes: those near it, and
-// those near them. Distances between them stay.
+// makeRoom returns the moves that make room for an array that grows by the given number of bytes.
+// The arrays near its end move, and then the arrays near those. The distances between them do not
+// change.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {
@@ -98,7 +101,7 @@ func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	return moves
 }
 
-// moved returns the new address.
+// moved returns the new address of addr.
 func moved(moves []move, addr trace.Addr) trace.Addr {
 	i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
 		switch {
@@ -115,7 +118,7 @@ func moved(moves []move, addr trace.Addr) trace.Addr {
 	return addr
 }
 
-// moveAll moves arrays, each by its number of bytes.
+// moveAll applies moves to all references of a nest.
 func moveAll(n *loops.Nest, moves []move) {
 	if len(moves) == 0 {
 		return

@@ -1,29 +1,28 @@
-// Package change tries changes to a program on the description of its loops ([loops.Nest];
-// MODELS §11.4): it computes the references, and their order, for another data layout or another
-// order of loops. The misses of the changed nest show the gain before anyone edits a line.
+// Package change tries program changes on the description of a program's loops ([loops.Nest];
+// MODELS §11.4). It computes the references, and their order, for another data layout or another
+// loop order. The misses of the changed nest show the gain before anyone edits the source.
 //
-//  1. Data layout: [Pad] puts bytes behind each row of an array, [Align] moves arrays to multiples
-//     of a number of bytes, and [Records] makes one array of structures of several arrays. The
-//     addresses of each leaf change, and stay affine; if they would not, the change does not apply
-//     and the error says why.
-//  2. Order: [Interchange] exchanges two loops, [Tile] cuts loops into tiles and
-//     walks them tile by tile, [Fuse] makes one loop of two neighbours. The rows stay
-//     the same, and come in another order.
-//  3. [Search] tries many changes of a nest and proposes the best.
+//  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
+//     two, and [Records] merges several arrays into one array of structures. The addresses of each
+//     leaf change but stay affine; if they would not, the change does not apply and the error says
+//     why.
+//  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
+//     two neighbouring loops. The references stay the same, but their order changes.
+//  3. [Search] tries many changes to a nest and proposes the best.
 //
-// An [Array] is the range of bytes that overlapping references cover. Entries of
-// blocks are leaves that touch nothing; they stay in the body that they are in.
+// An [Array] is the range of bytes that overlapping references cover. Block entries are leaves that
+// access nothing; they stay in their loop bodies.
 //
 // # Legality
 //
-// A trace does not show whether a changed program would still compute the same. This is not
-// checked: [Change.Illegal] describes what would make the change illegal.
+// A trace does not show whether a changed program would still compute the same result, so the
+// package does not check this. [Change.Illegal] describes what would make a change illegal.
 //
 // # Sources
 //
-// The transformations are from Wolf and Lam, A data locality optimizing algorithm,
-// PLDI 1991, and of Rivera and Tseng, Data transformations for eliminating conflict
-// misses, PLDI 1998; both work on source and dependences, this package works on the trace.
+// The transformations are from Wolf and Lam, A data locality optimizing algorithm, PLDI 1991, and
+// from Rivera and Tseng, Data transformations for eliminating conflict misses, PLDI 1998; both
+// papers work on source code and dependences, whereas this package works on the trace.
 package change
 
 import (
@@ -35,19 +34,19 @@ import (
 
 // Change is a change to the code.
 type Change interface {
-	// Apply changes the nest. An error is an [*Error], and leaves the nest as it was.
+	// Apply changes the nest. An error is an [*Error]; the nest is then unchanged.
 	Apply(n *loops.Nest) error
-	// Words describe the change, as in "pad a by 8 doubles".
+	// Words describes the change, as in "pad a by 8 doubles".
 	Words(names Names) string
-	// Illegal names the condition that would make the change illegal, in a clause.
+	// Illegal returns a clause that states what would make the change illegal.
 	Illegal() string
 }
 
 // Names contains the names of arrays and loops.
 type Names struct {
-	Array   func(at trace.Addr) string // an array with this address; nil or "": by its address
-	Loop    func(p Path) string        // nil: by its number
-	Element func(at trace.Addr) uint64 // bytes of its elements; nil or 0: unknown
+	Array   func(at trace.Addr) string // the name of the array that contains this address; if nil or "", the address is used
+	Loop    func(p Path) string        // if nil, the loop's number is used
+	Element func(at trace.Addr) uint64 // element size of the array in bytes; nil or 0 if unknown
 }
 
 func (n Names) array(at trace.Addr) string {
@@ -66,7 +65,7 @@ func (n Names) loop(p Path) string {
 	return "loop " + p.String()
 }
 
-// bytes returns a length in elements where that is even.
+// bytes formats a length, in elements if it is a whole number of them.
 func (n Names) bytes(at trace.Addr, bytes uint64) string {
 	if n.Element != nil {
 		switch e := n.Element(at); {
@@ -88,9 +87,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
-// Path identifies a loop: the numbers of the loops around it and its own, each in its list, from 0,
-// the outermost first. As text it looks like a chapter's number: 2.1 is the first loop in the
-// second.
+// Path identifies a loop by its own number and the numbers of the loops around it, the outermost
+// first. Each number is the index of a loop in its list. As text, a path looks like a section
+// number: 2.1 is the first loop in the second.
 type Path []int
 
 func (p Path) String() string {
@@ -104,7 +103,7 @@ func (p Path) String() string {
 	return text
 }
 
-// list returns the list that the loop is in, and its place there.
+// list returns the list that contains the loop, and the loop's index in it.
 func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
 	list = &n.Items
 	for depth, number := range p {
@@ -126,7 +125,7 @@ func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
 	return nil, 0, false
 }
 
-// Loop returns the loop that the path leads to; nil: none.
+// Loop returns the loop at the path, or nil if there is none.
 func (p Path) Loop(n *loops.Nest) *loops.Item {
 	list, at, ok := p.list(n)
 	if !ok {
@@ -135,11 +134,11 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 	return &(*list)[at]
 }
 
-// isEvent recognises leaves without accesses.
+// isEvent reports whether an item is a leaf that accesses nothing.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// only returns the index of the only item in a body that is no event; -1: there are several, or
-// none.
+// only returns the index of the only item in a body that is not an event, or -1 if there are
+// several such items or none.
 func only(body []loops.Item) int {
 	found := -1
 	for i := range body {
@@ -154,7 +153,8 @@ func only(body []loops.Item) int {
 	return found
 }
 
-// step is the amount that an iteration of the loop at a depth adds to an item's own parameter.
+// step returns the amount that an iteration of the loop at the given depth adds to an item's own
+// parameter.
 func step(it *loops.Item, depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -162,7 +162,7 @@ func step(it *loops.Item, depth int) int64 {
 	return 0
 }
 
-// setStep sets it.
+// setStep sets the amount that step returns.
 func setStep(it *loops.Item, depth int, to int64) {
 	for len(it.Steps) <= depth {
 		if to == 0 {
@@ -173,8 +173,8 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls do with the leaves of items that make references, and with the loops around them,
-// the outermost first.
+// eachLeaf calls do with each leaf that makes references, and with the loops around it, the
+// outermost first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -186,9 +186,9 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// reach returns the lowest and the highest value of start plus its steps in loops, the outermost
-// first. If trip counts change, the innermost loops are eliminated one by one: the most that one
-// adds is affine in the loops around it.
+// reach returns the lowest and the highest value that start has when steps are added in the loops
+// around it, the outermost first. If trip counts vary, it eliminates the loops one by one from the
+// innermost outwards: the maximum that a loop adds is affine in the loops around it.
 func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))

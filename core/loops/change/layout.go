@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad adds bytes after each row of an array. Arrays near it make room.
+// Pad adds bytes after each row of an array. Arrays near its end move to make room.
 type Pad struct {
 	Array trace.Addr // an address in it
-	Bytes uint64     // more per row
+	Bytes uint64     // number of bytes to add per row
 }
 
 // Illegal implements [Change].
 func (Pad) Illegal() string {
-	return "other code needs the rows without gaps: one loop over the whole array, a copy of it, or a file or another program with the same layout"
+	return "other code needs the rows without gaps: a single loop over the whole array, a copy of it, or a file or another program with the same layout"
 }
 
 // Words implements [Change].
@@ -29,7 +29,7 @@ func (p Pad) Words(names Names) string {
 func (p Pad) Apply(n *loops.Nest) error {
 	refuse := func(why string) error { return &Error{"padding", why} }
 	if p.Bytes == 0 || p.Bytes > 1<<32 {
-		return refuse(strconv.FormatUint(p.Bytes, 10) + " bytes a row, want 1 to 4294967296")
+		return refuse(strconv.FormatUint(p.Bytes, 10) + " bytes per row, want 1 to 4294967296")
 	}
 	if why := wrapped(n); why != "" {
 		return refuse(why)
@@ -48,7 +48,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 	if last+1 > 1<<40 {
 		return refuse(strconv.FormatUint(last+1, 10) + " rows, want fewer than 2^40")
 	}
-	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes)) // before rows move to their places
+	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes)) // before rows move to their new positions
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild || !inArray(leaf, around, a) {
 			return
@@ -73,13 +73,13 @@ func inArray(leaf *loops.Item, around []*loops.Item, a Array) bool {
 	return a.has(low)
 }
 
-// rows are those of an array.
+// rows describes the rows of an array.
 type rows struct {
-	begin trace.Addr // of the first one, at or before the array's first byte
+	begin trace.Addr // of the first row, at or before the array's first byte
 	pitch uint64
 }
 
-// rowStep is the number of rows that a step advances: the remainder is nearest to 0.
+// rowStep returns the number of rows that a step advances, rounded to the nearest.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch
@@ -92,8 +92,8 @@ func (r rows) rowStep(step int64) int64 {
 	return q
 }
 
-// of returns the row of a leaf's first address, and the lowest and highest position in a row of all
-// of its bytes: outside of the row if the leaf crosses rows.
+// of returns the row of a leaf's first address, and the lowest and highest position of its bytes
+// relative to their rows. A position is outside the row if the leaf crosses rows.
 func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
@@ -106,7 +106,7 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	}
 	lo, hi := reach(uint64(offset-row*int64(r.pitch)), within, around)
 	low, high = int64(lo), int64(hi)
-	// A leaf may begin in one row and have all of its iterations in another.
+	// A leaf's first address may be in one row while all of its iterations are in another.
 	shift := int64(0)
 	if high < 0 {
 		shift = -1 - (-high-1)/int64(r.pitch)
@@ -117,7 +117,7 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	return row + shift, low, high + max(1, int64(leaf.Ref.Bytes)) - 1
 }
 
-// most bounds steps and lengths: with larger ones, sums might overflow.
+// most limits steps and lengths, because sums of larger values might overflow.
 const most = 1 << 44
 
 // rowsOf finds the rows of an array. The pitch is the smallest step of a loop such that no reference crosses
@@ -130,7 +130,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	var uses []use
 	var pitches []uint64
 	if a.Bytes() > most {
-		return r, "the array of " + strconv.FormatUint(a.Bytes(), 10) + " bytes is too long to be one"
+		return r, "the array of " + strconv.FormatUint(a.Bytes(), 10) + " bytes is implausibly long"
 	}
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild || !inArray(leaf, around, a) {
@@ -144,14 +144,15 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		}
 	})
 	if len(uses) == 0 {
-		return r, "only irregular references access the array, so that no loop shows its rows"
+		return r, "only irregular references access the array, so no loop shows its rows"
 	}
 	slices.Sort(pitches)
 	for _, pitch := range slices.Compact(pitches) {
 		if pitch > most {
 			continue
 		}
-		// A row may begin where any leaf is at its lowest, unless another is in between.
+		// A row may begin at the lowest position of any leaf, unless another leaf covers that
+		// position.
 		whole, inside := rows{a.First - a.First%pitch, pitch}, false
 		var places [][2]int64
 		ok := true
@@ -168,10 +169,10 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 			for begin > int64(a.First-whole.begin) {
 				begin -= int64(pitch)
 			}
-			return rows{whole.begin + uint64(begin), pitch}, "" // near 0, the first row may begin before it, modulo 2^64
+			return rows{whole.begin + uint64(begin), pitch}, "" // for arrays near address 0, the first row may begin before it, modulo 2^64
 		}
 	}
-	return r, "no pitch is found that all references to the array keep to: some go from one row into the next"
+	return r, "there is no row length that fits all references to the array: some cross from one row into the next"
 }
 
 func magnitude(s int64) uint64 {
@@ -181,13 +182,13 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// cut finds where rows may begin: at a position, modulo the pitch, that is inside of no range. The
-// array's first byte is tried first, and then the position with the widest gap before it.
+// cut finds where rows may begin: at a position, modulo the pitch, that is not inside any range. It
+// tries the array's first byte first, and then the position with the widest gap before it.
 func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
 		for _, p := range places {
-			// From p's beginning to at, on the circle.
+			// d is the distance from p's beginning to at, modulo the pitch.
 			d := ((at-p[0])%pitch + pitch) % pitch
 			if d > 0 && d <= p[1]-p[0] {
 				return 0, false
@@ -214,16 +215,16 @@ func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	return begin, widest >= 0
 }
 
-// Align moves an array, or all of them, to the next multiple of a number of bytes. Arrays close
-// behind it move, too.
+// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays near its
+// end move too.
 type Align struct {
 	Bytes uint64     // a power of two
-	Array trace.Addr // an address in it; 0: all arrays
+	Array trace.Addr // an address in it; 0 for all arrays
 }
 
 // Illegal implements [Change].
 func (Align) Illegal() string {
-	return "other code relies on where the array begins now (its allocation or declaration has to ask for the alignment)"
+	return "other code relies on the array's current address (the allocation or declaration has to request the alignment)"
 }
 
 // Words implements [Change].
@@ -249,7 +250,7 @@ func (c Align) Apply(n *loops.Nest) error {
 	end, by, found := uint64(0), uint64(0), false
 	for i, a := range arrays {
 		if i > 0 && a.First-end > max(near, by) {
-			by = 0 // too far away to be moved, too
+			by = 0 // too far away to be moved as well
 		}
 		if c.Array == 0 || a.has(c.Array) {
 			found = true
@@ -270,21 +271,21 @@ func (c Align) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Records merges several arrays to one array of structures: element i of each becomes a field of
-// structure i, counted from the first referenced element. The structures begin where the first
-// array did.
+// Records merges several arrays into one array of structures: element i of each array, counted from
+// the first referenced element, becomes a field of structure i. The structures begin at the address
+// of the first array.
 type Records struct {
 	Arrays []trace.Addr // an address in each, in the order of the fields
 }
 
 // Illegal implements [Change].
 func (Records) Illegal() string {
-	return "other code uses one of the arrays as a whole or goes through it with a pointer, or the arrays have different lengths"
+	return "other code uses one of the arrays as a whole or traverses it with a pointer, or the arrays have different lengths"
 }
 
 // Words implements [Change].
 func (c Records) Words(names Names) string {
-	text := "make one array of structures of "
+	text := "make one array of structures from "
 	for i, at := range c.Arrays {
 		switch {
 		case i > 0 && i == len(c.Arrays)-1:
@@ -314,11 +315,11 @@ func (c Records) Apply(n *loops.Nest) error {
 			return refuse("no reference accesses address 0x" + strconv.FormatUint(addr, 16))
 		}
 		if slices.Contains(from, arrays[i]) {
-			return refuse("two of the addresses are in one array")
+			return refuse("two of the addresses are in the same array")
 		}
 		from = append(from, arrays[i])
 	}
-	field := uint64(0) // bytes of an element: the size of the first reference
+	field := uint64(0) // element size in bytes: the size of the first reference
 	why := ""
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		low, _ := touched(leaf, around)
@@ -330,17 +331,17 @@ func (c Records) Apply(n *loops.Nest) error {
 			field = uint64(leaf.Ref.Bytes)
 		}
 		if field == 0 || uint64(leaf.Ref.Bytes) > field || (leaf.Addr-from[i].First)%field+uint64(leaf.Ref.Bytes) > field {
-			why = "a reference of " + strconv.FormatUint(uint64(leaf.Ref.Bytes), 10) + " bytes is no element of " + strconv.FormatUint(field, 10)
+			why = "a reference of " + strconv.FormatUint(uint64(leaf.Ref.Bytes), 10) + " bytes does not match the element size " + strconv.FormatUint(field, 10)
 			return
 		}
 		for d := range around {
 			if step(leaf, d)%int64(field) != 0 {
-				why = "a step of " + strconv.FormatInt(step(leaf, d), 10) + " bytes is not a number of elements of " + strconv.FormatUint(field, 10)
+				why = "a step of " + strconv.FormatInt(step(leaf, d), 10) + " bytes is not a multiple of the element size " + strconv.FormatUint(field, 10)
 			}
 		}
 	})
 	if why == "" && field == 0 {
-		why = "only irregular references go to the arrays, and their elements are not known"
+		why = "only irregular references access the arrays, so their element size is unknown"
 	}
 	if why != "" {
 		return refuse(why)

@@ -7,8 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// chain returns the loops from the one at a path down through this number of levels, each the only
-// item of the one above it except for entries of blocks. why explains why there is none.
+// chain returns the loop at a path and the loops nested in it, down through the given number of
+// levels. Each loop must be the only item of the loop above it, apart from block entries. why
+// explains why there is no such chain.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -19,22 +20,23 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 		l := list[len(list)-1]
 		next := only(l.Body)
 		if next < 0 {
-			return nil, "a loop contains more than the next loop: the rest would run more or less often"
+			return nil, "a loop contains more than just the next loop: the remaining items would run more or less often"
 		}
 		if !l.Body[next].IsLoop() {
-			return nil, "there are not that many nested loops"
+			return nil, "there are not enough nested loops"
 		}
 		list = append(list, &l.Body[next])
 	}
 	return list, ""
 }
 
-// rectangular reports whether no trip count of a chain changes with one of its loops.
+// rectangular returns "" if no trip count of a chain depends on another loop of the chain, and
+// otherwise the reason.
 func rectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
 			if by := step(l, depth+d); by != 0 {
-				return "the trip count of a loop changes by " + strconv.FormatInt(by, 10) + " with each iteration of one around it: the nest is no rectangle"
+				return "the trip count of a loop changes by " + strconv.FormatInt(by, 10) + " with each iteration of a loop around it: the nest is not rectangular"
 			}
 		}
 	}
@@ -51,17 +53,17 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 	return wild
 }
 
-const irregular = "irregular references, whose addresses are a list in the order of the trace, would change their order"
+const irregular = "the order of irregular references, whose addresses are listed in the order of the trace, would change"
 
-// Interchange exchanges two loops of a nest that contain nothing but each other and the loops
-// between them.
+// Interchange exchanges two loops of a nest. The loops must contain nothing but each other and the
+// loops between them.
 type Interchange struct {
 	Outer Path
-	Below int // levels from the outer to the inner one, at least 1
+	Below int // number of levels from the outer loop to the inner loop, at least 1
 }
 
-// needed says when another order of iterations is illegal.
-const needed = "an iteration needs a value that another iteration stores, which the new order would store too late"
+// needed states when another order of iterations is illegal.
+const needed = "an iteration needs a value that another iteration stores, and the new order would store it too late"
 
 // Illegal implements [Change].
 func (Interchange) Illegal() string {
@@ -73,7 +75,7 @@ func (c Interchange) Words(names Names) string {
 	return "interchange " + names.loop(c.Outer) + " and " + names.loop(below(c.Outer, c.Below))
 }
 
-// below is the path of the first loop that is a number of levels below another.
+// below returns the path of the first loop that is the given number of levels below another loop.
 func below(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }
@@ -95,7 +97,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		return &Error{"interchange", why}
 	}
 	outer, inner := list[0], list[c.Below]
-	// Both counts change with the loops around the nest only.
+	// Both trip counts depend only on the loops around the nest.
 	around := slices.Clone(inner.Steps)
 	inner.Trips, outer.Trips = outer.Trips, inner.Trips
 	for d := range max(len(around), depth) {
@@ -118,7 +120,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow calls do with all items of a body, and the items in them.
+// eachBelow calls do with all items of a body, and with all items nested in them.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -126,7 +128,7 @@ func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	}
 }
 
-// trim removes steps of loops that are not around an item, which are 0.
+// trim removes the steps for loops that do not enclose an item; these steps are 0.
 func trim(it *loops.Item, depth int) {
 	if len(it.Steps) > depth {
 		it.Steps = it.Steps[:depth]
@@ -136,11 +138,11 @@ func trim(it *loops.Item, depth int) {
 	}
 }
 
-// Tile cuts loops that contain nothing but each other into tiles: loops over the tiles surround
-// them all. If a trip count is no multiple of the tile's, the rest is a smaller tile.
+// Tile divides loops that contain nothing but each other into tiles; loops over the tiles surround
+// them all. If a trip count is not a multiple of the tile size, the last tile is smaller.
 type Tile struct {
 	Outer Path
-	Trips []uint64 // of a tile, by loop from Outer on; 0: the loop is not tiled
+	Trips []uint64 // trip counts within a tile, by loop from Outer on; 0 if a loop is not tiled
 }
 
 // Illegal implements [Change].
@@ -167,7 +169,7 @@ func (c Tile) Words(names Names) string {
 func (c Tile) Apply(n *loops.Nest) error {
 	refuse := func(why string) error { return &Error{"tiling", why} }
 	if len(c.Trips) == 0 || !slices.ContainsFunc(c.Trips, func(trips uint64) bool { return trips != 0 }) {
-		return refuse("no size of a tile is given")
+		return refuse("no tile size is given")
 	}
 	found, why := chain(n, c.Outer, len(c.Trips)-1)
 	depth := len(c.Outer) - 1
@@ -180,11 +182,11 @@ func (c Tile) Apply(n *loops.Nest) error {
 	for i := range found {
 		for d := range depth {
 			if c.Trips[i] != 0 && step(found[i], d) != 0 && why == "" {
-				why = "the trip count of a loop changes with each iteration of one around the nest, and with it the number of tiles"
+				why = "the trip count of a loop, and with it the number of tiles, changes with each iteration of a loop around the nest"
 			}
 		}
 		if int64(found[i].Trips) <= 0 && why == "" {
-			why = "a loop runs in no iteration"
+			why = "a loop never runs"
 		}
 	}
 	if why != "" {
@@ -201,16 +203,16 @@ func (c Tile) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// tiling makes the loops over the tiles.
+// tiling builds the loops over the tiles.
 type tiling struct {
 	nest  *loops.Item
 	sizes []uint64
 	depth int
 }
 
-// over returns the items for the loops of the nest from number i on. Earlier loops have loops over
-// tiles if they are listed in tiled; first and trips contain their first iterations and trip counts
-// in a tile.
+// over returns the items for the loops of the nest from loop i on. tiled lists the earlier loops
+// that have loops over tiles; first and trips contain the earlier loops' first iterations and trip
+// counts within a tile.
 func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tile(tiled, first, trips)}
@@ -270,16 +272,16 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges two neighbouring loops that run equally often: each iteration of the first is
-// followed by one of the second. If the compiler unrolled one further than the other, the groups of
-// iterations that cover the same data follow each other.
+// Fuse merges two neighbouring loops with equal trip counts: each iteration of the first loop is
+// followed by an iteration of the second. If the compiler unrolled one loop more than the other,
+// groups of iterations that cover the same data follow each other.
 type Fuse struct {
 	First Path // the second is the next loop in the same list
 }
 
 // Illegal implements [Change].
 func (Fuse) Illegal() string {
-	return "iteration i of the second loop needs a value that the first loop stores in a later iteration, as b[i+1], or overwrites a value that the first loop still needs"
+	return "iteration i of the second loop needs a value that the first loop stores in a later iteration, such as b[i+1], or overwrites a value that the first loop still needs"
 }
 
 // Words implements [Change].
@@ -304,19 +306,19 @@ func (c Fuse) Apply(n *loops.Nest) error {
 		next++
 	}
 	if next == len(*list) || !(*list)[next].IsLoop() {
-		return refuse("no loop comes right behind loop " + c.First.String())
+		return refuse("no loop directly follows loop " + c.First.String())
 	}
 	second := &(*list)[next]
 	same := first.Trips == second.Trips
 	for d := range len(c.First) - 1 {
 		same = same && step(first, d) == step(second, d)
 	}
-	turns := uint64(0) // of the loop around both; 0: they run equally often
+	turns := uint64(0) // trip count of the merged loop; 0 if both loops have equal trip counts
 	if !same {
 		turns = unrolled(first, second, len(c.First)-1)
 	}
 	if !same && turns == 0 {
-		return refuse("the two loops do not run equally often: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " times at first")
+		return refuse("the two loops have different trip counts: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " in the first run")
 	}
 	other := wildBelow(second.Body)
 	for r := range wildBelow(first.Body) {
@@ -330,15 +332,16 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	} else {
 		first.Body = slices.Concat(first.Body, second.Body)
 	}
-	*list = slices.Delete(slices.Clone(*list), next, next+1) // entries of blocks between the two stay
+	*list = slices.Delete(slices.Clone(*list), next, next+1) // block entries between the two loops stay
 	return nil
 }
 
-// mostUnrolled is the most iterations of a loop that may follow each other in a turn.
+// mostUnrolled is the maximum number of iterations of a loop that may follow each other in a turn.
 const mostUnrolled = 16
 
-// unrolled returns the turns in which two loops within this number of others cover the same bytes
-// in each turn, in different numbers of iterations; 0: there are none.
+// unrolled returns the number of turns into which two loops can be divided such that both cover the
+// same bytes in each turn, in different numbers of iterations. depth is the number of loops around
+// them. It returns 0 if there is no such number.
 func unrolled(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {
@@ -369,7 +372,7 @@ func unrolled(first, second *loops.Item, depth int) uint64 {
 	return 0
 }
 
-// inTurns is a loop as its part of each turn.
+// inTurns returns the part of a loop that runs in each turn.
 func inTurns(l *loops.Item, turns uint64, depth int) loops.Item {
 	part := *l
 	part.Trips /= turns

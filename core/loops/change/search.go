@@ -12,14 +12,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Outcome is the effect of a change on a nest: its misses before and after, as line accesses, in a
-// cache that is empty at first.
+// Outcome is the effect of a change on a nest: the misses before and after, in line accesses, of a
+// cache that is initially empty.
 type Outcome struct {
 	Change        Change
 	Before, After uint64
 }
 
-// Saved is the share of the misses that the change saves; negative: it adds misses.
+// Saved returns the fraction of the misses that the change saves. It is negative if the change adds
+// misses.
 func (o *Outcome) Saved() float64 {
 	if o.Before == 0 {
 		return 0
@@ -27,8 +28,8 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes in order, and counts the misses before and after. The nest is not
-// changed. goOn, which may be nil, is called now and then; if it returns false, the error is
+// Try applies changes in order, and counts the misses before and after. It does not change n
+// itself. It calls goOn, which may be nil, from time to time; if goOn returns false, the error is
 // [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
 // [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
@@ -42,7 +43,7 @@ func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o 
 	return o, err
 }
 
-// Misses counts the misses of a nest with changes, as [Try] does.
+// Misses counts the misses of a nest after applying changes, as [Try] does.
 func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (uint64, error) {
 	return count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
 }
@@ -63,11 +64,11 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 	return misses.Total(tree, c, goOn)
 }
 
-// Search tries interchanges, tiles, pads, alignments, fusions and arrays of structures on a nest,
-// one at a time. It returns up to most outcomes that save at least 2 % of the misses, in descending
-// order, and only the best change of each kind to the same loops or arrays. It skips changes for
-// which wanted returns false; a nil wanted skips none. When goOn returns false, it returns the
-// outcomes so far, and stopped is true.
+// Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
+// nest, one at a time. It returns up to most outcomes that save at least 2 % of the misses, in
+// descending order, and only the best change of each kind for the same loops or arrays. It skips
+// changes for which wanted returns false; a nil wanted skips none. When goOn returns false, it
+// returns the outcomes so far, and stopped is true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -109,8 +110,8 @@ type search struct {
 	before uint64
 
 	mutex   sync.Mutex // guards the fields below, and calls of goOn
-	best    []Outcome  // of each list of candidates
-	from    []int      // their jobs
+	best    []Outcome  // the best outcome of each list of candidates
+	from    []int      // their jobs' numbers
 	stopped bool
 }
 
@@ -120,7 +121,7 @@ type job struct {
 	by           Change
 }
 
-// try counts the misses of a candidate, while it may be among the results.
+// try counts the misses of a candidate, as long as it may be among the results.
 func (s *search) try(j job) {
 	promising := func(least uint64) bool {
 		s.mutex.Lock()
@@ -128,7 +129,7 @@ func (s *search) try(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.limit(j.list)
 	}
-	if !promising(0) { // most are counted before the count would ask
+	if !promising(0) { // most counts end before they would ask for the first time
 		return
 	}
 	after, err := count(s.nest, s.cache, promising, j.by)
@@ -139,7 +140,8 @@ func (s *search) try(j job) {
 	}
 }
 
-// limit is the most misses with which a candidate of a list may still be among the results.
+// limit returns the maximum number of misses with which a candidate of a list may still be among
+// the results.
 func (s *search) limit(list int) uint64 {
 	least := uint64(float64(s.before)*(1-worthwhile)) + 1
 	least = min(least, s.best[list].After)
@@ -157,12 +159,12 @@ func (s *search) limit(list int) uint64 {
 const (
 	worthwhile  = 0.02
 	mostPadded  = 8  // arrays
-	mostPairs   = 6  // of arrays to make structures of
-	mostNested  = 6  // loops in each other
-	mostChained = 16 // loops that something is tried on
+	mostPairs   = 6  // of pairs of arrays to merge into structures
+	mostNested  = 6  // nested loops
+	mostChained = 16 // loops to try changes on
 )
 
-// candidates returns changes to try: of each list only the best is of interest.
+// candidates returns lists of changes to try. Only the best change of each list matters.
 func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	var paths []Path
 	eachLoop(n.Items, nil, func(p Path, l *loops.Item) {
@@ -189,7 +191,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 					for i := first; i < loops; i++ {
 						sizes[i] = size
 					}
-					if loops > 1 { // a loop alone keeps its order
+					if loops > 1 { // tiling a single loop does not change the order
 						tiles = append(tiles, Tile{p, sizes})
 					}
 				}
@@ -232,7 +234,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	return all
 }
 
-// eachLoop calls do with the loops of items, the outer ones first.
+// eachLoop calls do with each loop in items, outer loops first.
 func eachLoop(items []loops.Item, around Path, do func(p Path, l *loops.Item)) {
 	number := 0
 	for i := range items {

@@ -7,21 +7,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Split makes an array of each referenced field of an array of structures: element i of a field's
-// array is the field of structure i. The size of a structure is the largest number that divides all
-// steps. The new arrays follow all others.
+// Split replaces an array of structures by one array for each referenced field; element i of a
+// field's array is the field of structure i. The size of a structure is the largest number that
+// divides all steps. The new arrays are placed after all others.
 type Split struct {
 	Array trace.Addr // an address in it
 }
 
 // Illegal implements [Change].
 func (Split) Illegal() string {
-	return "other code needs the fields together: it passes on a pointer to a structure, copies whole structures, or shares them with a file or another program"
+	return "other code needs the fields together: it passes a pointer to a structure, copies whole structures, or shares them with a file or another program"
 }
 
 // Words implements [Change].
 func (c Split) Words(names Names) string {
-	return "split the structures of " + names.array(c.Array) + ": make an array of each field that this loop uses"
+	return "split the structures of " + names.array(c.Array) + ": use a separate array for each field that this loop uses"
 }
 
 // Apply implements [Change].
@@ -33,15 +33,15 @@ func (c Split) Apply(n *loops.Nest) error {
 	arrays := Arrays(n)
 	at := slices.IndexFunc(arrays, func(a Array) bool { return a.has(c.Array) })
 	if at < 0 {
-		return refuse("no reference goes to the array")
+		return refuse("no reference accesses the array")
 	}
 	a := arrays[at]
 	if a.Bytes() > most {
-		return refuse("the array is too long to be one")
+		return refuse("the array is implausibly long")
 	}
 	var leaves []*loops.Item
 	pitch, widest, wild := uint64(0), uint64(1), false
-	used := map[uint64]uint64{} // bytes of each field, by offset
+	used := map[uint64]uint64{} // size of each field in bytes, by offset
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild {
 			for addr := range n.Wild(leaf.Ref) {
@@ -70,12 +70,12 @@ func (c Split) Apply(n *loops.Nest) error {
 	}
 	switch {
 	case wild:
-		return refuse("irregular references go to the array")
+		return refuse("irregular references access the array")
 	case pitch <= widest || covered >= pitch:
-		return refuse("the references do not leave out parts of structures")
+		return refuse("the references use all parts of the structures")
 	}
 	end := arrays[len(arrays)-1].Last
-	bases := map[uint64]trace.Addr{} // by offset in a structure
+	bases := map[uint64]trace.Addr{} // by field offset
 	for _, leaf := range leaves {
 		offset := (leaf.Addr - a.First) % pitch
 		if _, ok := bases[offset]; !ok {
