@@ -11,7 +11,7 @@ import (
 // formVersion is the version of the encoding of a tree of loops and leaves.
 const formVersion = 1
 
-// Bits of the columns that a trace has.
+// Bits for the columns that a trace has.
 const (
 	bitThread = 1 << iota
 	bitPC
@@ -20,21 +20,22 @@ const (
 	allBits = 1<<iota - 1
 )
 
-// How a shape is defined: as a leaf, or as a loop over 1 + n items by the number defineLoop + n.
+// A shape is defined as a leaf or as a loop. The number defineLoop + n defines a loop over 1 + n
+// items.
 const (
 	defineTame      = iota // a tame leaf of the next reference
-	defineWild             // a wild one
+	defineWild             // a wild leaf of the next reference
 	defineKnownTame        // a tame leaf of the reference whose number follows
 	defineKnownWild
 	defineLoop
 )
 
-// The node after the predicted ones.
+// How a token describes the node after the predicted ones.
 const (
 	takeOther   = 0 // the shape that followed earlier, or nothing at the end
-	takeNew     = 1 // a shape that is defined here
+	takeNew     = 1 // a new shape, whose definition follows
 	takeNumber  = 1 // added to the number of a shape, which is at least 1
-	mostInToken = 3 // predicted nodes that a token counts; the number of the others follows
+	mostInToken = 3 // number of predicted nodes that a token's first number can count; the number of further ones follows
 )
 
 // appendFolded appends the tree as loops and leaves.
@@ -52,14 +53,14 @@ func newEncoder(t *Tree) *encoder {
 	}
 }
 
-// encoder writes a tree. It writes the nodes first, because they determine the order of references,
-// and then puts the head before them.
+// encoder writes a tree. It writes the nodes first, because they determine the order of the
+// references, and then inserts the head before them.
 type encoder struct {
 	tree   *Tree
-	plain  bool // record by record, without lists
+	plain  bool // writes the records one by one, without lists
 	dst    []byte
-	shapes []uint32 // by shape: its number in the order of definition, from 1; 0: none yet
-	refs   []uint32 // by reference: the same
+	shapes []uint32 // by shape: its number in the order of definition, from 1; 0 if not defined yet
+	refs   []uint32 // by reference: its number in the same way
 	order  []uint32 // references in the order of their numbers
 	sequel
 	near
@@ -69,7 +70,7 @@ func (w *encoder) uv(v uint64)      { w.dst = binary.AppendUvarint(w.dst, v) }
 func (w *encoder) zigzag(v uint64)  { w.dst = binary.AppendVarint(w.dst, int64(v)) }
 func (w *encoder) text(text []byte) { w.dst = append(w.dst, text...) }
 
-// meet numbers a reference, and reports whether it was new.
+// meet assigns a number to a reference, and reports whether the reference was new.
 func (w *encoder) meet(ref uint32) bool {
 	if w.refs[ref] != 0 {
 		return false
@@ -195,7 +196,7 @@ func (w *encoder) token(predicted, at int) {
 	}
 }
 
-// define writes a shape's definition, and numbers the shape.
+// define writes a shape's definition and assigns a number to the shape.
 func (w *encoder) define(id uint32) {
 	s := &w.tree.shapes.all[id]
 	if s.loop {
@@ -243,7 +244,7 @@ func (w *encoder) params(id uint32, p []uint64) {
 }
 
 // sequel predicts the shape of the next node: the shape that followed its predecessor last time.
-// Shapes have numbers from 1; 0 is before the first.
+// Shapes are numbered from 1; the number 0 stands for the beginning.
 type sequel struct {
 	next, other []uint32 // by number: the shape that followed last, and the one before that; initially itself
 	before      uint32
@@ -272,7 +273,7 @@ type near struct {
 	scratch []uint64
 }
 
-// leave notes the addresses of the last iteration of a node.
+// leave records the addresses of a node's last iteration.
 func (n *near) leave(all []shape, id uint32, p []uint64) {
 	s := &all[id]
 	if !s.loop {
@@ -295,23 +296,24 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 	n.scratch = n.scratch[:lo]
 }
 
-// The plain form of a tree is the records themselves: for each run of equal references the
-// reference's number and the run's length, and for each record the difference to the previous
-// address of its reference. Trees of few records, or without repetitions, may be longer as loops
-// and leaves; then [Tree.Append] writes the plain form.
+// The plain form of a tree lists the records: for each run of records with the same reference, the
+// reference's number and the run's length, and for each record, the difference to the previous
+// address of its reference. A tree with few records, or without repetitions, may take more bytes as
+// loops and leaves; [Tree.Append] then writes the plain form.
 const plainVersion = 2
 
 const (
 	// A tree with loops may be longer than its plain form by this fraction, because loops are worth
-	// a twentieth.
+	// a twentieth of the size.
 	mostOver, mostOverOf = 21, 20
-	// barrenAByte bounds the iterations without records that are expanded for a byte.
+	// barrenAByte limits the iterations without records that are expanded per byte.
 	barrenAByte = 4
 )
 
-// Append appends the tree as bytes, which FORMAT.md draws and [Decode] reads. Equal trees have
-// equal bytes, whatever folders made them. They never take more than 1.05 times the bytes of the
-// plain form: a tree that would take more is written without loops and lists, record by record.
+// Append appends the encoded tree, which FORMAT.md describes and [Decode] reads. Equal trees have
+// equal encodings, whichever folders built them. An encoding never takes more than 1.05 times the
+// bytes of the plain form: a tree that would take more is written record by record, without loops
+// and lists.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)
@@ -334,10 +336,10 @@ func (t *Tree) Append(dst []byte) []byte {
 	return append(dst, plain...)
 }
 
-// plainTakes reports whether the plain form takes at least this number of bytes, by a bound that
-// needs no expansion: one for each record, two for each run of leaves and of loops over leaves, and
-// the bytes of differences between wild records without a tame record of their reference in
-// between.
+// plainTakes reports whether the plain form takes at least the given number of bytes. It uses a
+// lower bound that needs no expansion: one byte for each record, two for each run of leaves and of
+// loops over leaves, and the bytes of differences between wild records with no tame record of their
+// reference in between.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -361,7 +363,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				it := &s.items[i]
 				ref := int64(it.ref)
 				if i > 0 && ref != last {
-					least += 2 * p[0] // fewer than the records, and so than the bytes
+					least += 2 * p[0] // at most the number of records, and so at most the number of bytes
 				}
 				if last = ref; !it.wild {
 					tame.add(it.ref, p[0])
@@ -378,13 +380,14 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 	return least >= bytes
 }
 
-// tameRecords bounds the number of records that are not wild for each reference.
+// tameRecords contains an upper bound of the number of records that are not wild, for each
+// reference.
 type tameRecords struct {
 	most []uint64 // by reference
-	seen []bool   // by shape: addAny was called
+	seen []bool   // by shape: addAny was called for it
 }
 
-const anyNumber = 1 << 62 // of records
+const anyNumber = 1 << 62 // number of records
 
 func (r *tameRecords) add(ref uint32, n uint64) {
 	r.most[ref] = min(r.most[ref]+min(n, anyNumber), anyNumber)
@@ -415,8 +418,8 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true
 	last := make([]uint64, len(t.refs))
-	var run uint32         // 1 + the reference of the run
-	var rows, begun uint64 // all records, and the records of the run
+	var run uint32         // 1 + the number of the current run's reference
+	var rows, begun uint64 // number of all records, and of records in the run
 	var deltas []byte      // of the run
 	end := func() {
 		if run > 0 {
@@ -451,7 +454,7 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	return form, len(form) <= most
 }
 
-// numbered expands the tree with the numbers of references in place of their sites.
+// numbered returns an expander that replaces each reference's site by the reference's number.
 func (t *Tree) numbered() *Expander {
 	n := *t
 	n.refs, n.has = make([]Reference, len(t.refs)), columns{site: true}

@@ -9,17 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// errTree does not occur with trees of a Folder.
+// errTree does not occur for trees from a Folder.
 var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
 
-// MostUnfolded is the most records that an [Expander] returns: at one a nanosecond they take three days.
+// MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
+// nanosecond, they would take three days.
 const MostUnfolded = 1 << 48
 
-// mostBarren bounds the iterations without a record, for each record and in all.
+// mostBarren limits the number of iterations without a record per record, and mostAllBarren the
+// total number.
 const mostBarren, mostAllBarren = 64, 1 << 26
 
-// UnfoldError reports that a tree has too many records to return one by one, or that its loops run too
-// often without any.
+// UnfoldError reports that a tree has too many records to return one by one, or too many loop
+// iterations without records.
 type UnfoldError struct {
 	Rows, Iterations float64 // approximately
 }
@@ -33,23 +35,24 @@ func (e *UnfoldError) Error() string {
 	if !math.IsInf(many, 1) {
 		about = "about " + strconv.FormatFloat(many, 'g', 3, 64) + " "
 	}
-	return "the folded trace stands for " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
+	return "the loop-compressed trace stands for " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
 }
 
-// Expander is a [trace.Reader] of the compressed records, in their order, with all of their fields.
-// If some batches had a column, all have it, with zeros for missing values.
+// Expander is a [trace.Reader] that returns the compressed records in their original order, with
+// all of their fields. If some of the original batches had a column, all returned batches have it,
+// with zeros for missing values.
 type Expander struct {
 	tree    *Tree
-	node    int // the next
+	node    int // the next node
 	at      int // its first parameter
 	walk    walk
 	cursors []cursor // by reference
-	row     int      // of the batch that is being filled
-	err     error    // final
+	row     int      // next row of the batch that is being filled
+	err     error    // final error
 }
 
-// Expand returns an expander. A tree may have several. For a tree of more than [MostUnfolded] records,
-// the expander returns an [*UnfoldError] and no records.
+// Expand returns an expander. A tree may have several expanders. For a tree with more than
+// [MostUnfolded] records, the expander returns an [*UnfoldError] and no records.
 func (t *Tree) Expand() *Expander {
 	e := t.expander()
 	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
@@ -62,7 +65,7 @@ func (t *Tree) expander() *Expander {
 	return &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
 }
 
-// Next fills b as [trace.Reader] says.
+// Next fills b as specified by [trace.Reader].
 func (e *Expander) Next(b *trace.Batch) error {
 	b.Reset()
 	if e.err != nil {
@@ -118,7 +121,7 @@ func (e *Expander) begin(b *trace.Batch) {
 	e.walk.settle(t.shapes.all)
 }
 
-// advance writes rows of the running loop, up to the end of its body or of the batch.
+// advance writes rows of the current loop, up to the end of its body or of the batch.
 func (e *Expander) advance(b *trace.Batch) {
 	w := &e.walk
 	t := &w.frames[w.depth-1]
@@ -154,7 +157,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 			for i := lo + j; i < len(addrs); i += period {
 				var ok bool
 				if addrs[i], ok = c.next(s); !ok {
-					e.err = errTree // without the rows of this iteration
+					e.err = errTree // without writing the rows of this iteration
 					return true
 				}
 			}

@@ -11,72 +11,72 @@ const DefaultWindow = 1024
 
 var errFinished = errors.New("loops: Consume after Finish; make another Folder")
 
-// Folder compresses a trace, batch by batch. The division of records into batches does not change the
-// tree.
+// Folder compresses a trace, batch by batch. The tree does not depend on how the records are
+// divided into batches.
 type Folder struct {
 	tree   *Tree
 	window int
 
-	// The last nodes, their shapes, and their parameters one after the other.
+	// The last nodes, their shapes, and their concatenated parameters.
 	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
-	list   []uint32 // shapes of nodes, separate because they are read most often
+	list   []uint32 // shapes of the nodes, stored separately because they are read most often
 	params []uint64
-	base   int      // number of finished nodes, which are before these
-	ends   []uint32 // by slot: 1 + the number of the last node of that slot; stale below base
-	unlike []uint32 // by length: a node that differs from the one at that distance before it; see merge
+	base   int      // number of finished nodes, which precede these
+	ends   []uint32 // by slot: 1 + the number of the last node in that slot; stale below base
+	unlike []uint32 // by length: a node that differs from the node at that distance before it; see merge
 	loops  []loopAt
 	used   []bool // by shape; see isUsed
 
-	walk    walk // of the last node, while it is a running loop
+	walk    walk // position in the last node, while that is a running loop
 	past    []candidate
 	known   map[Reference]uint32
 	latest  uint32                // reference of the last record that was not predicted
-	near    [1 << nearBits]uint32 // by hash of site and PC: the last such reference
-	scratch []uint64              // parameters of some iteration
-	ahead   walk                  // of a predicted iteration
-	wilds   []int                 // rows of an iteration
+	near    [1 << nearBits]uint32 // by hash of site and PC: the last reference with that hash
+	scratch []uint64              // parameters of an iteration
+	ahead   walk                  // position in a predicted iteration
+	wilds   []int                 // wild rows of an iteration
 	zeros   []uint64              // for absent columns
 	zeros32 []uint32
 
 	calls      calls
 	places     []place               // by reference
-	habits     []habit               // by reference, in the context of its first record
-	others     []habit               // in other contexts
-	contexts   map[inContext]uint32  // of others
-	nearOthers [1 << nearBits]uint32 // by hash: an index of others
+	habits     []habit               // by reference, for the context of its first record
+	others     []habit               // for other contexts
+	contexts   map[inContext]uint32  // indices of others
+	nearOthers [1 << nearBits]uint32 // by hash: an index into others
 
 	give    func(*Tree) error // see [Folder.Give]; or nil
-	most    uint64            // bytes before give is called
-	every   uint64            // records between two checks of the memory
-	unasked uint64            // records since the last check
-	err     error             // of give
+	most    uint64            // number of bytes above which give is called
+	every   uint64            // number of records between two memory checks
+	unasked uint64            // number of records since the last check
+	err     error             // error returned by give
 
-	unpredicted uint64 // rows that no loop predicted
+	unpredicted uint64 // number of rows that no loop predicted
 
-	weighed    int    // shapes whose memory is in shapeBytes
+	weighed    int    // number of shapes whose memory is included in shapeBytes
 	shapeBytes uint64 // approximately
 }
 
 // node is a leaf or a loop in the window.
 type node struct {
 	at   int    // its first parameter
-	prev uint32 // 1 + the number of the node before it in its slot; stale below base
-	slot uint32 // hash of its shape and of the shapes of the nodes before it, chained in all
+	prev uint32 // 1 + the number of the previous node in its slot; stale below base
+	slot uint32 // hash of the shapes of this node and the previous nodes, chained nodes in total
 }
 
-// loopAt is a node that is a loop.
+// loopAt describes a node that is a loop.
 type loopAt struct {
 	number int
-	next   int // where the next iteration ends, if it extends beyond the loop
+	next   int // where the next iteration ends, if that is beyond the loop
 }
 
 const (
-	mostAgain  = 256 // records of a begun iteration that are replayed
-	candidates = 4   // nodes of equal slot, or loops, with which the end of the list is compared
-	chained    = 3   // nodes whose shapes are hashed for a slot
+	mostAgain  = 256 // maximum number of records of an unfinished iteration that are replayed
+	candidates = 4   // maximum number of nodes in the same slot, or of loops, that the end of the list is compared with
+	chained    = 3   // number of nodes whose shapes are hashed for a slot
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // of a node, approximately
+	mostNumber = 1 << 30 // approximate maximum number of a node
 )
 
 // NewFolder returns a folder that searches the last window nodes for repetitions; window < 1 means
@@ -95,11 +95,11 @@ func NewFolder(window int) *Folder {
 	}
 }
 
-// rows are a batch with all of its columns.
+// rows is a batch, with all of its columns filled in.
 type rows struct {
 	trace.Batch
-	has     columns  // of the batch
-	context []uint32 // see calls; nil: 0 for all
+	has     columns  // columns that the batch has
+	context []uint32 // see calls; nil if 0 for all rows
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -131,7 +131,7 @@ func (c *rows) contextOf(i int) uint32 {
 	return 0
 }
 
-// is reports whether row i is of a reference.
+// is reports whether row i belongs to reference r.
 func (c *rows) is(i int, r *Reference) bool {
 	return c.Site[i] == r.Site && c.Kind[i] == r.Kind && c.Bytes[i] == r.Bytes && c.PC[i] == r.PC &&
 		c.Thread[i] == r.Thread && c.Arg[i] == r.Arg
@@ -141,7 +141,7 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. It fails with an error of give (see [Folder.Give]), or if the
+// Consume reads the next records. It fails if give returns an error (see [Folder.Give]), or if the
 // folder is finished.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
@@ -169,7 +169,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 	for i < end {
 		if i = f.predicted(&part, i); i < end {
 			f.surprise(&part, i)
-			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first one, which nothing predicts
+			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first call, which no loop predicts
 				c.context = f.calls.of(c, i)
 				part = c.upTo(end)
 			}
@@ -184,7 +184,7 @@ func (c *rows) upTo(n int) (first rows) {
 	return first
 }
 
-// Finish returns the tree, and ends the folder.
+// Finish returns the tree. The folder must not be used afterwards.
 func (f *Folder) Finish() *Tree {
 	t := f.tree
 	if t == nil {
@@ -195,7 +195,8 @@ func (f *Folder) Finish() *Tree {
 	return t
 }
 
-// predicted skips the rows from i on that the running loop predicts, and returns the first other row.
+// predicted consumes the rows from i on that the running loop predicts, and returns the first other
+// row.
 func (f *Folder) predicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)
@@ -240,8 +241,8 @@ func (f *Folder) predicted(c *rows, i int) int {
 	return i
 }
 
-// Unpredicted returns the number of rows so far that the running loop did not predict. Each
-// costs about ten times as much as a predicted row, and adds to the tree.
+// Unpredicted returns the number of rows so far that the running loop did not predict. An
+// unpredicted row costs about ten times as much as a predicted row, and enlarges the tree.
 func (f *Folder) Unpredicted() uint64 { return f.unpredicted }
 
 // surprise processes a row that the running loop does not predict.
@@ -268,10 +269,10 @@ func (f *Folder) surprise(c *rows, i int) {
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	again, wild  bool // a replayed row is counted already, and so is whether its leaf is wild
+	again, wild  bool // a replayed row was counted before, and whether its leaf is wild was decided before
 }
 
-// fits reports whether the row is of an item with this address.
+// fits reports whether the row matches an item with this address.
 func (c *candidate) fits(it *item, addr trace.Addr) bool {
 	return it.ref == c.ref && (!c.again || it.wild == c.wild) && (it.wild || c.addr == addr)
 }
@@ -291,10 +292,10 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop, and loops that run as a result, until one accepts the
-// row.
+// continuesElsewhere ends the running loop, and any loops that run as a result, until a loop
+// accepts the row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	fold := !c.again // once for each row: a replay may split a loop, which is compressed again
+	fold := !c.again // only once per row, because a replay may split a loop, which is then compressed again
 	for f.walk.depth > 0 {
 		if f.accepts(c) {
 			return true
@@ -307,7 +308,7 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 		}
 		switch {
 		case between && f.lengthen(c):
-		case !between && f.endsInLoop(): // the loop that ran last is still open
+		case !between && f.endsInLoop(): // the last loop to run is still open
 		case f.reduce():
 		default:
 			return false
@@ -317,7 +318,8 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 	return false
 }
 
-// number returns the number of a row's reference, from 0 in the order of the trace.
+// number returns the number of a row's reference. References are numbered from 0, in the order of
+// the trace.
 func (f *Folder) number(c *rows, i int) uint32 {
 	refs := f.tree.refs
 	if id := f.latest; int(id) < len(refs) {

@@ -6,20 +6,21 @@ import (
 )
 
 const (
-	// weighRows is the number of records after which the memory of a tree is checked, so that the
-	// division of records into batches changes nothing.
+	// weighRows is the number of records between two checks of a tree's memory. It makes the result
+	// independent of the division into batches.
 	weighRows = 1 << 16
-	// mostKept is the most references that are remembered from one tree to the next.
+	// mostKept is the maximum number of references that are remembered from one tree to the next.
 	mostKept = 1 << 14
 )
 
-// GivenBytes is the default size of the trees that a folder passes on, by [Folder.Bytes].
+// GivenBytes is the default size, as estimated by [Folder.Bytes], of the trees that a folder passes
+// on.
 const GivenBytes = 8 << 20
 
-// Give makes a folder pass on a tree of the records since the previous tree whenever that takes
-// more than this number of bytes (0: [GivenBytes]); Finish returns the rest. This bounds the memory
-// for any trace. Loops end at the end of a tree. The tree is valid until give returns. An error of
-// give ends the folder.
+// Give makes the folder pass a tree to give whenever the records since the previous tree take more
+// than the given number of bytes (0 means [GivenBytes]); Finish returns the remaining records. This
+// limits the memory for any trace. No loop extends beyond the end of a tree. The tree is valid
+// until give returns. If give returns an error, the folder stops.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -27,7 +28,7 @@ func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	f.give, f.most, f.every = give, bytes, weighRows
 }
 
-// weigh passes the tree on if it is large.
+// weigh passes the tree on if it has become too large.
 func (f *Folder) weigh() {
 	f.unasked = 0
 	if f.Bytes() <= f.most {
@@ -47,7 +48,7 @@ func (f *Folder) close() {
 	f.retire(len(f.nodes))
 }
 
-// again begins another tree in the memory of the previous one.
+// again begins a new tree in the memory of the previous one.
 func (f *Folder) again() {
 	t := f.tree
 	t.rows, t.nodes, t.params = 0, t.nodes[:0], t.params[:0]
@@ -67,8 +68,8 @@ func (f *Folder) again() {
 	}
 }
 
-// Tree returns the tree of the records so far, as Finish would. The folder continues and does not
-// change that tree; with [Folder.Give], it is valid until the next Consume.
+// Tree returns the tree of the records so far, as Finish would. The folder can continue, and does
+// not change the returned tree. With [Folder.Give], the tree is only valid until the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil
@@ -81,7 +82,7 @@ func (f *Folder) Tree() *Tree {
 	}
 	s := &t.shapes
 	s.all, s.next, s.first = slices.Clip(s.all), slices.Clip(s.next), maps.Clone(s.first)
-	s.parts = parts{} // not the folder's
+	s.parts = parts{} // do not share the folder's memory
 	copied := *f
 	copied.tree = &t
 	copied.nodes, copied.list, copied.params = slices.Clone(f.nodes), slices.Clone(f.list), slices.Clone(f.params)

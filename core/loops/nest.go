@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Nest describes a tree by items in the order of the program. It can be written by hand and
-// changed. [Nest.Build] converts it to a tree, and [Tree.Nest] is the inverse.
+// Nest describes a tree by items in program order. It can be written by hand and changed.
+// [Nest.Build] converts it to a tree, and [Tree.Nest] is the inverse.
 //
-// For example, the product of two matrices of n × n doubles at c, a and b:
+// For example, this nest describes the product c = a·b of matrices of n × n doubles:
 //
 //	n8 := int64(8 * n)
 //	nest := loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(n,
@@ -23,7 +23,7 @@ import (
 type Nest struct {
 	Items []Item
 
-	has     columns               // of the tree that the nest came from
+	has     columns               // columns of the tree that the nest came from
 	streams map[Reference]*stream // addresses of wild references
 }
 
@@ -33,16 +33,16 @@ type Item struct {
 	Body []Item
 
 	Ref  Reference  // of a leaf
-	Addr trace.Addr // of a leaf, in the first iteration of all loops around it; 0 of a wild one
+	Addr trace.Addr // of a leaf, in the first iteration of all loops around it; 0 if the leaf is wild
 	Wild bool       // the leaf's addresses are in a list, see [Nest.SetWild]
 
 	// Trips is the trip count of a loop in the first iteration of all loops around it. If it is 0
 	// or less as a signed number, there or in later iterations, the loop does not run.
 	Trips uint64
 
-	// Steps are the amounts that each iteration of the loops around the item, the outermost first,
-	// adds to the address of a leaf or to the trip count of a loop, modulo 2^64. Missing steps are
-	// 0.
+	// Steps contains, for each loop around the item, the outermost first, the amount that an
+	// iteration of that loop adds to the leaf's address or the loop's trip count, modulo 2^64.
+	// Missing steps are 0.
 	Steps []int64
 }
 
@@ -57,8 +57,8 @@ func Loop(trips uint64, body ...Item) Item { return Item{Trips: trips, Body: bod
 // IsLoop reports whether the item is a loop.
 func (it *Item) IsLoop() bool { return len(it.Body) > 0 }
 
-// Step returns the amount that an iteration of the loop at a depth, 0 the outermost, adds to the
-// address or the trip count.
+// Step returns the amount that an iteration of the loop at the given depth, 0 for the outermost,
+// adds to the item's address or trip count.
 func (it *Item) Step(depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -108,7 +108,7 @@ func (n *Nest) Wild(r Reference) iter.Seq[trace.Addr] {
 	}
 }
 
-// NestError reports an error in a [Nest], and where.
+// NestError reports an error in a [Nest], with its location.
 type NestError struct {
 	Path      []int // indices of items, the outermost first
 	Got, Want string
@@ -126,7 +126,7 @@ func (e *NestError) Error() string {
 	return text + ": " + e.Got + ", want " + e.Want
 }
 
-// Build returns the tree that a nest describes. The error is a [*NestError].
+// Build returns the tree that the nest describes. The error is a [*NestError].
 func (n *Nest) Build() (*Tree, error) {
 	b := builder{nest: n, assembler: newAssembler()}
 	t := b.tree
@@ -150,17 +150,17 @@ type builder struct {
 	nest *Nest
 }
 
-// item returns the shape and the parameters of an item within depth loops.
+// item returns the shape and the parameters of an item nested in depth loops.
 func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []uint64, err error) {
 	if len(it.Steps) > depth {
-		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around")
+		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around it")
 	}
 	if !it.IsLoop() {
 		shape, err = b.reference(it, path)
 		return shape, []uint64{it.Addr}, err
 	}
 	if it.Wild {
-		return 0, nil, wrong(path, "a wild loop", "only leaves to be wild")
+		return 0, nil, wrong(path, "a wild loop", "wild only for leaves")
 	}
 	params = []uint64{it.Trips}
 	body := make([]uint32, len(it.Body))
@@ -190,9 +190,9 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	r, wild := &it.Ref, b.nest.streams[it.Ref]
 	switch {
 	case !r.Kind.Valid():
-		return 0, wrong(path, "kind "+strconv.Itoa(int(r.Kind)), "one of a trace")
+		return 0, wrong(path, "kind "+strconv.Itoa(int(r.Kind)), "a kind of trace record")
 	case it.Trips != 0:
-		return 0, wrong(path, "a loop without a body", "at least one item that it repeats, or no trip count")
+		return 0, wrong(path, "a loop without a body", "at least one item to repeat, or no trip count")
 	case it.Wild && wild == nil:
 		return 0, wrong(path, "a wild leaf without addresses", "the addresses of its reference, from SetWild")
 	}
@@ -205,8 +205,8 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	return b.leaf(ref, it.Wild), nil
 }
 
-// Nest returns the description of a tree. It has one item for each node, and Build makes a tree of
-// the same records from it.
+// Nest returns the description of a tree. The description has one item for each node, and Build
+// converts it to a tree of the same records.
 func (t *Tree) Nest() *Nest {
 	n := &Nest{has: t.has, streams: map[Reference]*stream{}}
 	for i := range t.streams {
@@ -221,8 +221,8 @@ func (t *Tree) Nest() *Nest {
 	return n
 }
 
-// Nest returns the description of a node alone, in the first iteration of all loops around it,
-// without the addresses of wild leaves: see [Nest.SetWild].
+// Nest returns the description of a single node, in the first iteration of all loops around it. It
+// omits the addresses of wild leaves; see [Nest.SetWild].
 func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }

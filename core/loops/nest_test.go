@@ -165,9 +165,9 @@ func TestWrongNests(t *testing.T) {
 		nest Nest
 		want string
 	}{
-		{Nest{Items: []Item{one, Loop(2, one, Leaf(Reference{}, 0, 1, 2))}}, "loops: item 1.1: 2 steps, want at most 1, one for each loop around"},
-		{Nest{Items: []Item{{Trips: 3}}}, "loops: item 0: a loop without a body, want at least one item that it repeats, or no trip count"},
-		{Nest{Items: []Item{{Ref: Reference{Kind: 200}}}}, "loops: item 0: kind 200, want one of a trace"},
+		{Nest{Items: []Item{one, Loop(2, one, Leaf(Reference{}, 0, 1, 2))}}, "loops: item 1.1: 2 steps, want at most 1, one for each loop around it"},
+		{Nest{Items: []Item{{Trips: 3}}}, "loops: item 0: a loop without a body, want at least one item to repeat, or no trip count"},
+		{Nest{Items: []Item{{Ref: Reference{Kind: 200}}}}, "loops: item 0: kind 200, want a kind of trace record"},
 		{Nest{Items: []Item{{Ref: wild, Wild: true}}}, "loops: item 0: a wild leaf without addresses, want the addresses of its reference, from SetWild"},
 		{Nest{Items: []Item{Loop(2, Item{Ref: wild, Wild: true})}, streams: map[Reference]*stream{wild: {packed: []byte{0}, count: 1}}},
 			"loops: the nest: 1 addresses of a wild reference, want 2, one for each of its rows"},

@@ -2,12 +2,12 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns the tree of the records of some kinds, or t itself if it has no others.
+// Only returns the tree of the records of the given kinds, or t itself if t has no others.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map returns the tree in which f replaces or removes each reference. Loops that become empty are
+// Map returns a tree in which f has replaced or removed each reference. Loops that become empty are
 // removed too.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
@@ -29,12 +29,12 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	if rows, err := to.count(mostCounted); err == nil {
 		to.rows, to.bodies = rows.most(), rows.bodies
 	} else {
-		to.rows, to.bodies = t.rows, t.bodies // at most
+		to.rows, to.bodies = t.rows, t.bodies // upper bounds
 	}
 	return to
 }
 
-// Join returns the tree of consecutive traces. It leaves the given trees unchanged.
+// Join returns the tree of the concatenated traces. It leaves the given trees unchanged.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]
@@ -58,7 +58,7 @@ func Join(trees ...*Tree) *Tree {
 	return to
 }
 
-// mapper adds the nodes of a tree to another one.
+// mapper adds the nodes of a tree to another tree.
 type mapper struct {
 	assembler
 	refs   []int32 // by reference: its number in the other tree, or -1 to remove it
@@ -70,7 +70,7 @@ type mapper struct {
 type mapped struct {
 	known  bool
 	id     uint32
-	params []int32 // the parameters that remain; nil: the shape is removed
+	params []int32 // the parameters that remain; nil if the shape is removed
 }
 
 func (m *mapper) add(t *Tree) {
@@ -125,7 +125,7 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 	return m.tree.shapes.loop(body, steps), params
 }
 
-// assembler adds references and leaves to a tree, each once.
+// assembler adds references and leaves to a tree, each only once.
 type assembler struct {
 	tree   *Tree
 	refs   map[Reference]uint32
@@ -142,7 +142,7 @@ func newAssembler() assembler {
 	return assembler{tree: newTree(), refs: map[Reference]uint32{}, leaves: map[leafKey]uint32{}}
 }
 
-// reference returns the number of a reference, and whether it is new.
+// reference returns the number of a reference, and whether the reference is new.
 func (a *assembler) reference(r Reference) (ref uint32, fresh bool) {
 	ref, known := a.refs[r]
 	if !known {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// push appends a node whose parameters are the last n.
+// push appends a node that has the last n parameters.
 func (f *Folder) push(shape uint32, n int) {
 	number := f.base + len(f.nodes)
 	slot := f.slotOf(shape)
@@ -17,7 +17,7 @@ func (f *Folder) push(shape uint32, n int) {
 	}
 }
 
-// slotOf returns the slot of a node of a shape after the last node.
+// slotOf returns the slot of a node with the given shape that would follow the last node.
 func (f *Folder) slotOf(shape uint32) uint32 {
 	h := shape
 	for i := len(f.list) - 1; i >= 0 && i > len(f.list)-chained; i-- {
@@ -45,12 +45,13 @@ func (f *Folder) cut(n int) {
 	f.params = f.params[:at]
 }
 
-// reduce folds the end of the list once, if possible. The last node is then a loop. No node runs.
+// reduce folds the end of the list once, if possible. The last node is then a loop. No loop may be
+// running.
 func (f *Folder) reduce() bool {
 	return f.join() || f.absorb() || f.merge()
 }
 
-// join makes one loop of the last two nodes if one continues where the other ends.
+// join merges the last two nodes into one loop if the second continues where the first ends.
 func (f *Folder) join() bool {
 	n := len(f.nodes)
 	if n < 2 || f.list[n-1] != f.list[n-2] || !f.endsInLoop() {
@@ -65,7 +66,7 @@ func (f *Folder) join() bool {
 	return true
 }
 
-// absorb makes the nodes after a loop another iteration of it.
+// absorb turns the nodes after a loop into another iteration of the loop.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -98,9 +99,10 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge makes a loop of equal sequences at the end: of fewer than chained nodes, or as long as the
-// distance to a node of the same slot. Almost all of the latter differ, mostly in the node that
-// differed when the previous node was appended: so that node is compared first.
+// merge turns equal sequences at the end of the list into a loop. It tries sequences of fewer than
+// chained nodes, and sequences as long as the distance to a node in the same slot. Almost all of
+// the latter differ, mostly in the node that differed when the previous node was appended, so that
+// node is compared first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -131,7 +133,7 @@ func (f *Folder) merge() bool {
 	return false
 }
 
-// repeats makes a loop of the last sequences of k nodes if they are equal.
+// repeats turns the last two sequences of k nodes into a loop if they are equal.
 func (f *Folder) repeats(k int) bool {
 	n := len(f.nodes)
 	if at := f.differ(n-k, k); at >= 0 {
@@ -188,7 +190,7 @@ func (f *Folder) progress(k int) bool {
 	return true
 }
 
-// fold makes a loop of the last trips sequences of k nodes.
+// fold turns the last trips sequences of k nodes into a loop.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
 	first := n - k*int(trips)
@@ -200,7 +202,7 @@ func (f *Folder) fold(k int, trips uint64) {
 	shapes := len(f.tree.shapes.all)
 	id := f.tree.shapes.loop(f.list[first:first+k], f.scratch)
 	if int(id) < shapes {
-		f.use(id) // it is used more than once
+		f.use(id) // the shape is used more than once
 	}
 	for range n - first {
 		f.pop()
@@ -234,7 +236,7 @@ func (f *Folder) retire(n int) {
 	}
 }
 
-// renumber makes the nodes' numbers begin at 0 again, before they exceed 32 bits.
+// renumber makes the node numbers begin at 0 again, before they exceed 32 bits.
 func (f *Folder) renumber() {
 	since := func(end uint32) uint32 { return uint32(max(0, int(end)-f.base)) }
 	for slot, end := range f.ends {
@@ -250,8 +252,8 @@ func (f *Folder) renumber() {
 	f.base = 0
 }
 
-// finish adds a node to the tree, or the leaves of a loop that is not worth its bytes. Its parameters
-// are at the beginning of p.
+// finish adds a node to the tree. For a loop that is not worth its bytes, it adds the leaves
+// instead. The node's parameters are at the beginning of p.
 func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
 	s := &t.shapes.all[id]
@@ -273,8 +275,9 @@ func (f *Folder) finish(id uint32, p []uint64) {
 }
 
 // isDear reports whether a loop over leaves takes more bytes than its few records. As leaves, each
-// further iteration takes its steps. A loop takes a byte for the trip count and another for its number;
-// a shape that is used once also takes the steps, and a byte for each item and for the loop.
+// further iteration takes the bytes of the steps. A loop takes a byte for the trip count and
+// another for its number. A shape that is used only once also takes the bytes of the steps, and a
+// byte for each item and for the loop.
 func (s *shape) isDear(trips uint64, used bool) bool {
 	if !s.flat || trips > mostDear {
 		return false
@@ -293,17 +296,17 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear bounds the iterations of loops that may not be worth their bytes.
+// mostDear is the maximum number of iterations of a loop that may not be worth its bytes.
 const mostDear = 3
 
 // varintBytes returns the length of a difference as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
-// isUsed reports whether finished nodes have a shape, or a shape that contains it, or whether the shape
-// occurred twice.
+// isUsed reports whether finished nodes have the shape or a shape that contains it, or whether the
+// shape occurred twice.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
-// use notes that a shape is not for one node alone.
+// use records that a shape is used by more than one node.
 func (f *Folder) use(shape uint32) {
 	s := &f.tree.shapes.all[shape]
 	if !s.loop || f.isUsed(shape) {

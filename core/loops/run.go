@@ -6,7 +6,7 @@ func (f *Folder) endsInLoop() bool {
 	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
-// run makes the last node, a loop, predict another iteration.
+// run makes the last node, which is a loop, predict another iteration.
 func (f *Folder) run() {
 	last := len(f.nodes) - 1
 	s := &f.tree.shapes.all[f.list[last]]
@@ -19,7 +19,7 @@ func (f *Folder) run() {
 	f.walk.settle(f.tree.shapes.all)
 }
 
-// accepts processes a row if the running loop predicts it.
+// accepts processes a row if the running loop predicts it, and reports whether it did.
 func (f *Folder) accepts(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
@@ -44,10 +44,10 @@ func (f *Folder) accepts(c candidate) bool {
 	return true
 }
 
-// stop ends the running loop after its last whole iteration. The parts of an unfinished iteration become
-// nodes after it; the last may be a loop that continues. With fold, the ended loop is merged with the
-// nodes before it, if possible; then stop returns the number of parts, which may now be iterations of
-// another loop. Otherwise it returns 0.
+// stop ends the running loop after its last complete iteration. The parts of an unfinished
+// iteration become nodes after it; the last part may be a loop that continues. If fold is set, the
+// ended loop is merged with the nodes before it if possible; stop then returns the number of parts,
+// which may now be iterations of another loop. Otherwise it returns 0.
 func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
@@ -80,8 +80,8 @@ func (f *Folder) stop(fold bool) (parts int) {
 	return len(f.nodes) - before
 }
 
-// takeAgain replays the rows of the last nodes, with the loop before them running. If there are many
-// rows, the nodes stay, and the last of them runs if it is a loop.
+// takeAgain replays the rows of the last nodes while the loop before them runs. If there are too
+// many rows, the nodes stay, and the last of them runs if it is a loop.
 func (f *Folder) takeAgain(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {
@@ -103,7 +103,7 @@ func (f *Folder) takeAgain(parts int) {
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
-	w := &f.walk // nothing runs
+	w := &f.walk // no loop is running
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]
@@ -131,7 +131,8 @@ func (f *Folder) expandLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends items of a body as nodes, except loops that do not run. params are the body's.
+// pushItems appends items of a body as nodes, except loops that do not run. params contains the
+// body's parameters.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
 		it := &items[i]
@@ -143,8 +144,9 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 	}
 }
 
-// lengthen checks whether a row continues the inner loop at the end of the last node, a loop between
-// two iterations. If so, it splits the last iteration, so that this inner loop is the last node.
+// lengthen checks whether a row continues the inner loop at the end of the last node, which is a
+// loop between two iterations. If so, it splits off the last iteration, so that the inner loop
+// becomes the last node.
 func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]
@@ -180,8 +182,8 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins another iteration of a loop, or of the loop at its end, and so
-// on.
+// continues reports whether a row begins another iteration of a loop, of the loop at the end of its
+// body, and so on.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -3,49 +3,49 @@ package loops
 import "slices"
 
 // shape is the common part of nodes that differ only in their parameters. A leaf has one parameter,
-// its address (0 if wild). A loop has its trip count and then the parameters of the items of its body
-// in its first iteration.
+// its address (0 if wild). A loop has its trip count, followed by the parameters that the items of
+// its body have in its first iteration.
 type shape struct {
 	ref    uint32 // of a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // of each parameter of the body, from one iteration to the next: params - 1 of them
-	trips  []int32  // which parameters are trip counts, ascending
+	steps  []uint64 // steps of the body's params - 1 parameters from one iteration to the next
+	trips  []int32  // indices of the parameters that are trip counts, ascending
 	params int
-	leaves int  // in the tree below
-	loops  int  // in the tree below, with this one
-	height int  // of the deepest nest of loops
-	leafy  bool // a loop with leaves among its items
-	flat   bool // a loop over leaves, no two of them wild with the same reference
+	leaves int  // number of leaves in the tree below
+	loops  int  // number of loops in the tree below, including this one
+	height int  // height of the deepest nest of loops
+	leafy  bool // a loop that has leaves among its items
+	flat   bool // a loop over leaves, of which no two are wild with the same reference
 }
 
-// item is a node of a body.
+// item is a node in the body of a loop.
 type item struct {
 	shape  uint32
 	ref    uint32 // of a leaf
-	at     int32  // its first parameter in the body's
+	at     int32  // index of its first parameter among the body's
 	params int32
 	loop   bool
 	wild   bool
 }
 
-// shapes numbers shapes: equal loops have equal numbers.
+// shapes assigns numbers to shapes; equal loops have equal numbers.
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape
-	next  []uint32          // by shape: 1 + the previous one with the same hash
+	next  []uint32          // by shape: 1 + the previous shape with the same hash
 	parts parts
 }
 
-// parts is the memory of the lists of shapes.
+// parts provides the memory for the lists in shapes.
 type parts struct {
 	items pool[item]
 	steps pool[uint64]
 	trips pool[int32]
 }
 
-// clear removes all shapes, and keeps their memory.
+// clear removes all shapes but keeps their memory.
 func (s *shapes) clear() {
 	s.all, s.next = s.all[:0], s.next[:0]
 	clear(s.first)
@@ -55,7 +55,7 @@ func (s *shapes) clear() {
 // pool is memory for many short lists.
 type pool[T any] struct {
 	blocks [][]T
-	used   int // blocks in use, the last of which has room
+	used   int // number of blocks in use; the last one has room
 }
 
 func (p *pool[T]) take(n int) []T {
@@ -164,34 +164,36 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// walk is an odometer: a position in the iterations of a nest. It is at a leaf, unless it is stuck.
+// walk is an odometer, that is, a position in the iterations of a nest. It points to a leaf, unless
+// it is stuck.
 type walk struct {
-	frames []frame // of the loops around the position, the outermost first
-	depth  int     // frames in use; 0: nowhere
-	begun  int     // frames up to the loop whose next iteration the last settle began; 0: none
-	stuck  bool    // at a loop that would not run, without a leaf in the same body
-	skips  bool    // skips such loops, too
+	frames []frame // frames of the loops around the position, the outermost first
+	depth  int     // number of frames in use; 0 if there is no position
+	begun  int     // number of frames up to the loop whose next iteration the last settle began; 0 if there is none
+	stuck  bool    // the position is at a loop that would not run, in a body without leaves
+	skips  bool    // skip such loops too
 }
 
 // frame is a running loop.
 type frame struct {
-	flat  bool // of its shape
-	leafy bool // of its shape
+	flat  bool // flat field of its shape
+	leafy bool // leafy field of its shape
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, one for each step
-	pos   int      // the next item
-	at    int      // its first parameter, in cur
-	done  uint64   // whole iterations before this one
+	pos   int      // index of the next item
+	at    int      // index in cur of its first parameter
+	done  uint64   // number of complete iterations before this one
 	trips uint64
 
-	counts   []int32    // trips of its shape
-	began    uint64     // number of the first row of this iteration, if it followed another one
+	counts   []int32    // trips field of its shape
+	began    uint64     // number of this iteration's first row, if another iteration preceded it
 	foreseen bool       // rows is known
-	rows     []sweptRow // of each iteration; nil: iterations have different numbers of rows
+	rows     []sweptRow // rows of each iteration; nil if iterations have different numbers of rows
 }
 
-// enter begins the first iteration of a loop; start contains its body's parameters in it.
+// enter begins the first iteration of a loop; start contains the body's parameters in that
+// iteration.
 func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	if w.depth == len(w.frames) {
 		w.frames = append(w.frames, frame{})
@@ -204,8 +206,8 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	return t
 }
 
-// settle moves from the end of an item, or from before a loop, to the next leaf or to the end of the
-// nest.
+// settle moves the position from the end of an item, or from before a loop, to the next leaf or to
+// the end of the nest.
 func (w *walk) settle(all []shape) {
 	w.begun = 0
 	for w.depth > 0 {
@@ -251,7 +253,7 @@ func (t *frame) again() {
 	}
 }
 
-// untouched reports whether this iteration of the outermost loop has no row yet.
+// untouched reports whether the current iteration of the outermost loop has no row yet.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
 		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {
@@ -261,7 +263,7 @@ func (w *walk) untouched() bool {
 	return true
 }
 
-// passed reports whether items of this iteration, except loops that do not run, are done.
+// passed reports whether this iteration has passed any item, except loops that do not run.
 func (t *frame) passed() bool {
 	return slices.ContainsFunc(t.items[:t.pos], func(it item) bool { return !it.loop || int64(t.cur[it.at]) > 0 })
 }

@@ -2,19 +2,19 @@ package loops
 
 import "runtime"
 
-// A running loop predicts iterations. If all have the same number of rows, they equal the rows of the
-// iteration before in all columns but the address, and each address grows by the step of its leaf. So whole
-// iterations are compared column by column, in a fraction of the time that [Folder.predicted] needs for each
-// row.
+// A running loop predicts iterations. If all iterations have the same number of rows, the rows
+// equal those of the previous iteration in all columns except the address, and each address grows
+// by the step of its leaf. So whole iterations are compared column by column, in a fraction of the
+// time that [Folder.predicted] would take for the rows.
 
 const (
-	leastSwept = 4       // iterations for which a sweep pays
-	mostSwept  = 1 << 12 // rows of an iteration
+	leastSwept = 4       // minimum number of iterations for which a sweep pays off
+	mostSwept  = 1 << 12 // maximum number of rows in an iteration
 )
 
 // sweptRow is a row of an iteration.
 type sweptRow struct {
-	step uint64 // of its address, from one iteration to the next
+	step uint64 // step of its address from one iteration to the next
 	ref  uint32
 	wild bool
 }
@@ -59,7 +59,8 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	return i
 }
 
-// foresee collects the rows of an iteration, and reports whether all iterations have that many.
+// foresee collects the rows of an iteration, and reports whether all iterations have this number of
+// rows.
 func (f *Folder) foresee(t *frame, rows int) bool {
 	if t.foreseen {
 		return len(t.rows) == rows
@@ -102,7 +103,7 @@ func (f *Folder) grows(addrs []uint64) bool {
 	return true
 }
 
-// record records the rows of whole iterations, as if they had come one by one.
+// record records the rows of whole iterations as if they had arrived one by one.
 func (f *Folder) record(c *rows, first, end int) {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	last, times := end-len(rows), uint64((end-first)/len(rows))
@@ -145,13 +146,13 @@ func (c *rows) repeats(i, end, period int) int {
 	return end
 }
 
-const block = 64 // rows that are compared at once
+const block = 64 // number of rows that are compared at once
 
 func repeats[T comparable](column []T, i, end, period int) int {
 	if len(column) == 0 {
 		return end
 	}
-	if runtime.GOARCH != "wasm" { // where Go compares arrays byte by byte
+	if runtime.GOARCH != "wasm" { // on which Go compares arrays byte by byte
 		for i+block <= end && *(*[block]T)(column[i:]) == *(*[block]T)(column[i-period:]) {
 			i += block
 		}

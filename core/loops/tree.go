@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Reference is the common part of all records of a leaf: everything but the address. Columns that
-// the trace lacks are 0.
+// Reference is the common part of all records of a leaf: everything except the address. Columns
+// that the trace lacks are 0.
 type Reference struct {
 	PC     trace.Addr
 	Arg    uint64
@@ -17,7 +17,7 @@ type Reference struct {
 	Kind   trace.Kind
 }
 
-// named reports whether the reference is a place in the program.
+// named reports whether the reference identifies a location in the program.
 func (r *Reference) named(has columns) bool { return has.site || has.pc && r.PC != 0 }
 
 // columns returns the columns in which the reference is not 0.
@@ -25,7 +25,7 @@ func (r *Reference) columns() columns {
 	return columns{r.Thread != 0, r.PC != 0, r.Site != 0, r.Arg != 0}
 }
 
-// columns are the optional columns that a trace has.
+// columns says which optional columns a trace has.
 type columns struct{ thread, pc, site, arg bool }
 
 func (c columns) or(d columns) columns {
@@ -35,19 +35,19 @@ func (c columns) or(d columns) columns {
 // Tree is a loop-compressed trace: nodes in the order of the trace. It is immutable.
 type Tree struct {
 	rows    uint64
-	bodies  float64 // iterations of loops, approximately, if some may have no records
+	bodies  float64 // approximate number of loop iterations, if some of them may have no records
 	has     columns
 	refs    []Reference
 	streams []stream // by reference
 	shapes  shapes
 	nodes   []uint32 // shapes
-	params  []uint64 // of the nodes, one after the other
+	params  []uint64 // parameters of the nodes, concatenated
 }
 
 func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
 
-// Rows returns the number of records that the tree stands for, references and events. The largest
-// number also stands for all larger ones; see [Tree.Approximately].
+// Rows returns the number of records that the tree stands for, references and events. If it exceeds
+// the largest uint64, Rows returns that; see [Tree.Approximately].
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size returns the size of the tree.
@@ -66,9 +66,9 @@ func (t *Tree) Size() (s Size) {
 
 // Size is the size of a [Tree].
 type Size struct {
-	Nodes           int    // at the top level
-	Leaves, Loops   int    // in all
-	Wild, WildBytes uint64 // addresses of wild references, and the bytes that they take
+	Nodes           int    // at the top level only
+	Leaves, Loops   int    // at all levels
+	Wild, WildBytes uint64 // number of addresses of wild references, and the bytes that they take
 }
 
 // Add adds the size of another tree.
@@ -105,7 +105,7 @@ func (t *Tree) Nodes() iter.Seq[Node] {
 	}
 }
 
-// TopLoops yields the loops among the top-level nodes, and their numbers among these.
+// TopLoops yields the loops among the top-level nodes, with their indices among those nodes.
 func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	return func(yield func(int, Node) bool) {
 		at := 0
@@ -119,7 +119,7 @@ func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	}
 }
 
-// Straight returns the number of references that are top-level nodes, without events.
+// Straight returns the number of top-level nodes that are references, not events.
 func (t *Tree) Straight() (references uint64) {
 	for _, id := range t.nodes {
 		if s := &t.shapes.all[id]; !s.loop && t.refs[s.ref].Kind.IsReference() {
@@ -129,11 +129,11 @@ func (t *Tree) Straight() (references uint64) {
 	return references
 }
 
-// Top returns all top-level nodes, read-only: their shapes, and their parameters one after the
-// other. [Tree.Node] converts them to a node.
+// Top returns all top-level nodes, read-only: their shapes and their concatenated parameters.
+// [Tree.Node] converts them to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
-// Node returns a node of a shape, whose parameters are at the beginning of params.
+// Node returns a node with the given shape, whose parameters are at the beginning of params.
 func (t *Tree) Node(shape uint32, params []uint64) Node {
 	s := &t.shapes.all[shape]
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
@@ -147,14 +147,14 @@ type Node struct {
 	params []uint64
 }
 
-// Shape returns the number of the node's shape, below [Tree.Shapes]. Nodes of one shape differ only
-// in their parameters.
+// Shape returns the number of the node's shape, which is less than [Tree.Shapes]. Nodes of one
+// shape differ only in their parameters.
 func (n Node) Shape() int { return int(n.number) }
 
 // Shapes returns the number of shapes that nodes of the tree may have.
 func (t *Tree) Shapes() int { return len(t.shapes.all) }
 
-// References returns the references of the leaves, each once, read-only.
+// References returns the distinct references of the leaves. The list is read-only.
 func (t *Tree) References() []Reference { return t.refs }
 
 // Ref returns the index of a leaf's reference in [Tree.References], or -1 for a loop.
@@ -177,8 +177,8 @@ func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.stream
 // Wild returns the number of addresses of the wild leaves of reference ref.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
-// Between returns the least and the greatest address of the wild leaves of reference ref; ok is
-// false if it has none.
+// Between returns the lowest and the highest address of the wild leaves of reference ref. ok is
+// false if there are none.
 func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	s := &t.streams[ref]
 	return s.least, s.most, s.count > 0
@@ -199,12 +199,12 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	return n.tree.refs[n.shape.ref], n.params[0], n.shape.wild
 }
 
-// Params returns the parameters, read-only: the address of a leaf, or the trip count of a loop and
-// then the parameters of the items of its body, one after the other.
+// Params returns the parameters, read-only: the address of a leaf, or the trip count of a loop
+// followed by the parameters of the items of its body.
 func (n Node) Params() []uint64 { return n.params }
 
-// Trips returns the trip count of a loop, or 1 for a leaf. In a tree that [Nest.Build] made, it may be
-// 0 or less as a signed number: the loop does not run.
+// Trips returns the trip count of a loop, or 1 for a leaf. In a tree from [Nest.Build], it may be 0
+// or less as a signed number; the loop then does not run.
 func (n Node) Trips() uint64 {
 	if n.shape.loop {
 		return n.params[0]

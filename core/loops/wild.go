@@ -23,7 +23,7 @@ func (s *stream) add(addr trace.Addr) {
 	s.count++
 }
 
-// reach extends the least and the greatest address to the next one.
+// reach extends the range from the lowest to the highest address to include addr.
 func (s *stream) reach(addr trace.Addr) {
 	if s.count == 0 {
 		s.least, s.most = addr, addr
@@ -38,7 +38,7 @@ func (s *stream) reach(addr trace.Addr) {
 
 // cursor reads a stream.
 type cursor struct {
-	at   int // byte
+	at   int // byte position
 	last trace.Addr
 }
 
@@ -54,28 +54,28 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 }
 
 const (
-	memory = 8  // differences that a habit remembers
-	trial  = 32 // rows before a reference may be wild
+	memory = 8  // number of differences that a habit remembers
+	trial  = 32 // number of rows before a reference may become wild
 )
 
-// habit follows a reference in a context until it is wild there.
+// habit follows a reference in one context until the reference becomes wild there.
 type habit struct {
 	inContext
 	last  trace.Addr
-	seen  uint64 // rows
-	odd   uint64 // rows that were not predicted and had a new difference
+	seen  uint64 // number of rows
+	odd   uint64 // number of rows that were not predicted and had a new difference
 	steps [memory]uint64
-	next  uint8 // index of the oldest of steps
+	next  uint8 // index of the oldest entry of steps
 	wild  bool
 }
 
 // inContext is a reference in a context.
 type inContext struct{ ref, context uint32 }
 
-// place is a folder's knowledge of a reference in all contexts.
+// place is what a folder knows about a reference across all contexts.
 type place struct {
-	follower uint32    // reference of the unpredicted row after the last unpredicted row of this one
-	leaf     [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
+	follower uint32    // the reference of the unpredicted row that followed this reference's last unpredicted row
+	leaf     [2]uint32 // 1 + the shape of its tame and of its wild leaves; 0 if there are none yet
 }
 
 func (f *Folder) habit(ref, context uint32) *habit {
@@ -85,7 +85,7 @@ func (f *Folder) habit(ref, context uint32) *habit {
 	return f.other(ref, context)
 }
 
-// other returns the habit of a reference in another context than that of its first row.
+// other returns the habit of a reference in a context other than that of its first row.
 func (f *Folder) other(ref, context uint32) *habit {
 	key := inContext{ref, context}
 	near := &f.nearOthers[(ref*0x9e3779b1^context*0x85ebca6b)>>(32-nearBits)]
@@ -133,7 +133,7 @@ func (s *stream) join(other *stream) {
 	if other.count == 0 {
 		return
 	}
-	first, n := binary.Varint(other.packed) // its first difference is to 0
+	first, n := binary.Varint(other.packed) // the first difference is relative to 0
 	packed := binary.AppendVarint(s.packed[:len(s.packed):len(s.packed)], int64(uint64(first)-s.last))
 	s.packed = append(packed, other.packed[n:]...)
 	s.last = other.last
@@ -144,35 +144,36 @@ func (s *stream) join(other *stream) {
 	s.count += other.count
 }
 
-// calls tracks calls and returns, and determines the context of each reference: the number of its call
-// stack's signature. The folder follows a reference in each context separately, because the addresses
-// of a function with many callers are only regular for each caller.
+// calls tracks calls and returns, and determines the context of each reference, which is the number
+// of the call stack's signature. The folder follows a reference separately in each context, because
+// the addresses of a function with many callers are regular only per caller.
 //
-// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is removed:
-// a function that is on the stack already has the context of its first entry, regardless of the calls
-// in between. Otherwise each level of a recursion, and each path to it, would be a context of its own.
-// A function that an exception or longjmp left stays on the stack: contexts only affect the size.
+// The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is
+// removed: a function that is already on the stack has the context of its first entry, regardless
+// of the calls in between. Otherwise each level of a recursion, and each path to it, would be a
+// separate context. A function that was left by an exception or longjmp stays on the stack; this is
+// harmless, because contexts affect only the size of the tree.
 type calls struct {
 	threads  map[uint32]*stack
-	thread   uint32 // of the last row
-	now      *stack // its stack; nil before the first call of the trace
+	thread   uint32 // thread of the last row
+	now      *stack // stack of that thread; nil before the first call in the trace
 	numbers  map[uint64]uint32
-	contexts []uint32 // of a batch's rows
+	contexts []uint32 // contexts of a batch's rows
 }
 
 // stack is the call stack of a thread.
 type stack struct {
 	frames    [mostFrames]called
-	depth     int // of frames
-	deeper    int // functions that are not in frames
+	depth     int // number of frames
+	deeper    int // number of functions that are not in frames
 	signature uint64
 	context   uint32
-	// The last two blocks. The first block of a function comes before the call, so that the
-	// block of the call site is the one before.
+	// The last two blocks. The first block of a function precedes the call event, so before is the
+	// block of the call site.
 	block, before uint32
 }
 
-// called is a function on the stack, with the signature and context before its call.
+// called is a function on the stack, with the signature and the context before its call.
 type called struct {
 	function  uint32
 	signature uint64
@@ -180,12 +181,12 @@ type called struct {
 }
 
 const (
-	mostFrames   = 64      // deeper functions have the context of these
-	mostContexts = 1 << 14 // rows in further contexts have context 0, as outside of all calls
-	mostHabits   = 1 << 16 // further habits are one for each reference
+	mostFrames   = 64      // deeper functions have the context of the last frame
+	mostContexts = 1 << 14 // rows in further contexts have context 0, like rows outside all calls
+	mostHabits   = 1 << 16 // beyond this number, there is only one habit per reference
 )
 
-// of returns the contexts of rows. Rows before first come before all calls.
+// of returns the contexts of rows. Rows before row first precede all calls.
 func (k *calls) of(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
@@ -267,7 +268,7 @@ func (s *stack) leave() {
 	switch {
 	case s.deeper > 0:
 		s.deeper--
-	case s.depth > 0: // it is 0 in functions that were entered before the trace began
+	case s.depth > 0: // the depth is 0 in functions that were entered before the trace began
 		s.depth--
 		f := &s.frames[s.depth]
 		s.signature, s.context = f.signature, f.context

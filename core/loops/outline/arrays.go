@@ -9,30 +9,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is the data that some references of a loop access: one array, as far as addresses and names
-// show. Addresses are from the loop's first run.
+// Array is the data that some references of a loop access: a single array, as far as addresses and
+// names show. Addresses are from the loop's first run.
 type Array struct {
-	Name string // "" if no reference names it
+	Name string // "" if no reference has a name
 	Refs []loops.Reference
-	// References are the loop's references to it, in all runs.
+	// References is the number of the loop's references to it, over all runs.
 	References, Stores uint64
-	// Wild: the addresses are irregular, so that only the counts above are known.
+	// Wild means that the addresses are irregular, so that only the counts above are known.
 	Wild bool
 
 	Base   trace.Addr // the lowest byte
-	Extent uint64     // bytes from Base to the end of the highest
-	// Strides are the distances in bytes by which an iteration of each loop moves, from the outermost loop
-	// of the nest to the innermost around the references.
+	Extent uint64     // number of bytes from Base to the end of the highest accessed byte
+	// Strides contains the stride in bytes of each loop, from the outermost loop of the nest to the
+	// innermost loop around the references.
 	Strides []int64
-	// Mixed: some references have other strides, or are in fewer loops.
+	// Mixed means that some references have other strides or are in fewer loops.
 	Mixed bool
-	// Touched are the accessed bytes, and Lines their lines.
+	// Touched is the number of accessed bytes, and Lines the number of their lines.
 	Touched, Lines uint64
-	// Exact: Touched and Lines are not upper bounds.
+	// Exact means that Touched and Lines are exact, not upper bounds.
 	Exact bool
 }
 
-// Utilisation returns the share of the bytes of the lines that is accessed, 0 to 1.
+// Utilisation returns the line utilisation: the fraction of the lines' bytes that is accessed, from
+// 0 to 1.
 func (a *Array) Utilisation(lineBytes uint64) float64 {
 	if a.Lines == 0 {
 		return 0
@@ -40,8 +41,8 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 	return float64(a.Touched) / (float64(a.Lines) * float64(lineBytes))
 }
 
-// Arrays returns the arrays of a loop, those with the most references first. name returns the variable of a
-// reference, or "". lineBytes is a power of two.
+// Arrays returns the arrays of a loop, those with the most references first. name returns the
+// variable of a reference, or "". lineBytes must be a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]
 	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: mostSpans}
@@ -51,12 +52,12 @@ func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) 
 // span is a range of bytes.
 type span struct{ lo, hi trace.Addr } // hi > lo
 
-// mostSpans bounds the ranges that are combined to find the data that a loop touches.
+// mostSpans limits the number of ranges that are combined to find the data that a loop touches.
 const mostSpans = 1 << 17
 
 // pattern describes the addresses of a reference.
 type pattern struct {
-	spans  []span // ascending, disjoint; if exact
+	spans  []span // ascending and disjoint, if exact
 	lo, hi trace.Addr
 	bytes  uint64
 	exact  bool
@@ -116,7 +117,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 	return list
 }
 
-// wild adds an irregular reference to the array of its name.
+// wild adds an irregular reference to the array with the same name.
 func (w *walker) wild(list []Array, l *leaf) []Array {
 	at := slices.IndexFunc(list, func(a Array) bool { return a.Wild && a.Name == l.name && l.name != "" })
 	if at < 0 {
@@ -164,7 +165,7 @@ func (w *walker) array(group []leaf, name string) Array {
 		a.Lines = min(mostLines, bound)
 		return a
 	}
-	next := uint64(0) // lines before it are counted
+	next := uint64(0) // lines before it have been counted
 	for _, s := range join(all) {
 		a.Touched += s.hi - s.lo
 		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
@@ -187,12 +188,12 @@ func (n *nest) strides(j int) (list []int64) {
 // dim is a loop that moves a whole pattern.
 type dim struct{ trips, step uint64 }
 
-// wide returns the size of the step.
+// wide returns the absolute value of the step.
 func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
-// pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order of
-// loops that move a whole pattern does not matter: loops with the smallest steps come first, because
-// the result is then usually one range.
+// pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
+// of loops that move a whole pattern does not matter; it takes loops with the smallest steps first,
+// because the result is then usually one range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -217,7 +218,7 @@ func (n *nest) towards(k, j int) int {
 	return child
 }
 
-// iterations is pattern for a leaf, or for a loop around varying trip counts.
+// iterations does the work of pattern for a leaf, or for a loop with varying trip counts inside.
 func (w *walker) iterations(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
@@ -238,7 +239,8 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// The corners of varying trip counts are bounds; a few iterations are examined exactly.
+	// If trip counts vary, the corners give bounds; a small number of iterations is examined
+	// exactly.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {
 		for m := range cur {
@@ -279,12 +281,13 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat returns the bytes that a pattern touches if it is repeated, each time one step further.
+// repeat returns the bytes that a pattern touches if it is repeated, each time moved by another
+// step.
 func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
 	}
-	far := step * (trips - 1) // as a signed number: the position of the last one
+	far := step * (trips - 1) // the position of the last repetition, as a signed number
 	all := one
 	if int64(step) > 0 {
 		all.hi += far
@@ -294,7 +297,7 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	wide := dim{trips, step}.wide()
 	over := wide != 0 && (wide*(trips-1))/wide != trips-1 || all.hi <= all.lo || all.lo > one.lo || all.hi < one.hi
 	switch {
-	case over: // around the end of the address space
+	case over: // it wraps around the end of the address space
 		return pattern{lo: one.lo, hi: one.hi, bytes: one.bytes}
 	case one.exact && len(one.spans) == 1 && wide <= one.bytes:
 		all.spans = []span{{all.lo, all.hi}}

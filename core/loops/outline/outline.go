@@ -1,13 +1,13 @@
-// Package outline summarises a loop-compressed trace for a reader: its loops, with their executions
-// and their shares of the references, and the arrays that each loop accesses.
+// Package outline summarises a loop-compressed trace for human readers: its loops, with their
+// execution counts and their shares of the references, and the arrays that each loop accesses.
 //
 //  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
 //     trip counts are one nest that runs several times. Counts are exact, and the time to compute
-//     them does not depend on trip counts: a loop's counts are polynomials in the iteration's
-//     number (see [loops.Sum]).
+//     them does not depend on trip counts: a loop's counts are polynomials in the iteration number
+//     (see [loops.Sum]).
 //  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each loop, and
-//     the share of the bytes of their lines that they use. References whose line ranges overlap in
-//     the loop belong to one array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
+//     line utilisation. References whose line ranges overlap in the loop belong to the same array
+//     (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
 package outline
 
 import (
@@ -22,10 +22,11 @@ import (
 // Outline summarises a loop-compressed trace.
 type Outline struct {
 	Loops      []Loop // nests by first appearance, each in pre-order
-	References uint64 // of the whole trace, without events
-	Straight   uint64 // references outside of all loops
+	References uint64 // number in the whole trace, excluding events
+	Straight   uint64 // number of references outside all loops
 	Nests      int    // number of listed nests
-	// The nests with the fewest references are left out.
+	// LeftOut is the number of nests that are not listed, which are those with the fewest
+	// references. LeftOutReferences is the number of their references.
 	LeftOut, LeftOutReferences uint64
 
 	tree  *loops.Tree
@@ -40,28 +41,28 @@ type Loop struct {
 	Nest  int // number of the nest among the listed ones
 	Count int // number of the nest among all, from 1
 	Depth int // loops around it
-	End   int // index of the loop after the last one in it
+	End   int // index after the last loop nested in it
 	Runs  uint64
-	Trips uint64 // iterations of all runs
+	Trips uint64 // number of iterations over all runs
 
-	Least, Most uint64 // the least and the largest trip count of a run
-	References  uint64 // in it, including inner loops
-	Own         uint64 // in it, without inner loops
+	Least, Most uint64 // the smallest and the largest trip count of a run
+	References  uint64 // number in the loop, including inner loops
+	Own         uint64 // number in the loop, excluding inner loops
 
 	Shape int // see [loops.Node.Shape]
 	First int // number of the first top-level node of that shape
 
-	item int // in its nest
+	item int // index in its nest
 }
 
-// nest is a group of top-level nodes of one shape.
+// nest is a group of top-level nodes with the same shape.
 type nest struct {
 	first  loops.Node
 	number int // of the first node
 	count  int // number of the nest among all, from 1
 	items  []item
 	params []uint64 // of the first node
-	counts []uint64 // by item, of all nodes
+	counts []uint64 // by item: the sum over all nodes
 	least  []uint64
 	most   []uint64
 	runs   uint64
@@ -77,14 +78,14 @@ type item struct {
 	wild   bool
 	parent int // or -1
 	depth  int // loops around it
-	end    int // after the last item in it
-	height int // loops in the deepest nest below, with this one
+	end    int // index after the last item in it
+	height int // number of loops in the deepest nest below, including this one
 	shape  int
-	steps  []uint64 // of a loop: the amount that an iteration adds to each parameter in it
-	varies bool     // a trip count below varies
+	steps  []uint64 // of a loop: the amount that an iteration adds to each parameter of its items
+	varies bool     // the trip count of a loop below varies
 }
 
-// New summarises a tree. It lists the most nests with the most references.
+// New summarises a tree. It lists at most most nests, those with the most references.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
@@ -112,10 +113,10 @@ func New(t *loops.Tree, most int) *Outline {
 	return o
 }
 
-// Nest returns the description of a nest by its number, in its first run.
+// Nest returns the description of the nest with the given number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
-// cut leaves out the smallest nests.
+// cut removes the smallest nests from the list.
 func (o *Outline) cut(most int) {
 	if len(o.nests) <= most {
 		return
@@ -131,7 +132,7 @@ func (o *Outline) cut(most int) {
 }
 
 func (o *Outline) list(n *nest, number int) {
-	var open []int // loops of the list around an item
+	var open []int // listed loops around an item
 	for k := range n.items {
 		it := &n.items[k]
 		for len(open) > 0 && n.items[o.Loops[open[len(open)-1]].item].end <= k {
@@ -159,15 +160,15 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up values of the tree's nodes, and returns the sums of the listed loops. nodes contains
-// top-level loops and all nodes in them, in pre-order. tops yields the number of each such loop and its index
-// in nodes, as misses.Result does.
+// Sum adds up values of the tree's nodes, and returns the sums for the listed loops. nodes contains
+// top-level loops and all nodes in them, in pre-order. tops yields the number of each of these
+// loops and its index in nodes, as misses.Result does.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
-	byShape := map[int]int{} // 1 + the nest
+	byShape := map[int]int{} // 1 + the index of the nest
 	for i, n := range o.nests {
 		byShape[n.first.Shape()] = i + 1
 	}
-	start := make([]int, len(o.nests)) // the first loop of a nest in the list
+	start := make([]int, len(o.nests)) // the index of each nest's first loop in the list
 	for i := len(o.Loops) - 1; i >= 0; i-- {
 		start[o.Loops[i].Nest] = i
 	}
@@ -183,7 +184,7 @@ func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T
 	return sums
 }
 
-// newNest lays a node out.
+// newNest lists the items of a node.
 func newNest(node loops.Node, number int) *nest {
 	n := &nest{first: node, number: number, params: node.Params()}
 	n.items = make([]item, 0, len(n.params))
@@ -240,18 +241,18 @@ func (n *nest) sum() {
 	}
 }
 
-// mostCounted bounds the iterations of a node that are counted one by one, if trip counts fall below 0, which
-// does not happen in compressed traces.
+// mostCounted limits the iterations of a node that are counted one by one because trip counts are
+// sometimes negative. That does not happen in compressed traces.
 const mostCounted = 1 << 20
 
-// counter counts how often items run.
+// counter counts how often each item runs.
 type counter struct {
 	nest *nest
 	left int
 }
 
-// item counts item k with parameters p. It sets out to the executions of the item, iterations for a loop,
-// and of the items in it.
+// item counts the executions of item k, with parameters p, and of the items in it, and stores them
+// in out. For a loop, it counts iterations.
 func (c *counter) item(k int, p, out []uint64) {
 	it := &c.nest.items[k]
 	switch {
@@ -275,7 +276,7 @@ func (c *counter) item(k int, p, out []uint64) {
 		points = uint64(it.height)
 	}
 	cur := slices.Clone(p[1 : 1+size])
-	var rows []uint64 // of the first iterations, if they suffice
+	var rows []uint64 // counts of the first iterations, if they suffice
 	one := make([]uint64, size)
 	clear(out[:size+1])
 	for range points {
@@ -309,15 +310,15 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether all trip counts in loop k stay at 0 or above. This is so if it is so in
-// the corners, because they are affine.
+// neverNegative reports whether no trip count in loop k is ever negative. It suffices to check the
+// corners, because trip counts are affine.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
 	})
 }
 
-// corners notes the least and largest trip counts.
+// corners records the smallest and the largest trip counts.
 func (c *counter) corners(k int, p []uint64) {
 	n := c.nest
 	c.left = mostCounted
@@ -330,7 +331,7 @@ func (c *counter) corners(k int, p []uint64) {
 	})
 }
 
-// visit passes the trip counts of the loops from k on to see, in the first and the last iterations
+// visit calls see with the trip counts of the loops from k on, in the first and the last iterations
 // of the loops around them.
 func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
@@ -360,8 +361,8 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	return true
 }
 
-// Path returns the first position of a loop in the tree: the number of the top-level node, and of the
-// item in each loop around it, from 0.
+// Path returns the first position of a loop in the tree: the number of the top-level node, followed
+// by the index of the item in each loop around it, from 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]
@@ -377,7 +378,7 @@ func (o *Outline) Path(loop int) (path []int) {
 	return path
 }
 
-// Refs returns the references of a loop and of the loops in it, each once, in the order of the code.
+// Refs returns the distinct references of a loop and of the loops in it, in program order.
 func (o *Outline) Refs(loop int) (list []loops.Reference) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]
@@ -391,7 +392,7 @@ func (o *Outline) Refs(loop int) (list []loops.Reference) {
 	return list
 }
 
-// Share returns the share of all references, 0 to 1.
+// Share returns a number of references as a fraction of all references, from 0 to 1.
 func (o *Outline) Share(references uint64) float64 {
 	if o.References == 0 {
 		return 0

@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// exampleFile is the file that FORMAT.md explains: the rows of a lower triangle of 100 × 100
-// doubles are added up, and then three words are looked up, two of them at addresses that depend on
-// data.
+// exampleFile returns the file that FORMAT.md explains: a program adds up the rows of a lower
+// triangle of 100 × 100 doubles, and then looks up three words, two of them at data-dependent
+// addresses.
 func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	t.Helper()
 	load := loops.Reference{Site: 1, Bytes: 8}
@@ -38,7 +38,7 @@ func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	return write(t, h, tree), tree
 }
 
-// TestWorkedExample: the bytes in FORMAT.md are the file.
+// TestWorkedExample checks that the bytes in FORMAT.md are those of the file.
 func TestWorkedExample(t *testing.T) {
 	want, tree := exampleFile(t)
 	text, err := os.ReadFile("../FORMAT.md")

@@ -1,14 +1,16 @@
-// Package sgl reads and writes loop-compressed traces as files, .sgl. FORMAT.md in package loops
-// draws the bytes, with an annotated example.
+// Package sgl reads and writes files with loop-compressed traces, .sgl. FORMAT.md in package loops
+// describes every byte, with an annotated example.
 //
 // A file consists of the same frames as a container of package sgt, so that the same tables describe
 // its program, threads and capture. Instead of a container's chunks of steps, it contains trees.
 //
-//  1. [Writer] writes trees in order, with facts of the trace. A trace is one tree,
-//     or several if it is too irregular for memory.
-//  2. [Reader] expands the records, as any reader of traces, so that every analysis can read a
-//     loop-compressed trace. It removes unwanted kinds from the tree before it expands it.
-//  3. [Folding] compresses a trace into a file as it comes, and keeps one tree at a time.
+//  1. [Writer] writes trees in order, together with facts about the trace. A trace consists of one
+//     tree, or of several trees if it is too irregular to be held in memory as one tree.
+//  2. [Reader] expands the records like any other trace reader, so that every analysis can read a
+//     loop-compressed trace. It removes unwanted kinds of records from the tree before expanding
+//     it.
+//  3. [Folding] compresses a trace into a file as the records arrive, and keeps one tree in memory
+//     at a time.
 //  4. [ReadTree] returns the tree, for analyses that do not expand it.
 package sgl
 
@@ -22,7 +24,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Version is the newest version of the file that this package writes and reads.
+// Version is the newest file version that this package writes and reads.
 const Version = 1
 
 const (
@@ -30,33 +32,33 @@ const (
 	tagTree = "TREE"
 )
 
-// Writer writes a file. The first error ends it; [Writer.Close] returns it.
+// Writer writes a file. It stops at the first error, which [Writer.Close] returns.
 type Writer struct {
 	out    io.Writer
 	err    error
 	begun  bool
 	tables sgt.Tables
-	format string // of the trace that was compressed, if known
+	format string // format of the compressed trace, if known
 	facts  []trace.Fact
-	told   int // facts of the header that are written
+	told   int // number of header facts already written
 	rows   uint64
-	bytes  uint64 // written
+	bytes  uint64 // number of bytes written
 	buffer []byte
-	form   []byte // of a tree
-	body   []byte // of its frame
+	form   []byte // encoding of a tree
+	body   []byte // body of its frame
 }
 
 // NewWriter begins a file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
-// Write adds the tree of the next records of a trace with that header, which contains at least as
-// much as the previous one.
+// Write adds the tree of the next records of a trace with the given header, which must contain at
+// least as much as the previous header.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.tell(h)
 	w.form = t.Append(w.form[:0])
 	w.body = sgt.AppendPacked(binary.AppendUvarint(w.body[:0], flagsOf(h)), w.form)
 	if len(w.body) > 1<<29 && w.err == nil {
-		w.err = errors.New("a tree of more than 2^29 bytes, want several smaller ones: fold with a limit")
+		w.err = errors.New("a tree of more than 2^29 bytes, want several smaller trees: fold with a limit")
 	}
 	if w.rows += t.Rows(); w.rows < t.Rows() {
 		w.rows = ^uint64(0)
@@ -78,14 +80,14 @@ func (w *Writer) tell(h trace.Header) {
 	w.buffer = w.tables.Append(w.buffer, h)
 }
 
-// begin writes the first frame, if it is not written yet.
+// begin writes the first frame, unless it has been written.
 func (w *Writer) begin() {
 	if w.begun {
 		return
 	}
 	w.begun = true
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest version whose readers understand it
+	body = binary.AppendUvarint(body, Version) // the oldest version whose readers can read the file
 	w.buffer = sgt.AppendFrame(w.buffer, tagFile, body)
 }
 
@@ -98,14 +100,14 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes the facts that became known after the last tree, and how the run ended.
+// Close writes the facts that became known after the last tree, and the ending of the run.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.tell(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
 	return w.flush()
 }
 
-// columnsOf lists the truth values of a header, which a file stores as bits.
+// columnsOf lists the boolean fields of a header, which a file stores as bits.
 func columnsOf(h *trace.Header) [5]*bool {
 	return [...]*bool{&h.Threads, &h.PCs, &h.Sizes, &h.Sites, &h.Sliced}
 }
@@ -133,9 +135,9 @@ type Reader struct {
 	name  string
 	kinds trace.Kinds
 	file  file
-	rows  *loops.Expander // of the tree; nil: read the next tree
-	told  trace.Header    // before the tree
-	err   error           // final
+	rows  *loops.Expander // rows of the current tree; nil if the next tree must be read
+	told  trace.Header    // header as it was known before the current tree
+	err   error           // final error
 }
 
 // NewReader returns a reader of the file r; name is for messages.
@@ -149,15 +151,15 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns the header at the records that were read.
+// Header returns the header as of the records read so far.
 func (r *Reader) Header() trace.Header { return r.told }
 
-// Ending returns how the run ended, once everything is read.
+// Ending returns the ending of the run, once everything has been read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
 
-// Next fills b as [trace.Reader] says. For a truncated or damaged file it returns the records of all
-// trees before the damage, and then a [*trace.DamageError]. For a tree of too many records it returns
-// a [*TooLongError].
+// Next fills b as specified by [trace.Reader]. For a truncated or damaged file, it returns the
+// records of all trees before the damage, and then a [*trace.DamageError]. For a tree with too many
+// records, it returns a [*TooLongError].
 func (r *Reader) Next(b *trace.Batch) error {
 	for r.err == nil {
 		if r.rows == nil {
@@ -189,7 +191,7 @@ func (e *TooLongError) Unwrap() error { return e.Err }
 // Nameless returns the message without the file's name.
 func (e *TooLongError) Nameless() string { return e.Err.Error() }
 
-// refuse makes an error of the file from an error of a tree.
+// refuse converts an error in a tree to an error in the file.
 func (r *Reader) refuse(err error) error {
 	if long, ok := errors.AsType[*loops.UnfoldError](err); ok {
 		return &TooLongError{File: r.name, Err: long}
@@ -218,8 +220,8 @@ func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	})
 }
 
-// ReadTree reads a whole file into one tree. The name is for messages. With an error, the tree
-// contains the records before it.
+// ReadTree reads a whole file into one tree. The name is used in messages. If there is an error,
+// the tree contains the records before it.
 func ReadTree(name string, r io.Reader) (*loops.Tree, trace.Header, error) {
 	f := file{name: name, frames: sgt.NewFrames(r)}
 	var trees []*loops.Tree
@@ -240,13 +242,13 @@ type file struct {
 	name   string
 	frames *sgt.Frames
 	begun  bool
-	flags  uint64 // of all trees
-	at     uint64 // the last frame
+	flags  uint64 // flags of all trees so far
+	at     uint64 // position of the last frame
 }
 
 var (
-	errFirst  = errors.New("it does not begin like a loop-compressed trace")
-	errSecond = errors.New("another folded trace begins here: files cannot be joined, fold the traces together")
+	errFirst  = errors.New("it does not begin as a loop-compressed trace does")
+	errSecond = errors.New("another loop-compressed trace begins here: such files cannot be concatenated; fold the traces together")
 )
 
 // header returns the header so far.
@@ -317,7 +319,7 @@ func (f *file) begin(frame sgt.Frame) error {
 	return nil
 }
 
-// damage makes an error of the file.
+// damage adds the file's name and position to an error.
 func (f *file) damage(err error) error {
 	if version, ok := errors.AsType[*sgt.VersionError](err); ok {
 		return version
@@ -325,21 +327,21 @@ func (f *file) damage(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file in bounded memory, for any length and irregularity. Records
-// without sites and PCs compress badly, so they get sites, as in a container.
+// Folding compresses a trace into a file in bounded memory, for any length and irregularity.
+// Records without sites and PCs compress badly, so they are assigned sites, as in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer
-	header trace.Header // of the last batch
+	header trace.Header // header of the last batch
 	size   loops.Size
 	err    error
 
-	namer *sgt.Namer // of a trace without sites and PCs
-	sites []uint32   // of a batch
+	namer *sgt.Namer // assigns the sites of a trace without sites and PCs
+	sites []uint32   // sites of a batch
 	view  trace.Batch
 }
 
-// NewFolding begins a file; window is as for [loops.NewFolder].
+// NewFolding begins a file; window has the same meaning as in [loops.NewFolder].
 func NewFolding(w io.Writer, window int) *Folding {
 	f := &Folding{folder: loops.NewFolder(window), w: NewWriter(w)}
 	f.folder.Give(0, f.write)
@@ -351,7 +353,7 @@ func (f *Folding) write(t *loops.Tree) error {
 	return f.w.Write(t, f.header)
 }
 
-// Write adds the records of a batch of a trace with that header.
+// Write adds the records of a batch of a trace with the given header.
 func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	if b.Site == nil && b.PC == nil && h.Program == nil {
 		b = f.named(b, h)
@@ -363,7 +365,7 @@ func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	return f.err
 }
 
-// named returns the batch with sites.
+// named returns the batch with sites assigned.
 func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	if f.namer == nil {
 		f.namer = sgt.NewNamer()
@@ -377,7 +379,7 @@ func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	return &f.view
 }
 
-// withSites returns a header with the sites that records got.
+// withSites returns the header with the sites that were assigned.
 func (f *Folding) withSites(h trace.Header) trace.Header {
 	if f.namer != nil && h.Program == nil {
 		h.Program, h.Sites = f.namer.Program(), true
@@ -394,7 +396,7 @@ func (f *Folding) Bytes() uint64 { return f.w.bytes }
 // Size returns the size of all trees in the file so far.
 func (f *Folding) Size() loops.Size { return f.size }
 
-// Close writes the remaining records, the final header, and how the run ended.
+// Close writes the remaining records, the final header, and the ending of the run.
 func (f *Folding) Close(h trace.Header, e sgt.End) error {
 	f.header = f.withSites(h)
 	if f.err == nil {
