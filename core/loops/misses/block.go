@@ -11,42 +11,42 @@ import (
 type block struct {
 	loop bool
 
-	ref     int // of a leaf
+	ref     int // reference of a leaf
 	bytes   uint64
-	counted bool // a reference, not an event
+	counted bool // the leaf is a reference, not an event
 	wild    bool
 
-	items   []item // of a loop
+	items   []item // body of a loop
 	steps   []uint64
-	nodes   int    // in the tree below, with this one
+	nodes   int    // number of nodes in the tree below, including this one
 	leaves  []leaf // references below
-	drifts  []leaf // leaves that move from one iteration to the next
-	classes []int  // by leaf: equal for leaves that move alike in one array
-	slow    bool   // several iterations may pass before any leaf leaves its lines
+	drifts  []leaf // the leaves whose addresses change from one iteration to the next
+	classes []int  // by leaf: a class number, equal for leaves that move alike in one array
+	slow    bool   // the leaves may stay in their lines for several iterations
 	flat    bool   // all items are leaves
-	wilds   bool   // some leaf below is wild
-	varies  bool   // some trip count below changes from one iteration to the next
+	wilds   bool   // a leaf below is wild
+	varies  bool   // a trip count below changes from one iteration of this loop to the next
 	events  bool   // no leaf below is a reference
-	changes bool   // some trip count below changes, in any loop
+	changes bool   // a trip count below changes with any loop
 
-	skip, patience int // runs in which repetitions are not searched, after some futile searches
+	skip, patience int // number of runs without a search for repetitions, after futile searches
 }
 
 type item struct {
 	*block
-	at   int // its first parameter in the body's
-	n    int // parameters
-	node int // its number in pre-order, the loop's being 0
+	at   int // index of its first parameter among the body's
+	n    int // number of parameters
+	node int // its number in pre-order, counted from the loop, which is 0
 }
 
 // leaf is a reference within a loop.
 type leaf struct {
 	ref   int
-	param int // of its address, in the body's parameters
+	param int // index of its address among the body's parameters
 	bytes uint64
 	wild  bool
-	step  uint64 // from one iteration of the loop to the next
-	grain uint64 // a power of two, at most a line, modulo which its addresses in one iteration are equal
+	step  uint64 // step of its address from one iteration of the loop to the next
+	grain uint64 // a power of two, at most the line size, modulo which its addresses within one iteration are equal
 }
 
 // blocks creates the blocks of shapes on demand.
@@ -65,7 +65,7 @@ type blocks struct {
 // pool is memory for many short lists.
 type pool[T any] struct{ left []T }
 
-// take returns an empty list with room for n.
+// take returns an empty list with room for n elements.
 func (p *pool[T]) take(n int) []T {
 	if len(p.left) < n {
 		p.left = make([]T, max(n, 256))
@@ -128,12 +128,12 @@ func (bs *blocks) make(n loops.Node) *block {
 	return b
 }
 
-// barren reports whether a loop makes no reference because the loops below never run.
+// barren reports whether a loop makes no references because the loops below never run.
 func (b *block) barren(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
 }
 
-// addLeaves adds the references of an item with these steps.
+// addLeaves adds the references of an item whose parameters have the given steps.
 func (b *block) addLeaves(it item, steps []uint64, lineBytes uint64) {
 	if !it.loop {
 		if it.counted {
@@ -158,8 +158,8 @@ func (b *block) addLeaf(l leaf) {
 	}
 }
 
-// addresses appends the numbers of the parameters that are the addresses of a loop's leaves;
-// its body's parameters begin at first.
+// addresses appends the indices of the parameters that are the addresses of a loop's leaves. The
+// parameters of the loop's body begin at first.
 func (b *block) addresses(all []int, first int) []int {
 	for _, it := range b.items {
 		switch {
@@ -172,7 +172,7 @@ func (b *block) addresses(all []int, first int) []int {
 	return all
 }
 
-// tripsStep reports whether steps change the loop's trip count or one below.
+// tripsStep reports whether steps change the loop's trip count or that of a loop below.
 func (b *block) tripsStep(steps []uint64) bool {
 	if !b.loop {
 		return false
@@ -184,7 +184,7 @@ func (b *block) tripsStep(steps []uint64) bool {
 }
 
 // linger returns the number of iterations, at most most, that touch the same lines in the same
-// order as the iteration with these parameters.
+// order as the iteration with the given parameters.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
 		most = b.drifts[i].linger(cur, most)
@@ -192,7 +192,7 @@ func (b *block) linger(cur []uint64, most uint64) uint64 {
 	return most
 }
 
-// linger is the same for one reference that moves.
+// linger returns the same for a single moving reference.
 func (l *leaf) linger(cur []uint64, most uint64) uint64 {
 	in := cur[l.param] & (l.grain - 1)
 	switch {
@@ -204,15 +204,15 @@ func (l *leaf) linger(cur []uint64, most uint64) uint64 {
 	return min(most, in/-l.step+1)
 }
 
-// span is a run of bytes or lines, both ends included.
+// span is a range of bytes or lines, both ends included.
 type span struct{ first, last uint64 }
 
 func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span by the bytes that it passes over in steps; ok is false if it would leave the
-// address space.
+// sweep extends a span by the bytes that it passes over in the given number of steps. ok is false
+// if it would leave the address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
 		return true
@@ -234,12 +234,12 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// hullOf sets, for each reference below a node with these parameters, a span of bytes that contains
-// all bytes that it touches. ok is false if some would leave the address space.
+// hullOf sets, for each reference below a node with the given parameters, a span that contains all
+// bytes that the reference touches. ok is false if a span would leave the address space.
 //
-// For a loop with equal iterations, it is the span of the first iteration, swept. If trip counts
-// below vary, it is the union of the spans of the first and the last iteration: how far an inner
-// loop reaches, if it runs at least once, is a convex function of the iteration.
+// For a loop with equal iterations, the span is that of the first iteration, swept. If trip counts
+// below vary, it is the union of the spans of the first and the last iteration, because the reach
+// of an inner loop that runs at least once is a convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {
@@ -300,7 +300,7 @@ func (b *block) hullOfBody(p []uint64, out []span) bool {
 	return true
 }
 
-// width returns the number of references below.
+// width returns the number of references below the block.
 func (b *block) width() int {
 	if b.loop {
 		return len(b.leaves)

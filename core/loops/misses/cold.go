@@ -7,24 +7,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// firsts counts first touches of lines: cold misses. Its cost depends on the untouched lines, not
-// on the accesses:
+// firsts counts first touches of lines, which are the cold misses. Its cost depends on the number
+// of untouched lines, not on the number of accesses:
 //
-//   - A loop whose references are where every line was touched is skipped.
-//   - References whose lines cannot meet are independent; each group of those that can meet is followed
-//     by itself.
-//   - The lines of a single reference are marked run by run. The same holds for several references that
-//     are at the same places of the same loops; the first in the body touches the lines.
-//   - Others are followed iteration by iteration, as far as they leave their lines.
+//   - A loop whose references access only touched lines is skipped.
+//   - References whose line ranges do not overlap are independent. Each group of references with
+//     overlapping ranges is followed separately.
+//   - The lines of a single reference are marked in contiguous runs. The same holds for several
+//     references that have the same address and steps in the same loops; the first one in the body
+//     touches the lines.
+//   - All other references are followed iteration by iteration, except for iterations in which they
+//     stay in their lines.
 //
-// An engine without a cache runs references outside of loops, and loops with wild references; its misses are
-// the first touches.
+// An engine without a cache runs references outside loops, and loops with wild references; its
+// misses are the first touches.
 type firsts struct {
 	*engine
 	marks *marks
 }
 
-// marking is the state of that engine: it only knows which lines were touched.
+// marking is the state of this engine: it records only which lines were touched.
 type marking struct {
 	state
 	marks *marks
@@ -40,8 +42,8 @@ func (m marking) touch(all []access, t *tally) {
 	}
 }
 
-// firstTouches returns the cold misses of each node, then of each reference at the top level, or nil if more
-// lines are touched than can be marked.
+// firstTouches returns the cold misses of each node, followed by those of each top-level reference.
+// It returns nil if more lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
 	f := &firsts{newEngine(l, 1, 1), newMarks()}
 	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks
@@ -59,7 +61,7 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 // ended reports that the run was stopped or cannot continue.
 func (f *firsts) ended() bool { return f.over || f.marks.full }
 
-// whole returns the numbers below n.
+// whole returns the numbers from 0 to n-1.
 func whole(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -82,7 +84,7 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	}
 }
 
-// loop follows some of the leaves of a loop, by their numbers.
+// loop follows the leaves of a loop whose numbers are in of.
 func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	hulls := make([]span, len(b.leaves))
 	if len(of) == 0 || int64(p[0]) < 1 || b.barren(p[1:]) {
@@ -115,7 +117,7 @@ func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	}
 }
 
-// touched reports whether all lines between the ends of the hulls of leaves were touched.
+// touched reports whether all lines in the hulls of the given leaves were touched.
 func (f *firsts) touched(of []int, hulls []span) bool {
 	return !slices.ContainsFunc(of, func(i int) bool {
 		_, open := f.marks.gap(hulls[i])
@@ -123,10 +125,10 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 	})
 }
 
-// iterate follows leaves iteration by iteration.
+// iterate follows the given leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // was untouched at the last check
+	var open trace.Line // a line that was untouched at the last check
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -156,7 +158,7 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	}
 }
 
-// linger is linger of the block, for some leaves.
+// linger is like block.linger, for the given leaves only.
 func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	for _, i := range of {
 		if l := &b.leaves[i]; l.step != 0 {
@@ -166,7 +168,7 @@ func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	return most
 }
 
-// body follows leaves in an iteration.
+// body follows the given leaves in one iteration.
 func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 	first := 0
 	for i := range b.items {
@@ -195,11 +197,11 @@ func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 // dimension is a loop that moves a reference.
 type dimension struct {
 	step, trips uint64
-	loop        int // number of its node
+	loop        int // number of the loop's node
 }
 
-// box marks the lines of leaves for the first of them, if all are always at the same place and no
-// trip count varies.
+// box marks the lines of the given leaves, and attributes them to the first leaf, if all leaves
+// always have the same address and no trip count varies.
 func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	var first []dimension
 	var start place
@@ -218,14 +220,14 @@ func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	return f.markBox(start, first)
 }
 
-// place is the position of a leaf.
+// place is the address of a leaf.
 type place struct {
 	addr, bytes uint64
 	node        int
 }
 
-// placeOf returns the position of leaf l of a loop in its first iteration, and appends the
-// dimensions in which it moves to dims.
+// placeOf returns the address of leaf l in the first iteration of a loop, and appends the
+// dimensions in which the leaf moves to dims.
 func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return place{}, false
@@ -246,7 +248,7 @@ func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok 
 	return place{}, false
 }
 
-// mostRuns bounds the runs of lines of a box.
+// mostRuns limits the number of runs of lines in a box.
 const mostRuns = 1 << 26
 
 // markBox marks the lines of a box for a leaf.

@@ -7,31 +7,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// engine runs a tree through a cache.
+// engine simulates a tree in a cache.
 type engine struct {
 	*layout
 	sets  uint64
 	state state
-	few   *frames // the state, if it is frames
-	full  *stack  // the only stack of the state, if it is fully associative
+	few   *frames // the state, if that is a *frames
+	full  *stack  // the only stack of the state, if the cache is fully associative
 	tally tally
 	reads []loops.Addresses // by reference
 
-	firsts *firsts // of an engine that only finds first touches; otherwise nil
+	firsts *firsts // set if the engine only finds first touches, otherwise nil
 
-	plain  bool     // runs every iteration, as a reference for tests
-	queue  []access // not yet made
-	weight uint64   // of the accesses in the queue
+	plain  bool     // simulates every iteration, as a reference for tests
+	queue  []access // accesses not yet made
+	weight uint64   // weight of the accesses in the queue
 	depth  int
-	curs   [][]uint64 // parameters of the running loops, by depth
+	curs   [][]uint64 // by depth: parameters of the running loops
 	plans  []*plan
 	series []*series
 	transcript
-	done         uint64 // accesses made
-	cost         uint64 // of a checkpoint, in accesses
-	jumps        uint64 // over periods
-	progressions int    // jumps over iterations whose inner trip counts vary
-	varying      int    // running loops with inner trip counts that vary
+	done         uint64 // number of accesses made
+	cost         uint64 // cost of a checkpoint, in accesses
+	jumps        uint64 // number of jumps over periods
+	progressions int    // number of jumps over iterations whose inner trip counts vary
+	varying      int    // number of running loops whose inner trip counts vary
 	*pauses
 }
 
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // references outside of loops that may jump
+	made := uint64(0) // number of references outside loops that may jump
 	for i, id := range e.shapes {
 		if i%mostAtOnce == 0 {
 			e.spend(int(made))
@@ -96,10 +96,10 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is the number of top-level nodes that run between two questions.
+// mostAtOnce is the number of top-level nodes that run between two checks for a pause.
 const mostAtOnce = 1 << 12
 
-// top runs a top-level loop that is counted node by node, with its counters from at on.
+// top runs a top-level loop that is counted node by node; its counters begin at at.
 func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
@@ -111,7 +111,7 @@ func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// short runs a short loop over references with its counters from at on; if at is negative, it
+// short runs a short loop over references; its counters begin at at. If at is negative, short
 // counts by reference.
 func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
@@ -137,7 +137,7 @@ func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	return made
 }
 
-// one makes the accesses of a reference outside of loops that may jump. The queue is empty.
+// one makes the accesses of a reference outside loops that may jump. The queue must be empty.
 func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
@@ -164,10 +164,10 @@ func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	}
 }
 
-// several makes the accesses of a reference to more than one line.
+// several makes the accesses of a reference that touches more than one line.
 func (e *engine) several(addr trace.Addr, of *flat, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
-	e.done += last - line // the caller counts one
+	e.done += last - line // the caller counts the other one
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
 		if len(e.queue) == queued || line == last {
@@ -193,7 +193,7 @@ func (e *engine) flush() {
 	e.queue = e.queue[:0]
 }
 
-// leaf makes the accesses of a leaf. The address of a wild one comes from its list.
+// leaf makes the accesses of a leaf. The address of a wild leaf comes from its list.
 func (e *engine) leaf(b *block, addr trace.Addr, at int) {
 	if b.wild {
 		addr, _ = e.reads[b.ref].Next()
@@ -203,7 +203,7 @@ func (e *engine) leaf(b *block, addr trace.Addr, at int) {
 	}
 }
 
-// reference queues the accesses of a reference, one for each line, in ascending order.
+// reference queues the accesses of a reference, one per line, in ascending order.
 func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	line, last := addr>>e.shift, (addr+bytes-1)>>e.shift
 	for {
@@ -218,7 +218,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets the number of accesses that each of the following accesses represents.
+// weigh sets the number of accesses that each subsequent access represents.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -239,7 +239,7 @@ func (e *engine) enter(start []uint64) []uint64 {
 	return cur
 }
 
-// loop runs a loop, with its counters from at on.
+// loop runs a loop; its counters begin at at.
 func (e *engine) loop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.barren(p[1:]) {
 		return
@@ -287,7 +287,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The other n - 1 iterations find the lines as this one left them.
+			// The other n - 1 iterations find the lines as this iteration left them.
 			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
@@ -306,7 +306,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	e.depth--
 }
 
-// stretch runs iterations of a loop over references.
+// stretch runs a number of iterations of a loop over references.
 func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 	if e.few != nil && e.open == 0 && !b.wilds {
 		e.stretchFew(b, cur, iterations, at)
@@ -339,7 +339,7 @@ func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 	}
 }
 
-// stretchFew is stretch without the queue, for a cache of few ways.
+// stretchFew does the same as stretch without the queue, for a cache with few ways.
 func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
 	e.flush()
 	f, t, ways := e.few, &e.tally, e.few.ways
@@ -383,7 +383,7 @@ func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
 	e.spend(int(made))
 }
 
-// advance changes parameters by this number of iterations.
+// advance moves parameters forward by the given number of iterations.
 func advance(cur, steps []uint64, iterations uint64) {
 	for i, step := range steps {
 		cur[i] += step * iterations
@@ -402,7 +402,7 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 	}
 }
 
-// amount estimates the number of references of an iteration of a loop.
+// amount estimates the number of references in one iteration of a loop.
 func (b *block) amount(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]
@@ -416,5 +416,5 @@ func (b *block) amount(cur []uint64) (n float64) {
 	return n
 }
 
-// never is no iteration.
+// never stands for no iteration.
 const never = math.MaxUint64

@@ -8,39 +8,39 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout contains the facts of a tree before it runs, for one line size.
+// layout contains what is known about a tree before it runs, for one line size.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
 	shift  uint // lines have 1 << shift bytes
 
-	shapes []uint32 // of the top-level nodes
-	params []uint64 // of the top-level nodes, one after the other
+	shapes []uint32 // shapes of the top-level nodes
+	params []uint64 // parameters of the top-level nodes, concatenated
 	forms  []form   // by shape
 	flats  []flat
-	bytes  []uint32 // by reference; 0: an event
+	bytes  []uint32 // by reference; 0 if it is an event
 
 	many    bool     // short top-level loops are counted by reference
 	tops    []top    // top-level loops that are counted node by node
-	loops   []*block // of tops
-	nodes   int      // counters before those by reference
+	loops   []*block // blocks of tops
+	nodes   int      // number of counters before the counters by reference
 	arrays  *arrays
-	columns []uint32 // by reference: its array's
+	columns []uint32 // by reference: its array's column
 }
 
-// top is a top-level loop with counters of its own.
+// top is a top-level loop with its own counters.
 type top struct {
-	node  int32 // number among the top-level nodes
-	start int32 // number of its first counter
+	node  int32 // index among the top-level nodes
+	start int32 // index of its first counter
 }
 
-// form says how to run a top-level node. Trees of irregular traces have millions of short top-level
-// loops, which have a fast path.
+// form says how to run a top-level node. Trees of irregular traces contain millions of short
+// top-level loops, so there is a fast path for them.
 type form struct {
 	kind  kind
-	first int32 // in flats
+	first int32 // index in flats
 	items int32
-	size  int32 // parameters
+	size  int32 // number of parameters
 }
 
 type kind uint8
@@ -53,10 +53,10 @@ const (
 	anyNode
 )
 
-// flat is a reference, by itself or in a loop over references only.
+// flat is a reference, alone or in a loop over references only.
 type flat struct {
 	step  uint64
-	bytes uint32 // 0: an event
+	bytes uint32 // 0 if it is an event
 	ref   uint32
 	array uint32 // its column
 	far   bool   // its step is large
@@ -64,10 +64,10 @@ type flat struct {
 }
 
 const (
-	mostTop   = 1 << 18 // top-level nodes, above which short loops are counted by reference
-	shortLoop = 64      // the most references that a short loop makes
-	farStep   = 1 << 56 // the least large step: shortLoop smaller ones are less than 2^64 bytes
-	someUses  = 16      // if there are many nodes, the uses of one in this number are counted
+	mostTop   = 1 << 18 // number of top-level nodes above which short loops are counted by reference
+	shortLoop = 64      // maximum number of references that a short loop makes
+	farStep   = 1 << 56 // smallest step that is large: shortLoop smaller steps add up to less than 2^64 bytes
+	someUses  = 16      // if there are many nodes, the uses of only one in someUses are counted
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -136,7 +136,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 	return l
 }
 
-// addTop adds node i, a loop, to the loops that are counted node by node.
+// addTop adds node i, which is a loop, to the loops that are counted node by node.
 func (l *layout) addTop(i int, n loops.Node) *block {
 	b := l.blocks.of(n)
 	l.tops = append(l.tops, top{int32(i), int32(l.nodes)})
@@ -161,7 +161,7 @@ func (l *layout) use(f *form, p []uint64, seen *extents) {
 	}
 }
 
-// short reports whether a loop over references makes few.
+// short reports whether a loop over references makes few references.
 func (f *form) short(trips uint64) bool {
 	return int64(trips) < 1 || trips <= shortLoop && trips*uint64(f.items) <= shortLoop
 }
@@ -185,7 +185,7 @@ func (l *layout) formOf(n loops.Node) form {
 	return f
 }
 
-// addFlats adds the body of a loop over references and events; ok is false for any other loop.
+// addFlats adds the body of a loop over references and events. ok is false for any other loop.
 func (l *layout) addFlats(n loops.Node) (ok bool) {
 	for i := range n.Len() {
 		item, steps := n.Item(i)
@@ -209,7 +209,7 @@ func (l *layout) flatOf(n loops.Node) flat {
 	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// reachFlat is joinLoop for short loops over references that run at least once.
+// reachFlat does the same as joinLoop, for short loops over references that run at least once.
 func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
@@ -229,7 +229,7 @@ func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 	}
 }
 
-// extents are the bytes that references touch.
+// extents contains the range of bytes that each reference touches.
 type extents struct {
 	spans []span // from 2^64 - 1 to 0 if empty
 	uses  []uint64
@@ -249,7 +249,8 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// reach is join without uses. It avoids stores, because most spans are within the known extents.
+// reach does the same as join, without counting uses. It avoids stores, because most spans are
+// within the known extents.
 func (e *extents) reach(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {
@@ -291,20 +292,20 @@ func (e *extents) joinWild(t *loops.Tree) {
 	}
 }
 
-// mostArrays is the number of columns in counts of evictions.
+// mostArrays is the maximum number of columns in counts of evictions.
 const mostArrays = 32
 
 // arrays divides lines among arrays. References whose lines overlap belong to one array.
 type arrays struct {
-	spans  []span   // of lines, ascending
-	number []uint32 // of each span: its column in counts of evictions
-	byRef  []int    // the span of each reference, -1 without any
-	shown  int      // columns
+	spans  []span   // spans of lines, ascending
+	number []uint32 // by span: its column in counts of evictions
+	byRef  []int    // by reference: its span, or -1 if it has none
+	shown  int      // number of columns
 	last   int      // the span of the line that was looked up last
 }
 
-// divide joins the spans of bytes of references where their lines overlap. A span that ends before
-// it begins is empty. uses decide which arrays have columns of their own.
+// divide joins the references' spans of bytes wherever their lines overlap. A span that ends before
+// it begins is empty. uses decides which arrays have their own columns.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int

@@ -6,13 +6,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// marks is a set of lines: pages of bits.
+// marks is a set of lines, stored as pages of bits.
 type marks struct {
-	keys   []uint64 // 1 + the page's number; 0: none; open addressing
-	at     []int32  // in pages
+	keys   []uint64 // 1 + the page's number, or 0 if empty; open addressing
+	at     []int32  // index in pages
 	pages  []page
 	shift  uint
-	number uint64 // of the page that was used last
+	number uint64 // number of the page that was used last
 	last   *page
 	full   bool // more lines were added than can be marked
 }
@@ -32,7 +32,7 @@ func newMarks() *marks {
 	return &marks{keys: make([]uint64, 64), at: make([]int32, 64), shift: 64 - 6}
 }
 
-// find returns the page of this number, or nil.
+// find returns the page with the given number, or nil.
 func (m *marks) find(number uint64) *page {
 	if m.last != nil && m.number == number {
 		return m.last
@@ -54,7 +54,7 @@ func (m *marks) slot(number uint64) int {
 	return slot
 }
 
-// need returns the page of this number, new if need be.
+// need returns the page with the given number, and creates it if necessary.
 func (m *marks) need(number uint64) *page {
 	if p := m.find(number); p != nil {
 		return p
@@ -92,7 +92,7 @@ func (m *marks) add(line trace.Line) bool {
 	return true
 }
 
-// addSpan marks lines and returns how many were unmarked.
+// addSpan marks a span of lines and returns how many were unmarked.
 func (m *marks) addSpan(s span) (fresh uint64) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))

@@ -1,71 +1,74 @@
 // Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. It
-// simulates the tree of loops ([loops.Tree]), not the trace, so that the time hardly depends on
-// trip counts (MODELS §11.2).
+// simulates the tree of loops ([loops.Tree]), not the trace, so the time hardly depends on trip
+// counts (MODELS §11.2).
 //
-//  1. A loop runs iteration by iteration, and each access looks its line up, as in package simulate
-//     (MODELS §1): a reference makes one access for each line that it touches, a modify is one
-//     access, and stores allocate.
-//  2. Idempotence: while no reference of a loop leaves its line, the iterations repeat one sequence
-//     of accesses. LRU is in the same state after each of them, so that the second iteration counts
-//     for all that follow.
+//  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
+//     (MODELS §1). A reference makes one access for each line that it touches, a modify counts as
+//     one access, and stores allocate.
+//  2. Idempotence: as long as no reference of a loop leaves its line, all iterations make the same
+//     sequence of accesses. The LRU state after each of them is the same, so the counts of the
+//     second iteration hold for all following ones.
 //  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022): if
-//     the cache before some iteration equals the cache some iterations ago, except that lines have
-//     moved together with their references, the future repeats the past, shifted. The counters are
-//     multiplied and the lines moved by as many periods as the loop has left.
-//  4. Cold misses are first touches of a line in any cache. Capacity misses are the other misses of
-//     a fully associative cache of as many lines. Conflict misses are the rest, which may be
-//     negative (MODELS §4).
+//     the cache before an iteration equals the cache some iterations earlier, except that lines
+//     have moved together with their references, the following iterations repeat the previous ones,
+//     shifted. The counters are multiplied, and the lines moved, by the remaining number of periods
+//     in the loop.
+//  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
+//     associative cache with the same number of lines. Conflict misses are the remaining misses,
+//     whose number may be negative (MODELS §4).
 //
 // # When warping is sound
 //
-// Every reference r of a loop moves by d(r) bytes an iteration. References of one array with
-// equal d are a class. From the first iteration that is compared to the last that is jumped
-// over, the lines that a class touches lie in regions: spans that are swept with d. The jump
-// ends before regions of two classes would overlap.
+// Every reference r of a loop moves by d(r) bytes per iteration. References to one array with equal
+// d form a class. From the first iteration that is compared to the last iteration that is jumped
+// over, the lines that a class touches lie in regions, which are spans swept by d. The jump ends
+// before regions of two classes would overlap.
 //
-//   - The period is a number of iterations after which each reference is at the same place of a
+//   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
-//   - Two states are equal if each line of the older state that is in a region of a class is,
-//     moved, at the same place of the newer state and in a region of that class, and each other
-//     line is there unmoved. The moved line must be in a region of its class because the references
-//     of another array could hit it after the jump; counts would be silently wrong.
+//   - Two states are equal if each line of the older state that is in a region of a class appears,
+//     moved, at the same position of the newer state and in a region of the same class, and each
+//     other line appears unmoved. The moved line must be in a region of its class, because
+//     otherwise references to another array could hit it after the jump, and the counts would be
+//     silently wrong.
 //
-// Moving lines is then one-to-one on all lines that are in the cache or come before the end of the
-// jump, it keeps sets together, and LRU does not look at names. So hits, misses and victims are
-// the same, moved.
+// Moving is then one-to-one on all lines that are in the cache or are accessed before the end of
+// the jump, and it maps sets to sets. LRU does not depend on line numbers, so hits, misses and
+// victims are the same, but moved.
 //
 // # When trip counts vary
 //
 // A loop whose inner trip counts change from iteration to iteration, as in triangular nests, is
-// divided into blocks of iterations, after which every reference is at the same place of a line
-// and of the same set. Inner loops jump over a number of periods that grows by the same amount
-// from block to block. If a few blocks are alike, the last block of the loop is run from the
-// state that the progression of states predicts. If it is alike too, so are all blocks between,
-// and the counts of a block are a polynomial in its number, whose degree is at most the number of
-// nested loops. The first blocks determine the polynomial.
+// divided into blocks of iterations, after each of which every reference is at the same offset in
+// its line and in the same set. Inner loops jump over a number of periods that grows by the same
+// amount from block to block. If a few consecutive blocks are alike, the last block of the loop is
+// run from the state that the progression of states predicts. If this block is alike too, so are
+// all blocks in between, and the counts of a block are a polynomial in the block's number, whose
+// degree is at most the number of nested loops. The first blocks determine the polynomial.
 //
-// Blocks are alike if all decisions in them are equal, the touched lines, the states and the numbers of
-// periods are in arithmetic progression, and all lines that may meet in the cache have the same order by
-// address, as do lines and the bounds of regions. Between the first block and the last, each line is an
-// affine function of the block's number; two that are in order at both ends are in order between. So no
-// two lines coincide that were different, which is all that LRU depends on, and every jump within is as
-// sound as it is at both ends. If the last block is not alike, an earlier one is tried.
+// Blocks are alike if all decisions in them are equal, the touched lines, the states and the
+// numbers of periods are in arithmetic progression, and all lines that may meet in the cache have
+// the same order by address, also relative to the bounds of regions. Between the first block and
+// the last, each line is an affine function of the block's number, so two lines that are in order
+// at both ends are in order in between. Therefore different lines never coincide, which is all that
+// LRU depends on, and every jump within a block is as sound as it is at both ends. If the last
+// block is not alike, an earlier block is tried.
 //
 // # Differences
 //
 // The paper labels lines with the access that fetched them, in the polyhedral model. Here lines are
-// numbers, and the steps of the compressed loops determine how they move, so that any tree can be
-// simulated. The paper simulates triangular nests iteration by iteration on the level that varies.
-// The number of sets need not be a power of two.
+// numbers, and the steps of the compressed loops determine how they move, so any tree can be
+// simulated. The paper simulates triangular nests iteration by iteration at the level that varies.
+// Here, the number of sets need not be a power of two.
 //
 // # Limits
 //
-// Irregular parts are simulated access by access: loops with wild references at their level, inner
-// loops that vary and are too short for the cache to reach a steady state, and references outside
-// of loops. [Result.Simulated] and [Result.Jumped] count both. Trees of millions of top-level
+// Irregular parts are simulated access by access: loops that directly contain wild references,
+// inner loops that vary and are too short for the cache to reach a steady state, and references
+// outside loops. [Result.Simulated] and [Result.Jumped] count both. Trees of millions of top-level
 // nodes, which come from irregular traces, are read twice: all arrays must be known before their
-// lines evict each other. Threads share the cache. Several levels use the independent-level model
-// (MODELS §3): each sees every access. Write-backs are not counted.
+// lines evict each other. Threads share the cache. Several cache levels use the independent-level
+// model (MODELS §3): each level sees every access. Write-backs are not counted.
 package misses
 
 import (
@@ -83,7 +86,7 @@ import (
 type Cache struct {
 	LineBytes uint64 // a power of two, at least 8
 	Sets      uint64 // any number
-	Ways      uint64 // lines in a set
+	Ways      uint64 // lines per set
 }
 
 // Lines returns the number of lines in the cache.
@@ -112,7 +115,7 @@ func (c Cache) String() string {
 	return n(c.Sets) + " sets of " + n(c.Ways) + " lines of " + n(c.LineBytes) + " bytes"
 }
 
-// Counts are line accesses and their misses.
+// Counts contains the number of line accesses and of their misses.
 type Counts struct {
 	Accesses, Misses uint64
 	Cold             uint64 // first accesses to a line, which miss in any cache
@@ -146,33 +149,34 @@ func (c Counts) Minus(d Counts) Counts {
 // Result is the behaviour of a tree in a cache.
 type Result struct {
 	Cache Cache
-	// Kinds reports that Cold and Full were counted; otherwise they are 0.
+	// Kinds reports whether Cold and Full were counted; otherwise they are 0.
 	Kinds bool
 	Total Counts
-	// Nodes are the counts of the top-level loops and of all nodes in them, in pre-order. The
-	// counts of a loop are the sums of its items. Top-level leaves are not included; nor are
-	// top-level loops over at most 64 references in a tree of more than 2^18 top-level nodes.
+	// Nodes contains the counts of the top-level loops and of all nodes in them, in pre-order. The
+	// counts of a loop are the sums over its items. Top-level leaves are not included. Neither are
+	// top-level loops over at most 64 references, if the tree has more than 2^18 top-level nodes.
 	Nodes []Counts
-	// Loose are the counts of everything outside of Nodes, by reference ([loops.Tree.References]).
-	// ShortLoops reports that short top-level loops are included.
+	// Loose contains the counts of everything outside Nodes, by reference
+	// ([loops.Tree.References]). ShortLoops reports that short top-level loops are included.
 	Loose      []Counts
 	ShortLoops bool
-	// Refs are the counts of all leaves, by reference.
+	// Refs contains the counts of all leaves, by reference.
 	Refs []Counts
 
 	Arrays []Array // by address
-	// Evictions count evicted lines: by the column of the array of the new line, then by that
-	// of the evicted line.
+	// Evictions counts evicted lines, by the column of the new line's array and then by the column
+	// of the evicted line's array.
 	Evictions [][]uint64
 
-	// Simulated are the line accesses that were simulated one by one for Misses. Jumped are the others.
+	// Simulated is the number of line accesses that were simulated one by one to count Misses.
+	// Jumped is the number of other line accesses.
 	Simulated, Jumped uint64
 
 	tops []top
-	top  int // top-level nodes
+	top  int // number of top-level nodes
 }
 
-// Starts returns, by top-level node, the index of its counts in Nodes, or -1.
+// Starts returns, for each top-level node, the index of its counts in Nodes, or -1.
 func (r *Result) Starts() []int32 {
 	starts := make([]int32, r.top)
 	at := 0
@@ -186,7 +190,8 @@ func (r *Result) Starts() []int32 {
 	return starts
 }
 
-// Tops yields the numbers of the top-level nodes that have counts in Nodes, and the indices of these.
+// Tops yields the indices of the top-level nodes that have counts in Nodes, and the indices of
+// these counts.
 func (r *Result) Tops() iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for _, of := range r.tops {
@@ -200,8 +205,8 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 // Array is a set of lines touched by references whose lines overlap.
 type Array struct {
 	First, Last trace.Line
-	References  []int // numbers
-	Column      int   // in Evictions; the last one of 32 may represent several arrays
+	References  []int // indices in loops.Tree.References
+	Column      int   // column in Evictions; the last of 32 columns may represent several arrays
 	Counts      Counts
 }
 
@@ -211,17 +216,17 @@ var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more",
 // ErrStopped reports that the caller stopped a run.
 var ErrStopped = errors.New("loops: stopped while misses were counted")
 
-// pauseEvery is about how many accesses are simulated between two questions.
+// pauseEvery is the approximate number of accesses that are simulated between two questions.
 const pauseEvery = 1 << 17
 
 // pauses asks from time to time whether to continue.
 type pauses struct {
-	ask  func() bool // nil: never asks
-	left int         // accesses until the next question
+	ask  func() bool // if nil, pauses never asks
+	left int         // number of accesses until the next question
 	over bool
 }
 
-// spend is called for accesses that were simulated.
+// spend counts simulated accesses, and asks if it is time.
 func (p *pauses) spend(accesses int) {
 	if p.left -= accesses; p.left > 0 || p.ask == nil {
 		return
@@ -230,12 +235,13 @@ func (p *pauses) spend(accesses int) {
 	p.over = p.over || !p.ask()
 }
 
-// Run returns the counts of a tree in a cache that is empty at first. The kinds of misses are left
-// out for a tree that touches half a billion lines or more. The error is a [*trace.OptionError].
+// Run returns the counts of a tree in a cache that is initially empty. The kinds of misses are not
+// counted for a tree that touches half a billion lines or more. The error is a
+// [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
 // RunAsking is [Run] for trees that may take long. It calls goOn every few hundred thousand
-// simulated accesses, and ends with [ErrStopped] if that returns false.
+// simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -255,7 +261,8 @@ func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, full, cold), nil
 }
 
-// CountAsking is [RunAsking] without kinds of misses. It takes less than half as long.
+// CountAsking does the same as [RunAsking], without counting the kinds of misses. It takes less
+// than half as long.
 func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -264,8 +271,8 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking is [CountAsking] for a cache that keeps all lines, but does not count accesses. If the tree
-// touches more lines than c has or half a billion, it is CountAsking.
+// FirstAsking is a faster [CountAsking] for a cache that keeps all lines; it does not count
+// accesses. If the tree touches more lines than c has, or half a billion, it calls CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -299,9 +306,10 @@ func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error)
 	return e.least(), nil
 }
 
-// least is a lower bound of the misses of the whole run, and the misses at its end.
+// least returns a lower bound of the misses of the whole run. At the end of the run, it returns the
+// exact number.
 func (e *engine) least() (misses uint64) {
-	if e.open > 0 { // the counters may be of a block that a series only tries
+	if e.open > 0 { // the counters may include a block that a series only tries
 		return 0
 	}
 	for i := range e.tally.counts {
@@ -310,7 +318,7 @@ func (e *engine) least() (misses uint64) {
 	return misses
 }
 
-// count runs a tree through a cache.
+// count simulates a tree in a cache.
 func count(t *loops.Tree, c Cache, goOn func() bool) (*engine, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -335,9 +343,9 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 	return e, nil
 }
 
-// result converts the counts to a result. full are the counts of the fully associative cache, and
-// cold the first touches of each node, then of each reference at the top; without cold, the kinds
-// of misses are left out.
+// result converts the counts to a result. full contains the counts of the fully associative cache.
+// cold contains the first touches of each node, followed by those of each top-level reference; if
+// it is nil, the kinds of misses are left out.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {
@@ -376,7 +384,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	return r
 }
 
-// sum fills in the counts of the loop at node at and of the loops in it.
+// sum fills in the counts of the loop at node at and of the loops nested in it.
 func (r *Result) sum(b *block, at int) {
 	for i := range b.items {
 		it := &b.items[i]

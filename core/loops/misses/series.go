@@ -8,19 +8,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// series looks for a progression in one run of a loop whose inner trip counts vary: see
-// the package's documentation, When trip counts vary.
+// series looks for a progression in one run of a loop whose inner trip counts vary; see "When trip
+// counts vary" in the package documentation.
 type series struct {
-	next  uint64 // the iteration before which to look
-	block uint64 // iterations in a block
-	need  int    // blocks that are run one by one
-	gap   uint64 // blocks until the next try
-	jumps uint64 // of the engine, before the block
+	next  uint64 // the iteration before which to look for a progression
+	block uint64 // number of iterations in a block
+	need  int    // number of blocks that are run one by one
+	gap   uint64 // number of blocks until the next try
+	jumps uint64 // the engine's jumps before the block
 
-	first  uint64     // iteration of the first block
-	marks  []mark     // before each block, and after the last
-	states [][]uint64 // of the cache, at each mark
-	totals [][]uint64 // of the tally, at each mark
+	first  uint64     // iteration at which the first block begins
+	marks  []mark     // positions before each block, and after the last
+	states [][]uint64 // states of the cache at each mark
+	totals [][]uint64 // counters of the tally at each mark
 	order  order
 }
 
@@ -30,16 +30,16 @@ type mark struct{ lines, notes, times, cuts int }
 // transcript records the actions of a loop that depend on the positions of lines.
 type transcript struct {
 	record
-	open   int  // series that write
-	broken bool // something happened that cannot be compared
+	open   int  // number of series that write to it
+	broken bool // something happened that the transcript cannot represent
 }
 
-// record is a transcript or its end.
+// record is a transcript or the last part of one.
 type record struct {
-	lines []trace.Line // accesses that were made, with states between them
-	cuts  []int        // where states begin: lines that enter the cache later are in them or follow
+	lines []trace.Line // accesses that were made, interleaved with states
+	cuts  []int        // where the states begin
 	notes []uint64     // decisions
-	times []uint64     // numbers of periods that were jumped over
+	times []uint64     // the numbers of periods that were jumped over
 }
 
 const mostWritten = 1 << 22
@@ -63,7 +63,7 @@ func (r *record) since(t *transcript, from mark) {
 	}
 }
 
-// append appends a record that since made.
+// append appends a record that since has copied.
 func (t *transcript) append(r *record) {
 	for _, cut := range r.cuts {
 		t.cuts = append(t.cuts, len(t.lines)+cut)
@@ -73,7 +73,7 @@ func (t *transcript) append(r *record) {
 	t.times = append(t.times, r.times...)
 }
 
-// close ends the record of a series, which nothing else reads.
+// close ends the record of a series. Nothing else reads it.
 func (t *transcript) close() {
 	if t.open--; t.open == 0 {
 		t.truncate(mark{})
@@ -87,7 +87,7 @@ func (t *transcript) note(values ...uint64) {
 	}
 }
 
-// depth is the height of the deepest nest of loops below a loop.
+// depth returns the depth of the deepest nest of loops below a loop.
 func (b *block) depth() (depth int) {
 	for i := range b.items {
 		if it := &b.items[i]; it.loop {
@@ -97,9 +97,9 @@ func (b *block) depth() (depth int) {
 	return depth
 }
 
-// blockSize returns the number of iterations after which every reference is at the same place of a
-// line and of the same set, and inner trip counts have changed by whole periods. It returns 0 if
-// that is more than most.
+// blockSize returns the number of iterations after which every reference is at the same offset in
+// its line and in the same set, and inner trip counts have changed by whole periods. It returns 0
+// if this number is more than most.
 func (e *engine) blockSize(b *block, most uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift
@@ -129,7 +129,7 @@ func (e *engine) blockSize(b *block, most uint64) uint64 {
 	return n
 }
 
-// size is the absolute value of a step.
+// size returns the absolute value of a step.
 func size(step uint64) uint64 { return min(step, -step) }
 
 // begin prepares for a run of a loop.
@@ -158,7 +158,7 @@ func (s *series) giveUp(e *engine, i uint64) {
 	s.next = i + s.gap*s.block
 }
 
-// finish ends the record of a run of the loop.
+// finish ends the record of one run of the loop.
 func (s *series) finish(e *engine) {
 	if len(s.marks) > 0 {
 		s.marks = s.marks[:0]
@@ -166,8 +166,8 @@ func (s *series) finish(e *engine) {
 	}
 }
 
-// look is called before iteration i, where a block ends and another one begins. It returns
-// the number of iterations to jump over, and leaves the parameters to the caller.
+// look is called before iteration i, where one block ends and another begins. It returns the number
+// of iterations to jump over; the caller must advance the parameters.
 func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	e.flush()
 	defer func() { s.jumps = e.jumps }()
@@ -178,7 +178,7 @@ func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int
 			return 0
 		}
 		if e.jumps == s.jumps {
-			s.next = i + s.block // inner loops that vary were run one by one: no two blocks are alike
+			s.next = i + s.block // varying inner loops were simulated iteration by iteration, so no two blocks are alike
 			return 0
 		}
 		e.open++
@@ -207,8 +207,8 @@ func (s *series) save(e *engine, n int, b *block, at int) {
 	e.writeState()
 }
 
-// repeats reports whether the block that ends at mark n repeats the one before, and all
-// blocks since the first are in progression.
+// repeats reports whether the block that ends at mark n repeats the previous block, and all blocks
+// since the first are in progression.
 func (s *series) repeats(e *engine, n int) bool {
 	a, b, c := s.marks[n-2], s.marks[n-1], s.marks[n]
 	if !slices.Equal(e.notes[a.notes:b.notes], e.notes[b.notes:c.notes]) ||
@@ -226,11 +226,11 @@ func (s *series) repeats(e *engine, n int) bool {
 		inProgression(e.times[before.times:a.times], e.times[a.times:b.times], e.times[b.times:c.times], 1)
 }
 
-// farthest bounds the moves of lines in a block.
+// farthest limits the distance that lines move in a block.
 const farthest = 1 << 40
 
-// inProgression reports whether values grow by the same from a to b as from b to c, by a
-// multiple of sets.
+// inProgression reports whether values grow by the same amount from a to b as from b to c, and
+// whether that amount is a multiple of sets.
 func inProgression(a, b, c []uint64, sets uint64) bool {
 	if len(a) != len(b) || len(b) != len(c) {
 		return false
@@ -247,10 +247,10 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last block that fits, or an earlier one, from the state that it would find. If that
-// block is like the first ones, so are all blocks between.
+// jump runs the last block that fits, or an earlier block, from the state that it would find. If
+// that block is like the first ones, so are all blocks in between.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
-	n := s.need // blocks that were run
+	n := s.need // number of blocks that were run
 	last := (trips - s.first) / s.block
 	good, bad := uint64(n), last+1
 	if !s.ordered(e, last) {
@@ -266,8 +266,8 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	}
 	end := e.here()
 	start := slices.Clone(cur)
-	var behind []uint64 // the state after the block number good
-	var best record     // of that block
+	var behind []uint64 // the state after block number good
+	var best record     // the record of that block
 	try, all := bad-1, bad-1
 	for tries := 0; tries < mostTries && good+1 < bad && !e.over; tries++ {
 		before := e.done
@@ -322,7 +322,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	return iterations
 }
 
-// writeState records the lines in the cache, in case other lines come to coincide with them.
+// writeState records the lines in the cache, because other lines may later coincide with them.
 func (e *engine) writeState() {
 	if e.open > 0 {
 		e.cuts = append(e.cuts, len(e.lines))
@@ -330,10 +330,10 @@ func (e *engine) writeState() {
 	}
 }
 
-// mostTries bounds the blocks that are run to find the last one that is like the first.
+// mostTries limits the number of blocks that are run to find the last block that is like the first.
 const mostTries = 6
 
-// stateBefore returns the state before a block, counted from 0, by the progression.
+// stateBefore returns the state before a block, counted from 0, according to the progression.
 func (s *series) stateBefore(block uint64) []uint64 {
 	state := make([]uint64, len(s.states[0]))
 	for i, line := range s.states[0] {
@@ -342,9 +342,9 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// alike reports whether the block that was run as number last, from 1, is like the first: the same
-// decisions, jumps in progression, the state after it in progression, and counts as the polynomials
-// predict.
+// alike reports whether the block that was run as block number last, from 1, is like the first
+// block: whether its decisions are the same, its jumps and the state after it continue the
+// progression, and its counts are those that the polynomials predict.
 func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
@@ -373,8 +373,8 @@ func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool 
 	return true
 }
 
-// ordered reports whether all lines that may meet in the cache keep their order until a
-// block, counted from 1.
+// ordered reports whether all lines that may meet in the cache keep their order up to block last,
+// counted from 1.
 func (s *series) ordered(e *engine, last uint64) bool {
 	m0, m1 := s.marks[0], s.marks[1]
 	first, second := e.lines[m0.lines:m1.lines], e.lines[m1.lines:s.marks[2].lines]
@@ -394,8 +394,8 @@ func (s *series) ordered(e *engine, last uint64) bool {
 	return true
 }
 
-// reaches reports whether the progression from a to b reaches c in this number of steps, and stays
-// among the existing lines.
+// reaches reports whether the progression from a to b reaches c in the given number of steps, and
+// stays within the range of existing lines.
 func reaches(a, b, c []uint64, steps uint64) bool {
 	if len(a) != len(b) || len(a) != len(c) {
 		return false
@@ -422,8 +422,8 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 // newton evaluates polynomials by forward differences.
 type newton struct{ choices, d []uint64 }
 
-// newNewton prepares to evaluate polynomials that n values determine at one place; with sum = 1,
-// to sum them over all places below.
+// newNewton prepares to evaluate polynomials, each determined by n values, at one point or, if sum
+// is 1, to sum them over all points below.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {
@@ -432,7 +432,8 @@ func newNewton(n int, at, sum uint64) *newton {
 	return w
 }
 
-// of evaluates the polynomial whose first values are the differences of number j of the totals.
+// of evaluates the polynomial whose first values are the differences between consecutive totals of
+// counter j.
 func (w *newton) of(totals [][]uint64, j int) (v uint64) {
 	w.d = w.d[:0]
 	changes := uint64(0)
@@ -453,22 +454,22 @@ func (w *newton) of(totals [][]uint64, j int) (v uint64) {
 	return v
 }
 
-// order checks whether lines keep their order.
+// order checks whether lines keep their order by address.
 type order struct {
 	groups []group
 	used   []pair
 }
 
-// group is a range of lines that move alike and so keep their order.
+// group is a range of lines that move alike and therefore keep their order.
 type group struct{ step, first, last uint64 }
 
-// pair is a line with where it is later.
+// pair is a line and its later position.
 type pair struct{ from, to uint64 }
 
 const mostGroups = 16
 
-// kept reports whether lines that move from a to b in a step keep their order for this number of
-// steps: equal lines stay equal, and none passes another.
+// kept reports whether lines that move from a to b in one step keep their order for the given
+// number of steps: equal lines stay equal, and no line passes another.
 func (o *order) kept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0
@@ -502,7 +503,7 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 	return true
 }
 
-// ascends is kept for lines that move differently and are interleaved.
+// ascends does the same as kept, for lines that move differently and are interleaved.
 func (o *order) ascends(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {

@@ -8,22 +8,23 @@ import (
 
 type access struct {
 	line  trace.Line
-	at    uint32 // number of the counters
+	at    uint32 // index of its counters
 	array uint32 // column of the line's array
 }
 
 // tally contains the counters of a run.
 type tally struct {
-	weight uint64 // number of equal accesses that each access stands for
+	weight uint64 // number of equal accesses that each access represents
 	counts []hits
 	arrays *arrays
-	out    []uint64 // evictions: by the array of the new line, then of the evicted one
-	depths []uint64 // hits by stack distance, of one set; nil: not wanted
+	out    []uint64 // evictions, by the array of the new line and then of the evicted line
+	depths []uint64 // hits by stack distance, for a single set; nil if not wanted
 }
 
 type hits struct{ accesses, misses uint64 }
 
-// save appends the counters of the nodes from at on, of evictions and of stack distances to a list.
+// save appends the counters of nodes nodes from at on, of evictions and of stack distances to a
+// list.
 func (t *tally) save(to []uint64, at, nodes int) []uint64 {
 	for _, n := range t.counts[at : at+nodes] {
 		to = append(to, n.accesses, n.misses)
@@ -40,21 +41,21 @@ func (t *tally) load(from []uint64, at, nodes int) {
 	copy(t.depths, from)
 }
 
-// state is the content of a cache: LRU in each set.
+// state is the content of a cache with LRU replacement in each set.
 type state interface {
-	touch(all []access, t *tally) // makes and counts accesses
-	lines() int                   // the most lines that fit in the cache
+	touch(all []access, t *tally) // makes the accesses and counts them
+	lines() int                   // the number of lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content to a list
 	load(from []uint64)           // sets the content to a saved state
 	// moved reports whether the cache contains the saved lines, each moved by m.
 	moved(from []uint64, m *motion) bool
-	move(m *motion, times uint64) // moves all lines by m, several times
+	move(m *motion, times uint64) // moves all lines by m, the given number of times
 }
 
-// none is no line.
+// none stands for no line.
 const none = ^uint64(0)
 
-// fewWays is the most ways that are searched one by one.
+// fewWays is the maximum number of ways that are searched one by one.
 const fewWays = 16
 
 func newState(sets, ways uint64) state {
@@ -67,7 +68,7 @@ func newState(sets, ways uint64) state {
 // index chooses the set of a line.
 type index struct {
 	sets uint64
-	mask uint64 // sets - 1 where that is all ones, and sets > 1
+	mask uint64 // sets - 1 if the number of sets is a power of two above 1
 }
 
 func newIndex(sets uint64) index {
@@ -84,8 +85,8 @@ func (x *index) set(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// frames is a cache of few ways: the lines of each set in the order of their use, most recent
-// first; empty frames last.
+// frames is a cache with few ways. It contains the lines of each set from most to least recently
+// used, followed by empty frames.
 type frames struct {
 	index
 	ways  int
@@ -114,7 +115,7 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the newest of its set, which it is not yet.
+// use makes a line the most recently used of its set, which it is not yet.
 func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -166,13 +167,13 @@ func (f *frames) move(m *motion, times uint64) {
 	}
 }
 
-// mulMod is a × b modulo n.
+// mulMod returns a × b modulo n.
 func mulMod(a, b, n uint64) uint64 {
 	hi, lo := bits.Mul64(a%n, b%n)
 	return bits.Rem64(hi, lo, n)
 }
 
-// stacks is a cache of many ways: an LRU stack for each set.
+// stacks is a cache with many ways. It has an LRU stack for each set.
 type stacks struct {
 	index
 	all []stack
@@ -204,7 +205,7 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the newest, which it is not yet.
+// use makes a line the most recently used, which it is not yet.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -290,9 +291,9 @@ func (s *stacks) move(m *motion, times uint64) {
 type stack struct {
 	most, held int
 	order      []trace.Line // by stamp
-	live       []uint64     // stamps, a bit each
-	next       int          // stamp
-	tail       int          // no stamp below is live
+	live       []uint64     // a bit for each stamp
+	next       int          // the next stamp
+	tail       int          // no stamp below tail is live
 
 	keys   []trace.Line // open addressing
 	values []int32
@@ -330,7 +331,7 @@ func (k *stack) find(line trace.Line) (stamp, slot int) {
 	}
 }
 
-// newer counts the live stamps above one.
+// newer returns the number of live stamps above the given one.
 func (k *stack) newer(stamp int) (n int) {
 	first, last := stamp/64, (k.next-1)/64
 	n = bits.OnesCount64(k.live[first] >> (stamp % 64) >> 1)
@@ -376,7 +377,7 @@ func (k *stack) remove(line trace.Line) {
 	k.keys[gap] = none
 }
 
-// settle renumbers the live stamps and rebuilds the table.
+// settle renumbers the live stamps, and rebuilds the table.
 func (k *stack) settle() {
 	to := 1
 	for at := k.tail; at < k.next; at++ {
@@ -400,7 +401,7 @@ func (k *stack) settle() {
 	}
 }
 
-// moved reports whether the stack contains the saved lines, moved by m; the oldest line first.
+// moved reports whether the stack contains the saved lines, listed oldest first, moved by m.
 func (k *stack) moved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

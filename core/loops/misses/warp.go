@@ -12,24 +12,24 @@ import (
 // plan searches for repetitions in one run of a loop.
 type plan struct {
 	next   uint64 // the iteration before which to search
-	on     bool   // there is something to search for
-	jumped bool   // it was found, once
+	on     bool   // a search is worthwhile
+	jumped bool   // a repetition was found at least once
 
 	period uint64 // iterations after which references hit lines and sets in the same way
 	first  uint64 // the first iteration of the regions
-	end    uint64 // before which no two regions collide
-	vain   int    // comparisons that found a difference
-	fine   int    // 1: states were equal some periods apart, and one period is tried; 2: without success
+	end    uint64 // the iteration before which no two regions collide
+	vain   int    // number of comparisons that found a difference
+	fine   int    // 1 if states were equal some periods apart, and a single period is being tried; 2 if that failed
 
-	motion motion // in a period
-	over   motion // between checkpoints
+	motion motion // motion in one period
+	over   motion // motion between checkpoints
 
 	saved  bool     // there is a checkpoint
 	at     uint64   // iteration of the checkpoint
-	done   uint64   // accesses made before it
+	done   uint64   // number of accesses made before it
 	state  []uint64 // of the cache
 	totals []uint64 // of the tally
-	now    []uint64 // the same at the end of a period
+	now    []uint64 // state and counters at the end of a period
 
 	hulls  []span
 	sorted []region
@@ -38,17 +38,17 @@ type plan struct {
 // region is a range of lines that move in the same way from iteration to iteration.
 type region struct {
 	span
-	class int    // equal for regions of one array that move alike
-	shift uint64 // lines, modulo 2^64
+	class int    // class number, equal for regions of one array that move alike
+	shift uint64 // number of lines, modulo 2^64
 }
 
-// motion describes how lines move: lines of regions do, others stay.
+// motion describes how lines move: lines in regions move, and all others stay.
 type motion struct {
-	regions []region // ascending, disjoint
+	regions []region // ascending and disjoint
 	turn    uint64   // number of sets
 }
 
-// search returns the number of the first region that does not end before a line.
+// search returns the index of the first region that does not end before the line.
 func (m *motion) search(line trace.Line) int {
 	lo, hi := 0, len(m.regions)
 	for lo < hi {
@@ -70,8 +70,8 @@ func (m *motion) find(line trace.Line) *region {
 	return nil
 }
 
-// brings reports whether a line moves to the place of another one. It has to stay in a region of
-// its class: beyond, other references would hit it.
+// brings reports whether line before moves to now. A moving line must stay in a region of its
+// class, because outside of it, other references would hit it.
 func (m *motion) brings(before, now trace.Line) bool {
 	if before == none || now == none {
 		return before == now
@@ -87,7 +87,7 @@ func (m *motion) brings(before, now trace.Line) bool {
 	return to != nil && to.class == r.class
 }
 
-// after returns the place of a line after this number of moves.
+// after returns the position of a line after the given number of moves.
 func (m *motion) after(line trace.Line, times uint64) trace.Line {
 	if line == none {
 		return none
@@ -98,7 +98,7 @@ func (m *motion) after(line trace.Line, times uint64) trace.Line {
 	return line
 }
 
-// begin prepares for a run of a loop with these parameters.
+// begin prepares for a run of a loop with the given parameters.
 func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	w.next, w.on, w.jumped = never, false, false
 	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > mostLeaves || len(b.drifts) == 0 {
@@ -123,8 +123,8 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 
 const mostLeaves = 512
 
-// setPeriod finds the number of iterations after which every reference is at the same
-// place of a line, and all have moved by the same number of sets.
+// setPeriod finds the number of iterations after which every reference is at the same offset in its
+// line, and all references have moved by the same number of sets.
 func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	lineBytes := uint64(1) << e.shift
 	w.period = 1
@@ -150,8 +150,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns the number of sets by which a reference moves in a period, in which it moves by
-// whole lines.
+// turnOf returns the number of sets by which a reference moves in a period, during which it moves
+// by whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -177,7 +177,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	}
 	n := trips - i
 	if !w.disjoint(e, b, n) {
-		lo, hi := uint64(1), n // disjoint for lo, not for hi
+		lo, hi := uint64(1), n // the regions are disjoint for lo iterations, but not for hi
 		if !w.disjoint(e, b, 1) {
 			lo = 0
 		}
@@ -191,7 +191,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 		n = lo
 		if n < 2*w.period || !w.disjoint(e, b, n) {
 			w.next = i + max(w.period, (trips-i)/16, n)
-			w.end = i // nothing is compared until then
+			w.end = i // no states are compared until then
 			return
 		}
 	}
@@ -229,7 +229,7 @@ func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	return true
 }
 
-// classify numbers the leaves of a loop that move alike in one array.
+// classify assigns equal class numbers to the leaves of a loop that move alike in one array.
 func (e *engine) classify(b *block) {
 	b.classes = make([]int, len(b.leaves))
 	for i := range b.leaves {
@@ -243,8 +243,8 @@ func (e *engine) classify(b *block) {
 }
 
 // look compares the state before iteration i with the checkpoint, and makes another checkpoint. If
-// the caches are equal up to moves, it jumps over all remaining periods, and returns the number of
-// iterations.
+// the states are equal except for moved lines, it jumps over all remaining periods, and returns the
+// number of iterations.
 func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	if !w.on {
 		w.next = never
@@ -266,7 +266,7 @@ func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) 
 			if w.end == trips {
 				w.on, w.next = false, never
 			}
-			w.end = i // new regions from there
+			w.end = i // new regions begin there
 			return n
 		}
 	}
@@ -295,7 +295,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 			return 0
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
-			// Lines that stay where they are never turn.
+			// Lines that do not move never change their set.
 			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
 				w.period, w.motion.turn = period, 0
@@ -304,7 +304,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// The remainder is the same for trip counts that differ by whole periods.
+		// The remainder is the same for all trip counts that differ by whole periods.
 		w.fine = 1
 		return 0
 	}
@@ -341,7 +341,8 @@ func (w *plan) write(e *engine, i, apart uint64, at int) {
 	}
 }
 
-// rank returns where a line is among regions: 2n + 1 in region n, 2n before it.
+// rank returns the position of a line relative to the regions: 2n + 1 if it is in region n, and 2n
+// if it is before region n.
 func (m *motion) rank(line trace.Line) uint64 {
 	n := m.search(line)
 	if n < len(m.regions) && m.regions[n].first <= line {
@@ -357,7 +358,7 @@ func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.totals = e.tally.save(w.totals[:0], at, b.nodes)
 }
 
-// finish records whether the search was worth it.
+// finish records whether the search was worthwhile.
 func (w *plan) finish(b *block) {
 	switch {
 	case w.jumped:
