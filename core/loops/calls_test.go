@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestContextsMatchStacks: two rows have the same context if and only if their call stacks, without
-// recursion, are the same.
+// TestContextsMatchStacks checks that two rows have the same context if and only if their call
+// stacks, without recursion, are equal.
 func TestContextsMatchStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -78,7 +78,7 @@ func TestContextsMatchStacks(t *testing.T) {
 					t.Fatalf("row %d in %q: context %d, want %d", lo+i, path, context, known)
 				}
 				if known, ok := paths[context]; ok && known != path {
-					t.Fatalf("row %d in %q: context %d, which is that of %q", lo+i, path, context, known)
+					t.Fatalf("row %d in %q: context %d, which belongs to %q", lo+i, path, context, known)
 				}
 				paths[context], contexts[path] = path, context
 			}
@@ -87,8 +87,8 @@ func TestContextsMatchStacks(t *testing.T) {
 	})
 }
 
-// TestCallsFromManyPlaces: a function that is called from many places of a nest, for one array
-// each, accesses each regularly; the nest remains one, however long, also with another function in
+// TestCallsFromManyPlaces checks a function that is called from many places in a nest, each with
+// its own array. The nest remains a single nest, however long it is, even with another function in
 // between.
 func TestCallsFromManyPlaces(t *testing.T) {
 	const places = 40
@@ -132,7 +132,8 @@ func TestCallsFromManyPlaces(t *testing.T) {
 	}
 }
 
-// TestRecursionHasFewContexts: however deep, and in whatever order of calls.
+// TestRecursionHasFewContexts checks that recursion of any depth, with calls in any order, has few
+// contexts.
 func TestRecursionHasFewContexts(t *testing.T) {
 	var c code
 	c.blocks = true
@@ -161,7 +162,7 @@ func TestRecursionHasFewContexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(f.calls.numbers); n != 2 {
-		t.Errorf("%d contexts, want 2: of who calls first, and of all levels", n)
+		t.Errorf("%d contexts, want 2: one for the first caller, and one for all levels of recursion", n)
 	}
 	same(t, unfold(t, f.Finish(), 100), c.rows)
 }

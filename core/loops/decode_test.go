@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// alike checks that trees are equal, except for the numbers of references and shapes.
+// alike checks that trees are equal, apart from the numbering of references and shapes.
 func alike(t tracetest.Failer, got, want *Tree) {
 	t.Helper()
 	if got.Rows() != want.Rows() || got.Size() != want.Size() || got.has != want.has {
@@ -47,8 +47,8 @@ func alikeNodes(t tracetest.Failer, got, want Node) {
 	}
 }
 
-// comesBack checks that a tree is restored from its bytes, or, if it is longer than its rows, that
-// the rows are.
+// comesBack checks that a tree can be restored from its bytes. If the tree was written in the plain
+// form, it checks the rows.
 func comesBack(t tracetest.Failer, tree *Tree) {
 	t.Helper()
 	code := tree.Append(nil)
@@ -62,7 +62,7 @@ func comesBack(t tracetest.Failer, tree *Tree) {
 		alike(t, got, tree)
 	}
 	if again := got.Append(nil); !bytes.Equal(again, code) {
-		t.Fatalf("%d bytes of the same tree, want the %d that it is from", len(again), len(code))
+		t.Fatalf("encoding the decoded tree takes %d bytes, want the original %d", len(again), len(code))
 	}
 }
 
@@ -73,7 +73,7 @@ func TestBytesRestoreTree(t *testing.T) {
 		tree := fold(t, window, batch(all, has), func() int { return 1000 })
 		comesBack(t, tree)
 		if code, found := bytes.CutPrefix(tree.Append([]byte("before")), []byte("before")); !found || !bytes.Equal(code, tree.Append(nil)) {
-			t.Fatalf("other bytes after others")
+			t.Fatalf("appending after other bytes changes the encoding")
 		}
 	})
 }
@@ -85,15 +85,16 @@ func TestKernelsAreAFewBytes(t *testing.T) {
 			k.run(&c, 40)
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			got := tree.Append(nil)
-			t.Logf("%s, entries of blocks %v: %d rows in %d bytes", k.name, blocks, len(c.rows), len(got))
+			t.Logf("%s, block entries %v: %d rows in %d bytes", k.name, blocks, len(c.rows), len(got))
 			if len(got) > 500 {
-				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 500", k.name, blocks, len(got))
+				t.Errorf("%s, block entries %v: %d bytes, want at most 500", k.name, blocks, len(got))
 			}
 		}
 	}
 }
 
-// triangle is a loop of trips iterations over one that has more iterations each time, over a leaf.
+// triangle returns a loop of trips iterations over an inner loop that grows with each iteration and
+// contains a leaf.
 func triangle(trips, inner, more uint64) *Tree {
 	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1), rows: math.MaxUint64}
 	leaf := t.shapes.leaf(0, false)
@@ -129,7 +130,7 @@ func TestCountsBeyondAnyTrace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tree, err := Decode(triangle(c.trips, c.inner, c.more).Append(nil))
 			if _, ok := errors.AsType[*NestError](err); ok != c.refused {
-				t.Fatalf("error %v, want one about the nest: %v", err, c.refused)
+				t.Fatalf("error %v, want a NestError: %v", err, c.refused)
 			}
 			if err != nil {
 				return
@@ -140,13 +141,13 @@ func TestCountsBeyondAnyTrace(t *testing.T) {
 			}
 			err = tree.Expand().Next(trace.NewBatch(10))
 			if _, refused := errors.AsType[*UnfoldError](err); refused != (c.rows > MostUnfolded) {
-				t.Errorf("unfolding gives the error %v", err)
+				t.Errorf("expanding returns the error %v", err)
 			}
 		})
 	}
 }
 
-// TestCountsMatchRows: of nests that are deep, where counts change at any level.
+// TestCountsMatchRows checks the counts of deep nests whose trip counts change at any level.
 func TestCountsMatchRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1)}
@@ -212,7 +213,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 }
 
 func TestWrongBytesAreReported(t *testing.T) {
-	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, a reference: a load of 8 bytes at site 1
+	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, one reference: a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{
 		{"nothing", "", "at byte 0: number 0, want LEB128"},
@@ -285,7 +286,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tree.bodies > 1e6 {
-			return // it ends, but takes a moment
+			return // this ends, but takes a moment
 		}
 		if tree.Rows() < 10_000 {
 			comesBack(t, tree)

@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FuzzFold: all rows are restored, with any window, also from the bytes of trees that were given
-// away. Each row is two bytes: which of eight references, by how much the address changes, and
-// whether the reference changes its direction.
+// FuzzFold checks that all rows are restored, with any window, including from the encodings of
+// trees that were passed on. Two bytes encode each row: which of eight references it has, by how
+// much the address changes, and whether the reference reverses its direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {
@@ -31,7 +31,7 @@ func FuzzFold(f *testing.F) {
 			r := row{Reference: Reference{Site: uint32(site), Bytes: 8, Kind: trace.Kind(form[i] >> 4 & 1)}, Addr: addrs[site] + way}
 			addrs[site] = r.Addr
 			all = append(all, r)
-			for n := form[i] >> 5; n > 0; n-- { // and a few more of the same
+			for n := form[i] >> 5; n > 0; n-- { // and a few more of the same kind
 				r.Addr += way
 				addrs[site] = r.Addr
 				all = append(all, r)

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace: trees expand in order, whatever the sizes of the batches.
+// TestGivenTreesExpandToTheTrace checks that the trees expand to the trace in order, whatever the
+// batch sizes.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -44,7 +45,7 @@ func TestGivenTreesExpandToTheTrace(t *testing.T) {
 			if first == "" {
 				first = code
 			} else if code != first {
-				t.Fatal("rows in other batches give other trees")
+				t.Fatal("the trees depend on the batches")
 			}
 		}
 	})
@@ -63,8 +64,8 @@ func TestErrorOfGive(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: a folder that gives trees away needs no more memory for more rows, and in
-// the end no new memory at all.
+// TestMemoryIsBounded checks that a folder that passes trees on needs no more memory for more rows,
+// and eventually allocates no memory at all.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, k := range irregular {
 		c := code{blocks: true}
@@ -91,7 +92,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%s: %v allocations for %d rows, want none", k.name, allocations, len(c.rows))
 		}
 		if before < 2 || given == before || largest > 1<<19 {
-			t.Errorf("%s: %d trees given, the largest %d bytes", k.name, given, largest)
+			t.Errorf("%s: %d trees passed on, the largest of %d bytes", k.name, given, largest)
 		}
 	}
 }

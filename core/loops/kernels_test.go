@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code makes the rows of a program with sites: each call is one row.
+// code builds the rows of a program with sites; each method call adds one row.
 type code struct {
 	rows   []row
 	blocks bool
@@ -32,11 +32,11 @@ func (c *code) event(kind trace.Kind, site uint32) {
 
 const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 
-// kernels are programs of size n.
+// kernels lists programs of size n.
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// Leaves of the tree, for any n: with entries of blocks, and without; 0: unknown.
+	// Number of leaves of the tree, for any n, with and without block entries; 0 if unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
@@ -205,7 +205,7 @@ func down(c *code, n uint64) {
 	}
 }
 
-// TestKernelsCompressToTheirCode: the tree is as large as the code, whatever n.
+// TestKernelsCompressToTheirCode checks that the tree is as large as the code, whatever n is.
 func TestKernelsCompressToTheirCode(t *testing.T) {
 	for _, k := range kernels {
 		for _, blocks := range []bool{true, false} {
@@ -219,22 +219,22 @@ func TestKernelsCompressToTheirCode(t *testing.T) {
 				tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 				same(t, unfold(t, tree, 512), c.rows)
 				if got := tree.Size(); want > 0 && got.Leaves != want {
-					t.Errorf("%s, entries of blocks %v, n %d: %d leaves, want %d; %+v", k.name, blocks, n, got.Leaves, want, got)
+					t.Errorf("%s, block entries %v, n %d: %d leaves, want %d; %+v", k.name, blocks, n, got.Leaves, want, got)
 				}
 			}
 		}
 	}
 }
 
-// TestNestKeepsItsShape: with entries of blocks, a walk over a whole array is two loops, as in the
-// source.
+// TestNestKeepsItsShape checks that, with block entries, a traversal of a whole array is two loops,
+// as in the source.
 func TestNestKeepsItsShape(t *testing.T) {
 	c := code{blocks: true}
 	contiguous(&c, 10)
 	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 7 })
 	for n := range tree.Nodes() {
 		if !n.IsLoop() || n.Trips() != 10 || n.Len() != 2 {
-			t.Fatalf("a node with %d items, %d times, want an entry and a loop, 10 times", n.Len(), n.Trips())
+			t.Fatalf("a node with %d items, %d times, want a block entry and a loop, 10 times", n.Len(), n.Trips())
 		}
 		inner, steps := n.Item(1)
 		if !inner.IsLoop() || inner.Trips() != 10 || inner.Len() != 2 || steps[0] != 0 || steps[2] != 80 {
@@ -247,7 +247,8 @@ func TestNestKeepsItsShape(t *testing.T) {
 	}
 }
 
-// TestWildSites: a gather x[index[i]] folds to one loop, with its addresses aside.
+// TestWildSites checks that a gather x[index[i]] folds into one loop, with its addresses in a
+// separate list.
 func TestWildSites(t *testing.T) {
 	var c code
 	gather(&c, 5000)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same wants equal rows.
+// same checks that rows are equal.
 func same(t tracetest.Failer, got, want []row) {
 	t.Helper()
 	if slices.Equal(got, want) {
@@ -24,8 +24,8 @@ func same(t tracetest.Failer, got, want []row) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestCachedNodesChangeNothing: results depend neither on which nodes were found different before,
-// nor on renumbering nodes.
+// TestCachedNodesChangeNothing checks that results depend neither on which nodes were found to
+// differ before nor on renumbering nodes.
 func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -41,15 +41,15 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 			_ = numbered.Consume(&view)
 		}
 		if !reflect.DeepEqual(forgetful.Finish(), want) {
-			t.Fatalf("another tree where it is forgotten which nodes were not alike")
+			t.Fatalf("forgetting which nodes differ changes the tree")
 		}
 		if !reflect.DeepEqual(numbered.Finish(), want) {
-			t.Fatalf("another tree where nodes get new numbers")
+			t.Fatalf("renumbering nodes changes the tree")
 		}
 	})
 }
 
-// TestExpansionRestoresRows: whatever the nest and the window.
+// TestExpansionRestoresRows checks that expansion restores the rows, for any nest and any window.
 func TestExpansionRestoresRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -64,7 +64,7 @@ func TestExpansionRestoresRows(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "split")
 		split := fold(t, window, whole, func() int { seed = mix(seed); return 1 + int(seed%50) })
 		if !reflect.DeepEqual(split, tree) {
-			t.Fatalf("rows in other batches give another tree")
+			t.Fatalf("the tree depends on the batches")
 		}
 	})
 }

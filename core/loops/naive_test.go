@@ -12,8 +12,7 @@ type row struct {
 	Addr trace.Addr
 }
 
-// naive is the expansion in twenty lines: iteration by iteration, each with
-// parameters of its own.
+// naive expands a tree in twenty lines: iteration by iteration, each with its own parameters.
 func naive(t *Tree) (rows []row) {
 	read := make([]cursor, len(t.refs))
 	var unfold func(id uint32, p []uint64)
@@ -67,7 +66,7 @@ func rowsIn(b *trace.Batch) []row {
 	return all
 }
 
-// batch makes one of rows, with the columns that has names.
+// batch converts rows to a batch with the columns in has.
 func batch(all []row, has columns) *trace.Batch {
 	b := trace.NewBatch(len(all))
 	if has.thread {
@@ -95,17 +94,17 @@ func batch(all []row, has columns) *trace.Batch {
 	return b
 }
 
-// nest is a loop nest as source code would have it.
+// nest is a loop nest as one would write it in source code.
 type nest struct {
 	site   uint32
 	kind   trace.Kind
 	base   uint64
-	coeffs []uint64 // by depth, of the induction variables around it
-	random bool     // the address, or the trip count, depends on data
-	sparse bool     // it is sometimes left out
+	coeffs []uint64 // coefficients of the induction variables around it, by depth
+	random bool     // the address or the trip count depends on data
+	sparse bool     // the item is sometimes left out
 	loop   bool
 	trips  int
-	per    int // additional iterations for each iteration of the loop around it
+	per    int // number of additional iterations per iteration of the loop around it
 	body   []nest
 }
 
@@ -136,7 +135,7 @@ func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	return body
 }
 
-// play runs a nest, up to so many rows.
+// play runs a nest, up to the given number of rows.
 func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most int) []row {
 	for i := range body {
 		n := &body[i]
@@ -172,7 +171,7 @@ func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most 
 	return all
 }
 
-// drawRows draws a trace: nests, or two of them interleaved, or noise.
+// drawRows draws a trace that consists of nests, two interleaved nests, or noise.
 func drawRows(t *rapid.T) (all []row, has columns) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	chance := func(n uint64) uint64 {
@@ -220,7 +219,7 @@ func interleave(a, b []row, chance func(uint64) uint64) (all []row) {
 	return append(append(all, a...), b...)
 }
 
-// unfold reads a tree back, in batches of so many rows.
+// unfold expands a tree in batches of the given number of rows.
 func unfold(t tracetest.Failer, tree *Tree, rows int) (all []row) {
 	t.Helper()
 	e, b := tracetest.Spoil(tree.Expand()), trace.NewBatch(rows)

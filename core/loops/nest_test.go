@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret runs a nest as its documentation says, up to a number of rows.
+// interpret runs a nest as documented, up to the given number of rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
 	for r := range n.streams {
@@ -21,7 +21,7 @@ func interpret(n *Nest, most int) (rows []row) {
 	run = func(items []Item, at []uint64) {
 		for i := range items {
 			it := &items[i]
-			value := it.Addr + it.Trips // one of them is 0
+			value := it.Addr + it.Trips // one of the trip counts is 0
 			for d := range at {
 				value += at[d] * uint64(it.Step(d))
 			}
@@ -43,7 +43,7 @@ func interpret(n *Nest, most int) (rows []row) {
 	return rows
 }
 
-// drawItems draws the items of a body within so many loops.
+// drawItems draws the items of a body nested in the given number of loops.
 func drawItems(t *rapid.T, depth int) (items []Item) {
 	for range rapid.IntRange(1, 3).Draw(t, "items") {
 		var it Item
@@ -66,7 +66,8 @@ func drawItems(t *rapid.T, depth int) (items []Item) {
 	return items
 }
 
-// TestNestMatchesDescription: a built tree unfolds to the rows of its nest, and restores the nest.
+// TestNestMatchesDescription checks that a built tree expands to the rows of its nest, and that the
+// nest can be restored from the tree.
 func TestNestMatchesDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 5000
@@ -103,7 +104,7 @@ func TestNestMatchesDescription(t *testing.T) {
 			t.Fatalf("built again: %v", err)
 		}
 		if twice.rows != tree.rows || !slices.Equal(twice.params, tree.params) || !reflect.DeepEqual(twice.Nest(), again) {
-			t.Fatalf("another tree the second time")
+			t.Fatalf("building the restored nest yields another tree")
 		}
 		copied := n.Clone()
 		for i := range copied.Items {
@@ -115,7 +116,7 @@ func TestNestMatchesDescription(t *testing.T) {
 	})
 }
 
-// TestFoldedTreesAsNests: of a tree that a Folder made, too.
+// TestFoldedTreesAsNests checks the same for a tree from a Folder.
 func TestFoldedTreesAsNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -131,7 +132,7 @@ func TestFoldedTreesAsNests(t *testing.T) {
 	})
 }
 
-// TestRowsOfLargeNests: rows are counted without unfolding them.
+// TestRowsOfLargeNests checks that rows are counted without expanding the tree.
 func TestRowsOfLargeNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
 	triangle := func(n uint64) Nest { // k < j < i < n

@@ -21,7 +21,7 @@ func TestOnlySomeKinds(t *testing.T) {
 		}
 		comesBack(t, part)
 		if same := tree.Only(^trace.Kinds(0)); same != tree {
-			t.Fatalf("the tree of all kinds is another one")
+			t.Fatalf("the tree of all kinds is not the tree itself")
 		}
 	})
 }

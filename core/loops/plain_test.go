@@ -7,15 +7,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plain is how long the plain form of rows is.
+// plain returns the length of the plain form of rows.
 func plain(all []row, has columns) int {
 	var p Plain
 	p.Add(batch(all, has))
 	return len(p.Form())
 }
 
-// TestPlainFormIsWhole: the plain form gives the rows back, by itself and as a tree; so
-// what trees are held against leaves nothing out.
+// TestPlainFormIsWhole checks that the rows can be restored from the plain form, alone and as a
+// tree. The plain form therefore omits nothing, and is a fair comparison for trees.
 func TestPlainFormIsWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -34,7 +34,7 @@ func TestPlainFormIsWhole(t *testing.T) {
 	})
 }
 
-// irregular are programs whose addresses or trip counts hang on data.
+// irregular lists programs with data-dependent addresses or trip counts.
 var irregular = []struct {
 	name string
 	run  func(c *code, n uint64)
@@ -48,7 +48,7 @@ var irregular = []struct {
 	{"hash", func(c *code, n uint64) { hash(c, n*n*8) }},
 }
 
-// sortNumbers is a quicksort of n numbers.
+// sortNumbers sorts n numbers by quicksort.
 func sortNumbers(c *code, n uint64) {
 	values := make([]uint64, n)
 	for i := range values {
@@ -90,7 +90,7 @@ func sortNumbers(c *code, n uint64) {
 	sort(0, int(n))
 }
 
-// chase follows a list whose n cells lie in a random order.
+// chase follows a list whose n cells are in random order in memory.
 func chase(c *code, n uint64) {
 	at := uint64(1)
 	for range n {
@@ -101,7 +101,7 @@ func chase(c *code, n uint64) {
 	}
 }
 
-// sparse multiplies a sparse matrix of n rows, which have 0 to 15 entries, with a vector.
+// sparse multiplies a sparse matrix of n rows, with 0 to 15 entries each, by a vector.
 func sparse(c *code, n uint64) {
 	seed, k := uint64(1), uint64(0)
 	for i := range n {
@@ -122,7 +122,7 @@ func sparse(c *code, n uint64) {
 	}
 }
 
-// heap pushes n numbers to a binary heap and takes them out again.
+// heap pushes n numbers onto a binary heap and pops them again.
 func heap(c *code, n uint64) {
 	var h []uint64
 	for i := range n {
@@ -166,7 +166,7 @@ func heap(c *code, n uint64) {
 	}
 }
 
-// graph searches a random graph of n nodes breadth first.
+// graph runs a breadth-first search on a random graph of n nodes.
 func graph(c *code, n uint64) {
 	seen := make([]bool, n)
 	queue := []uint64{0}
@@ -193,7 +193,7 @@ func graph(c *code, n uint64) {
 	}
 }
 
-// hash looks n keys up in a table, of which a few share a slot.
+// hash looks up n keys in a hash table; a few of them share a slot.
 func hash(c *code, n uint64) {
 	for i := range n {
 		c.block(1)
@@ -212,8 +212,8 @@ func hash(c *code, n uint64) {
 	}
 }
 
-// TestNotMuchLongerThanPlain: a tree is never more than a twentieth longer than the plain
-// form.
+// TestNotMuchLongerThanPlain checks that a tree's encoding is at most a twentieth longer than the
+// plain form.
 func TestNotMuchLongerThanPlain(t *testing.T) {
 	for _, k := range irregular {
 		for _, blocks := range []bool{true, false} {
@@ -222,18 +222,18 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			same(t, unfold(t, tree, 512), c.rows)
 			got, most := len(tree.Append(nil)), plain(c.rows, columns{site: true})
-			t.Logf("%s, entries of blocks %v: %d rows, %d bytes, %.3f a row, %.2f of the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
+			t.Logf("%s, block entries %v: %d rows, %d bytes, %.3f per row, %.2f of the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
 			if 20*got > 21*most {
-				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 1.05 of %d", k.name, blocks, got, most)
+				t.Errorf("%s, block entries %v: %d bytes, want at most 1.05 of %d", k.name, blocks, got, most)
 			}
 			if tree.plainTakes(uint64(most) + 1) {
-				t.Errorf("%s, entries of blocks %v: the plain form is taken for longer than the %d bytes that it has", k.name, blocks, most)
+				t.Errorf("%s, block entries %v: the lower bound exceeds the %d bytes of the plain form", k.name, blocks, most)
 			}
 		}
 	}
 }
 
-// TestNeverMuchLongerThanPlain: whatever the nest, the noise and the window.
+// TestNeverMuchLongerThanPlain checks the same for any nest, noise and window.
 func TestNeverMuchLongerThanPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -244,26 +244,26 @@ func TestNeverMuchLongerThanPlain(t *testing.T) {
 			t.Fatalf("%d rows: %d bytes, want at most 1.05 of %d", len(all), got, most)
 		}
 		if tree.plainTakes(uint64(most) + 1) {
-			t.Fatalf("the plain form is taken for longer than the %d bytes that it has", most)
+			t.Fatalf("the lower bound exceeds the %d bytes of the plain form", most)
 		}
 	})
 }
 
-// TestFewRowsAreWrittenPlain: a loop that takes more bytes than its rows is written as
-// these, and a loop that does not stays.
+// TestFewRowsAreWrittenPlain checks that a loop that takes more bytes than its rows is written as
+// rows, and that any other loop stays a loop.
 func TestFewRowsAreWrittenPlain(t *testing.T) {
 	load := Reference{Site: 1, Bytes: 8, Kind: trace.Load}
 	for _, c := range []struct {
 		trips uint64
 		want  string
 	}{
-		{2, "\x02\x04\x01" + // version 2, sites, a reference:
+		{2, "\x02\x04\x01" + // version 2, sites, one reference:
 			"\x00\x08\x02" + // a load of 8 bytes at site 0 + 1
 			"\x02" + // two rows
-			"\x00\x01" + // a run of two of reference 0
-			"\x80\x04\x10"}, // at 0 + 256, and 8 bytes on
+			"\x00\x01" + // a run of two rows of reference 0
+			"\x80\x04\x10"}, // at 0 + 256, and 8 bytes later
 		{9, "\x01\x04\x01\x00\x08\x02" + // the same in version 1
-			"\x01\x04" + // a node, of a shape that is new:
+			"\x01\x04" + // a node with a new shape:
 			"\x04\x00\x00\x10" + // a loop over a leaf of the next reference, whose step is 8
 			"\x09\x80\x04"}, // runs 9 times, from 0 + 256 on
 	} {

@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plain makes the plain form of a trace, which the bytes of trees must not exceed by more
-// than a twentieth: the differences of addresses for each reference (all of a row but its
-// address). It is whole: [ReadPlain] gives the rows back from nothing else. Integers are
-// LEB128, differences zigzag.
+// Plain builds the plain form of a trace, which the encodings of trees must not exceed by more than
+// a twentieth. It consists of the address differences for each reference (everything in a row
+// except its address). It is complete: [ReadPlain] restores the rows from it alone. Integers are
+// LEB128, and differences are zigzag-encoded.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
 //	references, each: kind << 1, bytes, and of the columns that there are
@@ -19,7 +19,7 @@ import (
 //	runs of equal references, each: the number of the reference, its rows but one,
 //	    and for each row the difference to the address of its reference before
 //
-// Nothing else is packed.
+// Nothing else is compressed.
 type Plain struct {
 	columns uint64
 	numbers map[plainReference]uint64
@@ -27,9 +27,9 @@ type Plain struct {
 	last    []uint64 // addresses, by reference
 	rows    uint64
 	done    []byte // runs
-	run     uint64 // the reference that runs
+	run     uint64 // the reference of the current run
 	runs    uint64 // its rows
-	deltas  []byte // and those of its addresses
+	deltas  []byte // and the bytes of its addresses
 }
 
 type plainReference struct {
@@ -38,7 +38,7 @@ type plainReference struct {
 	kind                trace.Kind
 }
 
-// Add takes rows.
+// Add adds rows.
 func (p *Plain) Add(b *trace.Batch) {
 	for i, has := range [...]bool{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil} {
 		if has {
@@ -82,7 +82,7 @@ func (p *Plain) row(r plainReference, addr trace.Addr) {
 	p.last[n] = addr
 }
 
-// running appends the run that continues.
+// running appends the current run.
 func (p *Plain) running(dst []byte) []byte {
 	if p.runs == 0 {
 		return dst
@@ -170,7 +170,7 @@ func ReadPlain(form []byte) (*trace.Batch, error) {
 		bad = bad || of >= uint64(len(table))
 	}
 	if bad || len(form) > 0 {
-		return nil, errors.New("this is no plain form")
+		return nil, errors.New("not a plain form")
 	}
 	return b, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// reader opens a file with all of its events.
+// reader opens a file and selects all of its events.
 func reader(t testing.TB, path string) *open.Trace {
 	t.Helper()
 	file, err := os.Open(path)
@@ -32,7 +32,7 @@ func reader(t testing.TB, path string) *open.Trace {
 	return r
 }
 
-// comesBack folds a file, writes it, and checks that its rows are restored.
+// comesBack folds a file, encodes the tree, and checks that the rows are restored.
 func comesBack(t *testing.T, path string) {
 	var out bytes.Buffer
 	r, f, batch := reader(t, path), sgl.NewFolding(&out, 0), trace.NewBatch(0)
@@ -76,7 +76,7 @@ func comesBack(t *testing.T, path string) {
 			}
 			end := at + part.Len()
 			if a.View(b, at, end); !equal(part, b) {
-				t.Fatalf("rows %d to %d are not as they were", rows+uint64(at), rows+uint64(end))
+				t.Fatalf("rows %d to %d have changed", rows+uint64(at), rows+uint64(end))
 			}
 			at = end
 		}
@@ -91,17 +91,17 @@ func comesBack(t *testing.T, path string) {
 		t.Errorf("a tree of %d bytes, want at most 1.05 of %d", len(form), most)
 	}
 	if again, err := loops.Decode(tree.Append(nil)); err != nil || !bytes.Equal(again.Append(nil), tree.Append(nil)) {
-		t.Fatalf("the tree's bytes give another one: %v", err)
+		t.Fatalf("the tree's bytes decode to another tree: %v", err)
 	}
 }
 
-// equal reports whether rows are unchanged; rows without sites were given some.
+// equal reports whether rows are unchanged. Rows without sites have been assigned sites.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)
 }
 
-// alikeArgs treats a missing column as one of zeros.
+// alikeArgs treats a missing column as zeros.
 func alikeArgs(a, b []uint64) bool {
 	for i := range max(len(a), len(b)) {
 		if (a != nil && a[i] != 0 || b != nil && b[i] != 0) && (a == nil || b == nil || a[i] != b[i]) {

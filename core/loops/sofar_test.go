@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The tree of the rows so far equals that of a folder that ends there, and later rows do not change
-// it.
+// The tree of the rows so far equals the tree of a folder that ends there, and later rows do not
+// change it.
 func TestTreeSoFar(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -37,7 +37,7 @@ func TestTreeSoFar(t *testing.T) {
 			trees, ends = append(trees, f.Tree()), append(ends, at)
 		}
 		if f.Bytes() == 0 {
-			t.Fatal("a tree of no bytes")
+			t.Fatal("a tree of 0 bytes")
 		}
 		for i, tree := range trees {
 			same(t, unfold(t, tree, 100), all[:ends[i]])
@@ -51,7 +51,7 @@ func TestTreeSoFar(t *testing.T) {
 		}
 		f.Finish()
 		if f.Tree() != nil || f.Bytes() != 0 {
-			t.Fatal("there is a tree after the end")
+			t.Fatal("got a tree after Finish")
 		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsEqualRowByRow: a folder that receives its rows one by one cannot compare whole iterations. One
-// that does has the same tree, and the same state after it.
+// TestSweepsEqualRowByRow checks that a folder that compares whole iterations has the same tree,
+// and the same state, as a folder that receives its rows one by one and so cannot compare whole
+// iterations.
 func TestSweepsEqualRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
@@ -32,15 +33,16 @@ func TestSweepsEqualRowByRow(t *testing.T) {
 			t.Fatalf("habits differ")
 		}
 		if got, want := fast.Tree(), slow.Tree(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("another tree than row by row")
+			t.Fatalf("a tree different from the one built row by row")
 		}
 		if !reflect.DeepEqual(fast.Finish(), slow.Finish()) {
-			t.Fatalf("another tree than row by row, at the end")
+			t.Fatalf("a final tree different from the one built row by row")
 		}
 	})
 }
 
-// drawIterations draws a nest that runs several times; some rows differ, and some are missing.
+// drawIterations draws a nest that runs several times, in which some rows differ and some are
+// missing.
 func drawIterations(t *rapid.T) (all []row) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	chance := func(n uint64) uint64 {
@@ -52,7 +54,7 @@ func drawIterations(t *rapid.T) (all []row) {
 	grows := rapid.Bool().Draw(t, "a triangle")
 	calls := rapid.Bool().Draw(t, "calls")
 	wild := chance(uint64(2 * leaves))
-	rare := 1 + 20*uint64(1)<<rapid.IntRange(0, 10).Draw(t, "rows between two odd ones")
+	rare := 1 + 20*uint64(1)<<rapid.IntRange(0, 10).Draw(t, "rows between two irregular rows")
 	kinds := []trace.Kind{trace.Load, trace.Store, trace.BlockEntry, trace.BareBlock}
 	leaf := func(site uint64, addr uint64) {
 		r := row{Reference: Reference{Site: uint32(site), Bytes: 8, Kind: kinds[site%4], PC: 4 * site, Thread: uint32(site % 3), Arg: site / 5}, Addr: addr}

@@ -21,7 +21,7 @@ func store(site uint32) loops.Reference {
 
 const atA, atB, atC = 0x10000000, 0x20000000, 0x30000000
 
-// gemm is the product of two matrices; rows have the given number of bytes.
+// gemm returns the nest of a matrix product; rows have the given number of bytes.
 func gemm(n uint64, row int64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(n,
 		loops.Leaf(load(1), atC, row, 8),
@@ -83,9 +83,9 @@ func missesOf(t *testing.T, n *loops.Nest, c misses.Cache) uint64 {
 	return r.Total.Misses
 }
 
-// TestPadding: in a product of matrices of 128 × 128 doubles, whose columns all map to eight sets
-// of a cache of 32 KiB, each row of b is padded by a line. The program, compiled with the padding,
-// had 266,240 misses.
+// TestPadding pads each row of b by a line in a product of matrices of 128 × 128 doubles, whose
+// columns all map to eight sets of a 32 KiB cache. The program had 266,240 misses when it was
+// compiled with the padding.
 func TestPadding(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	n := gemm(128, 1024)
@@ -111,7 +111,7 @@ func TestPadding(t *testing.T) {
 	}
 }
 
-// TestSearch: what helps a product of matrices most is found.
+// TestSearch checks that the search finds the changes that improve a matrix product most.
 func TestSearch(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	found, stopped, err := Search(gemm(128, 1024), c, 3, nil, nil)
@@ -120,7 +120,7 @@ func TestSearch(t *testing.T) {
 	}
 	best := found[0]
 	if pad, ok := best.Change.(Pad); !ok || pad.Array != atB || best.Saved() < 0.87 {
-		t.Errorf("the best is %#v, which saves %.3f", best.Change, best.Saved())
+		t.Errorf("the best change is %#v, which saves %.3f", best.Change, best.Saved())
 	}
 	for _, o := range found {
 		again, err := Try(gemm(128, 1024), c, nil, o.Change)
@@ -137,12 +137,12 @@ func TestSearch(t *testing.T) {
 	}
 	walk := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	if found, _, _ = Search(walk, c, 1, nil, nil); len(found) != 1 || found[0].After != 32768 {
-		t.Errorf("a walk over columns: %+v", found)
+		t.Errorf("a traversal by columns: %+v", found)
 	}
 }
 
-// TestInterchangeOfAWalk: a walk over columns becomes one over rows (262,144 and 32,768
-// misses).
+// TestInterchangeOfAWalk checks that a traversal by columns becomes a traversal by rows (262,144
+// and 32,768 misses).
 func TestInterchangeOfAWalk(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 4}
@@ -157,7 +157,7 @@ func TestInterchangeOfAWalk(t *testing.T) {
 	}
 }
 
-// drawn is a random nest of arrays far apart, rectangular in part.
+// drawn returns a random, partly rectangular nest over arrays that are far apart.
 func drawn(t *rapid.T) *loops.Nest {
 	arrays := []trace.Addr{atA, atB, atC}
 	if rapid.Bool().Draw(t, "side by side") { // a page apart, or less
@@ -206,8 +206,8 @@ func compareAccesses(a, b access) int {
 	return int(a.ref.Site) - int(b.ref.Site)
 }
 
-// TestOrdersKeepTheReferences: interchanging, tiling and fusing give the same references in another
-// order; where they do not apply, the nest is unchanged.
+// TestOrdersKeepTheReferences checks that interchanging, tiling and fusing yield the same
+// references in another order, and that the nest is unchanged where they do not apply.
 func TestOrdersKeepTheReferences(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -236,11 +236,11 @@ func TestOrdersKeepTheReferences(t *testing.T) {
 		switch {
 		case errors.As(err, &refused):
 			if !slices.Equal(rowsOfNest(t, before), now) {
-				t.Fatalf("%#v: refused, and another nest", c)
+				t.Fatalf("%#v: rejected, but the nest changed", c)
 			}
 			return
 		case err != nil:
-			t.Fatalf("an error of its own kind: %v", err)
+			t.Fatalf("an error of an unexpected type: %v", err)
 		}
 		applied++
 		a, b := references(was), references(now)
@@ -252,11 +252,11 @@ func TestOrdersKeepTheReferences(t *testing.T) {
 	})
 	t.Logf("%d applied", applied)
 	if applied == 0 {
-		t.Error("nothing was ever changed")
+		t.Error("no change was ever applied")
 	}
 }
 
-// TestOrders looks at the order itself: the loops as they would be written.
+// TestOrders compares the order itself with the changed loops as one would write them.
 func TestOrders(t *testing.T) {
 	const n, m, row = 7, 10, 256
 	nest := func() *loops.Nest {
@@ -306,7 +306,7 @@ func TestOrders(t *testing.T) {
 	check(Tile{Path{0}, []uint64{0, tj}}, strips)
 }
 
-// TestNeighboursMakeRoom: arrays right after one that grows move once.
+// TestNeighboursMakeRoom checks that arrays right after one that grows move exactly once.
 func TestNeighboursMakeRoom(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
@@ -325,7 +325,7 @@ func TestNeighboursMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := between.Items[0].Body[1]; !slices.Equal(b.Steps, []int64{8}) || b.Addr < 0x10400 {
-		t.Errorf("the array between is at 0x%x with steps %v", b.Addr, b.Steps)
+		t.Errorf("the array in between is at 0x%x with steps %v", b.Addr, b.Steps)
 	}
 	// Rows that would begin before address 0.
 	low := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(8, loops.Leaf(load(1), 0x30, 64, 8)), loops.Leaf(load(1), 0x28, 64))}}
@@ -336,7 +336,8 @@ func TestNeighboursMakeRoom(t *testing.T) {
 	}
 }
 
-// TestIrregularOrder: of irregular references the order is all that is known.
+// TestIrregularOrder checks that irregular references keep their order, because nothing else is
+// known about them.
 func TestIrregularOrder(t *testing.T) {
 	wild := loops.Item{Ref: load(1), Wild: true}
 	nest := func(items ...loops.Item) *loops.Nest {
@@ -351,7 +352,7 @@ func TestIrregularOrder(t *testing.T) {
 		}
 	}
 	if err := (Fuse{Path{0}}).Apply(nest(loops.Loop(2, wild), loops.Loop(2, wild))); err == nil {
-		t.Error("two loops with one irregular reference are fused")
+		t.Error("two loops with the same irregular reference were fused")
 	}
 	event := loops.Leaf(loops.Reference{Kind: trace.BlockEntry}, 0)
 	two := nest(loops.Loop(2, loops.Leaf(load(2), 64, 8)), event, loops.Loop(2, loops.Leaf(load(3), 640, 8)))
@@ -360,8 +361,8 @@ func TestIrregularOrder(t *testing.T) {
 	}
 }
 
-// TestLayoutsMoveElements: a change of layout moves each address to one place, no two to the same,
-// and keeps the order of references.
+// TestLayoutsMoveElements checks that a layout change maps each address to exactly one address,
+// maps no two addresses to the same one, and keeps the order of the references.
 func TestLayoutsMoveElements(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -381,7 +382,7 @@ func TestLayoutsMoveElements(t *testing.T) {
 		now := rowsOfNest(t, n)
 		if err != nil {
 			if !slices.Equal(rowsOfNest(t, before), now) {
-				t.Fatalf("%#v: refused, and another nest", c)
+				t.Fatalf("%#v: rejected, but the nest changed", c)
 			}
 			return
 		}
@@ -408,11 +409,12 @@ func TestLayoutsMoveElements(t *testing.T) {
 	})
 	t.Logf("%d applied", applied)
 	if applied == 0 {
-		t.Error("nothing was ever changed")
+		t.Error("no change was ever applied")
 	}
 }
 
-// TestFuseUnrolled: loops over the same bytes fuse although one was unrolled further.
+// TestFuseUnrolled checks that loops over the same bytes can be fused even if one was unrolled more
+// than the other.
 func TestFuseUnrolled(t *testing.T) {
 	load, store := loops.Reference{Site: 1, Bytes: 16, Kind: trace.Load}, loops.Reference{Site: 2, Bytes: 16, Kind: trace.Store}
 	n := &loops.Nest{Items: []loops.Item{

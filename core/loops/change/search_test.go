@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveSearch counts every candidate to its end, one after the other.
+// naiveSearch counts every candidate completely, one after another.
 func naiveSearch(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool) (found []Outcome) {
 	for _, alternatives := range candidates(n, c) {
 		var best Outcome
@@ -35,8 +35,8 @@ func notTiles(c Change) bool {
 	return !tile
 }
 
-// TestSearchCutsShort: a search that stops counts early, and counts several at a time, has the result of
-// one that does neither.
+// TestSearchCutsShort checks that stopping counts early, and counting several candidates at a time,
+// does not change the result of a search.
 func TestSearchCutsShort(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	columns := func(trips uint64) loops.Item {
@@ -50,7 +50,7 @@ func TestSearchCutsShort(t *testing.T) {
 			for _, wanted := range []func(Change) bool{all, notTiles} {
 				got, stopped, err := Search(n, c, most, wanted, nil)
 				if want := naiveSearch(n, c, most, wanted); err != nil || stopped || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
-					t.Errorf("%s, the best %d: %+v, want %+v", name, most, got, want)
+					t.Errorf("%s, best %d: %+v, want %+v", name, most, got, want)
 				}
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// records accesses n structures of the given size, pass by pass, and reads fields of 8 bytes at the
-// given offsets.
+// records returns a nest that reads fields of 8 bytes at the given offsets of n structures of the
+// given size, pass by pass.
 func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	var body []loops.Item
 	for i, offset := range offsets {
@@ -19,7 +19,7 @@ func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(n, body...))}}
 }
 
-// A split structure misses as often as arrays of its fields that were written by hand.
+// A split structure has as many misses as hand-written arrays of its fields.
 func TestSplit(t *testing.T) {
 	cache := misses.Cache{LineBytes: 64, Sets: 16, Ways: 4}
 	for _, fields := range [][]uint64{{0}, {8}, {0, 40}, {16, 24, 88}} {
@@ -41,12 +41,12 @@ func TestSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o.After != r.Total.Misses || o.After >= o.Before {
-			t.Errorf("fields at %v: %d misses, %d split, %d in arrays of their own", fields, o.Before, o.After, r.Total.Misses)
+			t.Errorf("fields at %v: %d misses, %d when split, %d in separate arrays", fields, o.Before, o.After, r.Total.Misses)
 		}
 	}
 }
 
-// What uses all of its structures, or has none, is not split.
+// A nest that uses all parts of its structures, or has no structures, is not split.
 func TestSplitRefuses(t *testing.T) {
 	for name, n := range map[string]*loops.Nest{
 		"all fields used": records(100, 24, 0, 8, 16),
@@ -57,6 +57,6 @@ func TestSplitRefuses(t *testing.T) {
 		}
 	}
 	if err := (change.Split{Array: 5}).Apply(records(100, 96, 0)); err == nil {
-		t.Error("no array there, and it was split")
+		t.Error("split at an address without an array")
 	}
 }

@@ -2,14 +2,15 @@ package misses
 
 import "github.com/stackglass/stackglass/core/loops"
 
-// curve is the behaviour of a tree in fully associative caches of all capacities up to a limit.
+// curve contains the hits and misses of a tree in fully associative caches of all capacities up to
+// a limit.
 type curve struct {
 	accesses uint64
-	hits     []uint64 // by stack distance, in lines from zero
+	hits     []uint64 // by stack distance in lines, from 0
 	beyond   uint64   // accesses at larger distances, and first accesses
 }
 
-// misses returns the misses of a cache of so many lines, at most len(hits).
+// misses returns the misses of a cache with the given number of lines, at most len(hits).
 func (c *curve) misses(lines int) uint64 {
 	n := c.beyond
 	for _, hits := range c.hits[lines:] {
@@ -18,7 +19,7 @@ func (c *curve) misses(lines int) uint64 {
 	return n
 }
 
-// capacities returns the curve of a tree up to a capacity in lines, from one run.
+// capacities returns the curve of a tree up to a capacity in lines, computed in one run.
 func capacities(t *loops.Tree, lineBytes, lines uint64) *curve {
 	e := newEngine(newLayout(t, lineBytes), 1, lines)
 	e.state = newStacks(1, lines)

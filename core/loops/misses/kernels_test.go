@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// program writes nests of doubles down: each reference has a site of its own.
+// program builds nests over doubles, in which each reference has its own site.
 type program struct{ sites uint32 }
 
 func (p *program) ref(kind trace.Kind, addr trace.Addr, steps []int64) loops.Item {
@@ -24,7 +24,7 @@ func (p *program) store(addr trace.Addr, steps ...int64) loops.Item {
 	return p.ref(trace.Store, addr, steps)
 }
 
-// upTo is a loop whose trip count is affine in the loops around it.
+// upTo returns a loop whose trip count is affine in the loops around it.
 func upTo(trips int64, steps []int64, body ...loops.Item) loops.Item {
 	return loops.Item{Trips: uint64(trips), Steps: steps, Body: body}
 }
@@ -40,8 +40,8 @@ func build(t testing.TB, items ...loops.Item) *loops.Tree {
 
 const arrayA = 0x10000000
 
-// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop; rows are
-// so many bytes apart.
+// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop; row is the
+// distance between rows in bytes.
 func product(t testing.TB, n uint64, row int64) *loops.Tree {
 	var p program
 	b, c := arrayA+n*uint64(row), arrayA+2*n*uint64(row)
@@ -64,7 +64,7 @@ func transpose(t testing.TB, n uint64) *loops.Tree {
 	return build(t, loops.Loop(n, loops.Loop(n, p.load(arrayA, row, 8), p.store(arrayA+8*n*n, 8, row))))
 }
 
-// triangularProduct is A, lower triangular, times B.
+// triangularProduct is the product A·B with a lower triangular A.
 func triangularProduct(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, b, c := int64(8*n), arrayA+8*n*n, arrayA+16*n*n
@@ -72,7 +72,7 @@ func triangularProduct(t testing.TB, n uint64) *loops.Tree {
 		p.load(arrayA, row, 8), p.load(b, 0, row, 8), p.load(c, row, 0, 8), p.store(c, row, 0, 8)))))
 }
 
-// star is a sweep of a stencil of five points.
+// star is a sweep of a five-point stencil.
 func star(p *program, from, to trace.Addr, n uint64) loops.Item {
 	row := int64(8 * n)
 	at := func(i, j uint64) trace.Addr { return from + 8*(i*n+j) }
@@ -81,15 +81,15 @@ func star(p *program, from, to trace.Addr, n uint64) loops.Item {
 		p.load(at(2, 1), 0, row, 8), p.load(at(0, 1), 0, row, 8), p.store(to+8*(n+1), 0, row, 8)))
 }
 
-// jacobi sweeps there and back.
+// jacobi sweeps from one array to the other and back.
 func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	var p program
 	b := (arrayA + 8*n*n + 63) &^ 63
 	return build(t, loops.Loop(steps, star(&p, arrayA, b, n), star(&p, b, arrayA, n)))
 }
 
-// vectors is x1 += A·y1, then x2 += Aᵀ·y2; the vectors are a line apart, otherwise they would
-// conflict with A in every set.
+// vectors computes x1 += A·y1 and then x2 += Aᵀ·y2. The vectors are a line apart, because otherwise
+// they would conflict with A in every set.
 func vectors(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, apart := int64(8*n), 8*n+64
@@ -105,12 +105,12 @@ func strided(t testing.TB, n, times uint64, step int64) *loops.Tree {
 	return build(t, loops.Loop(times, loops.Loop(n, p.load(arrayA, 0, step))))
 }
 
-// TestVectors are kernels that DineroIV counted.
+// TestVectors compares kernels with counts by DineroIV.
 func TestVectors(t *testing.T) {
 	for _, k := range []struct {
 		name   string
 		tree   *loops.Tree
-		misses [3]uint64 // of 1 KB and 2 ways, 1 KB and one way, 2 KB and 2 ways
+		misses [3]uint64 // misses in caches of 1 KB with 2 ways, 1 KB with one way, and 2 KB with 2 ways
 	}{
 		{"product 16", product(t, 16, 128), [3]uint64{5372, 8494, 1398}},
 		{"product 16 by blocks of 4", blockedProduct(t, 16, 4), [3]uint64{2180, 5314, 1236}},
@@ -129,8 +129,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestChanges: the effect of longer rows on a product, and of walking along rows instead of
-// columns. The counts are also equal to the rebuilt programs'.
+// TestChanges checks the effect of longer rows on a matrix product, and of traversing rows instead
+// of columns. The counts also equal those of the rebuilt programs.
 func TestChanges(t *testing.T) {
 	var p program
 	for _, c := range []struct {
@@ -150,8 +150,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// polybench are kernels of PolyBench/C 4.2 at size LARGE, as in their sources, and the misses of a
-// fully associative cache of 32 KiB.
+// polybench lists kernels of PolyBench/C 4.2 at size LARGE, written as in their sources, with their
+// misses in a fully associative 32 KiB cache.
 var polybench = []struct {
 	name   string
 	misses uint64
@@ -210,10 +210,10 @@ var polybench = []struct {
 	}},
 }
 
-// lu of PolyBench. At size LARGE, n = 2000, a fully associative cache of 32 KiB misses
-// 2,647,699,541 of 10,664,665,000 accesses, of which 1,678,652,284 are simulated, in 75 s: while a
-// column of lines fits in the cache, no iteration of the loops along it can be skipped, and
-// iterations of the loops around them exceed the limit of the record.
+// lu is the kernel lu of PolyBench. At size LARGE (n = 2000), a fully associative 32 KiB cache
+// misses 2,647,699,541 of 10,664,665,000 accesses. 1,678,652,284 accesses are simulated, which
+// takes 75 s: while a column of lines fits in the cache, no iteration of the loops along the column
+// can be skipped, and iterations of the outer loops exceed the limit of the record.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)
@@ -226,7 +226,7 @@ var lu = func(t testing.TB, n uint64) *loops.Tree {
 			upTo(0, []int64{1}, p.load(a, row+8, 8), p.load(a, row, 0, 8), p.load(a, 8, 8, row), p.store(a, row+8, 8)))))
 }
 
-// TestPolyBench compares with counts that other programs found, too.
+// TestPolyBench compares the counts with those of other programs too.
 func TestPolyBench(t *testing.T) {
 	for _, k := range polybench {
 		tree := k.tree(t)

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same checks that the result of Run on a tree equals the counts of a simulation of each access.
+// same checks that the result of Run on a tree equals the counts of a simulation that makes every
+// access.
 func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
 	many := rapid.IntRange(0, 3).Draw(t, "as of many nodes") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
@@ -23,7 +24,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 		jumped += n.Accesses
 	}
 	if jumped < e.done {
-		t.Fatalf("%v: %d accesses made, of %d", c, e.done, jumped)
+		t.Fatalf("%v: %d accesses made, want %d", c, e.done, jumped)
 	}
 	if !slices.Equal(e.tally.out, want.out) {
 		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
@@ -41,8 +42,8 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 	return jumped - e.done, e.progressions
 }
 
-// TestNests: for any nest and geometry, every node's counts, the evictions, and the content of the
-// cache at the end equal those of a simulation.
+// TestNests checks that, for any nest and geometry, every node's counts, the evictions and the
+// final content of the cache equal those of a simulation.
 func TestNests(t *testing.T) {
 	most := 6000.0
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -59,7 +60,7 @@ func TestNests(t *testing.T) {
 	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
 }
 
-// TestTriangles: the same of nests whose trip counts vary, in caches that they fill.
+// TestTriangles checks the same for nests with varying trip counts, in caches that they fill.
 func TestTriangles(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,7 +74,7 @@ func TestTriangles(t *testing.T) {
 	t.Logf("%d jumps over iterations that vary, in %d nests", progressions, nests)
 }
 
-// TestTrap: a line that moves out of its array's region into another's.
+// TestTrap checks a line that moves out of its array's region into that of another array.
 func TestTrap(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
@@ -95,7 +96,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestVast: counts beyond what could be run through, or marked.
+// TestVast checks counts that are too large for simulating each access or marking each line.
 func TestVast(t *testing.T) {
 	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
 	r, err := Run(tree, Cache{64, 64, 8})
@@ -104,12 +105,12 @@ func TestVast(t *testing.T) {
 	}
 	many := build(t, loops.Loop(1<<40, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64))))
 	if _, err := Run(many, Cache{64, 64, 8}); err == nil {
-		t.Errorf("no error of 2^80 references")
+		t.Errorf("no error for 2^80 references")
 	}
 }
 
-// TestLoopsWithoutReferences: loops without references are skipped, however many iterations they
-// have. (They would take years.)
+// TestLoopsWithoutReferences checks that loops without references are skipped, however many
+// iterations they have. (Running them would take years.)
 func TestLoopsWithoutReferences(t *testing.T) {
 	one := loops.Reference{Site: 1, Bytes: 8}
 	tree := build(t, loops.Loop(1, loops.Leaf(one, 0)), loops.Loop(1<<50, loops.Loop(3, loops.Loop(0, loops.Leaf(one, 0x10000, 64, 8, 8)))))
@@ -134,8 +135,8 @@ func TestWrongCaches(t *testing.T) {
 	}
 }
 
-// TestCapacities: one curve has the misses of all fully associative caches, and the kinds of misses
-// add up.
+// TestCapacities checks that one curve contains the misses of all fully associative caches, and
+// that the kinds of misses add up.
 func TestCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 2000)

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is a result in forty lines: every access, one by one, through lists.
+// naive computes a result in forty lines: it makes the accesses one by one, and searches each set
+// as a list.
 type naive struct {
 	e     *engine // for numbers of nodes and columns of arrays
 	cache Cache
@@ -16,7 +17,7 @@ type naive struct {
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
-	loose bool // counts are by reference
+	loose bool // counts are kept by reference
 }
 
 func newNaive(l *layout, c Cache) *naive {
@@ -105,11 +106,11 @@ func content(s state, set int) (lines []trace.Line) {
 	return lines
 }
 
-// drawnNest is a random nest whose references meet now and then.
+// drawnNest draws a nest whose references sometimes access the same lines.
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
-	left  float64 // references that it may still make
+	left  float64 // number of references that it may still make
 }
 
 func (d *drawing) items(depth int, times float64) (items []loops.Item) {
@@ -156,7 +157,7 @@ func (d *drawing) leaf(depth int) loops.Item {
 	return it
 }
 
-// drawTree draws a tree of about so many references at most.
+// drawTree draws a tree of at most about the given number of references.
 func drawTree(t *rapid.T, most float64) *loops.Tree {
 	d := drawing{t: t, left: most}
 	base := uint64(0x100000)
@@ -168,7 +169,7 @@ func drawTree(t *rapid.T, most float64) *loops.Tree {
 	d.setWild(&n, n.Items)
 	tree, err := n.Build()
 	if err != nil || tree.Rows() > uint64(10*most) {
-		t.Skip("triangles that came out too large")
+		t.Skip("triangles that became too large")
 	}
 	return tree
 }
@@ -222,7 +223,7 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	return tree
 }
 
-// deeper puts items into one more loop, which changes nothing.
+// deeper wraps items in another loop, which changes nothing.
 func deeper(items []loops.Item) []loops.Item {
 	items = slices.Clone(items)
 	for i := range items {
@@ -232,7 +233,7 @@ func deeper(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild gives every wild reference enough addresses.
+// setWild sets enough addresses for every wild reference.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)
@@ -251,7 +252,7 @@ func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 // drawCache draws a geometry.
 func drawCache(t *rapid.T) Cache {
 	return Cache{
-		LineBytes: rapid.SampledFrom([]uint64{8, 16, 32, 64, 64, 64, 128}).Draw(t, "bytes of a line"),
+		LineBytes: rapid.SampledFrom([]uint64{8, 16, 32, 64, 64, 64, 128}).Draw(t, "line size in bytes"),
 		Sets:      rapid.SampledFrom([]uint64{1, 1, 1, 2, 3, 4, 8, 5, 16, 64}).Draw(t, "sets"),
 		Ways:      rapid.SampledFrom([]uint64{1, 2, 2, 3, 4, 8, 17, 40}).Draw(t, "ways"),
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// A long run asks whether to continue, and ends soon if the answer is no.
+// A long run asks whether to continue, and ends promptly if the answer is no.
 func TestRunAsking(t *testing.T) {
 	var body []loops.Item
 	for i := range uint32(7) { // nothing repeats: trip counts change at every level

@@ -45,8 +45,8 @@ func folded(t testing.TB, name string) *loops.Tree {
 	}
 }
 
-// TestTruth compares folded traces with runs of DineroIV, with all of its first levels
-// in a soak, and with histograms of stack distances.
+// TestTruth compares loop-compressed traces with runs of DineroIV (with all of its first levels in
+// a soak test) and with histograms of stack distances.
 func TestTruth(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 	}
 }
 
-// BenchmarkPrepare measures the preparation of folded traces.
+// BenchmarkPrepare measures the preparation of loop-compressed traces.
 func BenchmarkPrepare(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -185,9 +185,10 @@ func BenchmarkPrepare(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstLook compares with package simulate, on folded traces that hardly have loops: the
-// misses of a new tree, the same references simulated as the tree unfolds, and simulated from
-// memory, after unfolding. The three take turns, and ratios are of medians.
+// BenchmarkFirstLook compares this package with package simulate, on loop-compressed traces with
+// hardly any loops. It measures the misses of a new tree, the simulation of the same references
+// while the tree is expanded, and their simulation from memory after expansion. The three
+// measurements alternate, and the ratios are those of the medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		compareFirstLook(b, name, folded(b, name))
@@ -265,8 +266,8 @@ func compareFirstLook(b *testing.B, name string, tree *loops.Tree) {
 	}
 }
 
-// BenchmarkReal compares with package simulate on folded traces: the same references,
-// unfolded once before.
+// BenchmarkReal compares this package with package simulate on loop-compressed traces. Package
+// simulate gets the same references, expanded in advance.
 func BenchmarkReal(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -313,8 +314,8 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 	}
 }
 
-// irregular are programs whose addresses or trip counts depend on data: each calls take for one
-// reference after the other.
+// irregular lists programs with data-dependent addresses or trip counts. Each calls take for one
+// reference after another.
 var irregular = []struct {
 	name string
 	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))

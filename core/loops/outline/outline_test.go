@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// random makes a loop over loops and leaves, within so many loops.
+// random draws a loop over loops and leaves, nested in the given number of loops.
 func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	steps := func(n int, most int64) (list []int64) {
 		for range n {
@@ -175,7 +175,7 @@ func TestArraysMatchTouchedBytes(t *testing.T) {
 					lines[addr/line] = true
 				}
 				if a.Base != low || a.Extent != high-low {
-					t.Fatalf("seed %d: loop %d goes over %d bytes from %#x on, want %d from %#x on", seed, k, a.Extent, a.Base, high-low, low)
+					t.Fatalf("seed %d: loop %d spans %d bytes from %#x on, want %d from %#x on", seed, k, a.Extent, a.Base, high-low, low)
 				}
 				if a.Exact {
 					exact++
@@ -197,7 +197,7 @@ func load(site uint32) loops.Reference {
 	return loops.Reference{Site: site, Bytes: 8, Kind: trace.Load}
 }
 
-// gemm is a product of matrices of n × n doubles.
+// gemm returns the tree of a product of matrices of n × n doubles.
 func gemm(n uint64) loops.Item {
 	n8 := int64(8 * n)
 	store := load(4)
@@ -219,7 +219,7 @@ func TestGemm(t *testing.T) {
 	if inner.Runs != 2*n*n || inner.Trips != 2*n*n*n || inner.References != 4*n*n*n || inner.Depth != 2 || inner.Least != n || inner.Most != n || o.Loops[0].End != 3 {
 		t.Errorf("the innermost loop is %+v", inner)
 	}
-	names := map[uint32]string{1: "C", 2: "A", 3: "B"} // the store names nothing
+	names := map[uint32]string{1: "C", 2: "A", 3: "B"} // the store has no name
 	name := func(r loops.Reference) string { return names[r.Site] }
 	arrays := o.Arrays(1, 64, name)
 	if len(arrays) != 3 || arrays[2].Name != "C" || arrays[2].Stores != 2*n*n || arrays[2].References != 4*n*n {
@@ -240,7 +240,7 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// What is too much to put together is bounded.
+// There is a limit on the ranges that are combined.
 func TestArraysAreBounded(t *testing.T) {
 	far := loops.Loop(1<<40, loops.Loop(1<<20, loops.Leaf(load(1), 1<<62, 1<<21, 1<<40)))
 	o := outlined(t, 10, far)

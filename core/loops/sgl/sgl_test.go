@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// fold folds a trace.
+// fold compresses a trace into a file.
 func fold(t tracetest.Failer, r trace.Reader) *loops.Tree {
 	t.Helper()
 	f, b := loops.NewFolder(0), trace.NewBatch(0)
@@ -33,7 +33,7 @@ func fold(t tracetest.Failer, r trace.Reader) *loops.Tree {
 	}
 }
 
-// opened opens bytes.
+// opened opens a file from its bytes.
 func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	t.Helper()
 	r, err := open.Open("t", bytes.NewReader(file), open.Options{})
@@ -44,7 +44,7 @@ func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	return r
 }
 
-// write writes trees, all with one header.
+// write writes trees with the same header.
 func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -60,7 +60,7 @@ func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	return out.Bytes()
 }
 
-// program returns a container of a program with blocks, and its folded file.
+// program returns a container of a program with blocks, and the corresponding loop-compressed file.
 func program(t tracetest.Failer) (container, file []byte) {
 	t.Helper()
 	p := &trace.Program{
@@ -104,7 +104,8 @@ func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	return trace.ReadAll(tracetest.Spoil(r))
 }
 
-// TestCompressedTraceEqualsTrace: rows of any kinds, and all that is known of the program.
+// TestCompressedTraceEqualsTrace compares rows of any kinds, and everything that is known about the
+// program.
 func TestCompressedTraceEqualsTrace(t *testing.T) {
 	container, file := program(t)
 	for _, kinds := range []trace.Kinds{
@@ -148,7 +149,7 @@ func TestTreesFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestDamage: a file that was cut gives the trees before the cut.
+// TestDamage checks that a truncated file returns the trees before the cut.
 func TestDamage(t *testing.T) {
 	_, file := program(t)
 	tree, h, _ := sgl.ReadTree("t", bytes.NewReader(file))
@@ -164,7 +165,7 @@ func TestDamage(t *testing.T) {
 		broken := slices.Clone(file)
 		broken[n] ^= 0x10
 		if b, err := batches(t, sgl.NewReader("t", bytes.NewReader(broken))); err == nil {
-			t.Fatalf("%d rows and no error with byte %d wrong", b.Len(), n)
+			t.Fatalf("%d rows and no error although byte %d is wrong", b.Len(), n)
 		}
 	}
 }
