@@ -108,7 +108,7 @@ func TestShares(t *testing.T) {
 
 // Apportioning preserves the sum, and assigns each core at least its cold misses and at most its
 // accesses.
-func TestApportioned(t *testing.T) {
+func TestApportion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
 		p := stacked(traces)
@@ -201,7 +201,7 @@ func TestCoresWarn(t *testing.T) {
 }
 
 // A trace without thread numbers is not treated as a trace of one thread.
-func TestNoThreadIsNotOne(t *testing.T) {
+func TestMissingThreadsAreNotOneThread(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}}}
 	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's only thread": {7}} {
 		p := withSets([]uint64{1, 2, 1, 3, 1})

@@ -404,7 +404,7 @@ func TestPredictSDCM(t *testing.T) {
 }
 
 // A small lower level cannot have more misses than accesses, and a warning says so.
-func TestPredictCut(t *testing.T) {
+func TestPredictLimitsMisses(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
 	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(fmt.Sprint(warnings), "limited") {
@@ -412,7 +412,7 @@ func TestPredictCut(t *testing.T) {
 	}
 }
 
-func TestPredictRefuses(t *testing.T) {
+func TestPredictRejects(t *testing.T) {
 	for _, c := range []hierarchy.Cache{{Name: "L1", SizeBytes: 1024, Ways: 0, LineBytes: 32}, {Name: "L1", SizeBytes: 1000, Ways: 0, LineBytes: 64}, {Name: "L1", SizeBytes: 1024, Ways: 3, LineBytes: 64}, {Name: "L1", SizeBytes: 0, Ways: 0, LineBytes: 64}, {Name: "L1", SizeBytes: 1024, Ways: 0, LineBytes: 48}} {
 		if _, _, err := hierarchy.Predict(sample(), hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}); err == nil {
 			t.Errorf("%s: predicted, want an error", c)

@@ -359,7 +359,7 @@ func TestSplitMix(t *testing.T) {
 	}
 }
 
-func TestErrorOfAStream(t *testing.T) {
+func TestStreamError(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for policy := RoundRobin; policy <= ByTime; policy++ {
 		good := &pieces{rows: []row{{addr: 1}, {addr: 2}, {addr: 3}}, rng: rand.New(rand.NewPCG(1, 1)), most: 9}

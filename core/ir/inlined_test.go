@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestPlacesOfInlinedCode checks that code inlined from a system header or an accessor is located
+// TestInlinedCodeLocations checks that code inlined from a system header or an accessor is located
 // at its call, and all other code at its own line.
-func TestPlacesOfInlinedCode(t *testing.T) {
+func TestInlinedCodeLocations(t *testing.T) {
 	r, err := Instrument([]byte(`
 define double @use(ptr %v, i64 %n) !dbg !5 {
 entry:
@@ -82,8 +82,8 @@ done:
 	}
 }
 
-// TestPlacesInRings: locations that are inlined at each other end somewhere.
-func TestPlacesInRings(t *testing.T) {
+// TestLocationsInCycles: locations that are inlined at each other end somewhere.
+func TestLocationsInCycles(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %v) {
   %a = load double, ptr %v, align 8, !dbg !1

@@ -2,9 +2,9 @@ package ir
 
 import "testing"
 
-// TestNamesOfMembers: data that is reached through a pointer in a structure has the name of
+// TestMemberNames: data that is reached through a pointer in a structure has the name of
 // that member.
-func TestNamesOfMembers(t *testing.T) {
+func TestMemberNames(t *testing.T) {
 	r, err := Instrument([]byte(`
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 %struct.state = type { i64, ptr, %struct.inner }
@@ -88,8 +88,8 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 }
 
-// TestNamesInRings checks that naming ends even if types contain each other in a cycle.
-func TestNamesInRings(t *testing.T) {
+// TestNamesInCycles checks that naming ends even if types contain each other in a cycle.
+func TestNamesInCycles(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %s) {
   #dbg_value(ptr %s, !20, !DIExpression(), !40)

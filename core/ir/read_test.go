@@ -110,7 +110,7 @@ func TestReadRare(t *testing.T) {
 	}
 }
 
-func TestReadExceptionsOfWindows(t *testing.T) {
+func TestReadWindowsExceptions(t *testing.T) {
 	m := read(t, `define i32 @f() personality ptr @p {
   %t = call token @llvm.call.preallocated.setup(i32 1)
   invoke void @g() [ "preallocated"(token %t) ]

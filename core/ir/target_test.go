@@ -65,9 +65,9 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestTargetOfCaptures checks that the data embedded in a program states the same target as the
+// TestCaptureTargets checks that the data embedded in a program states the same target as the
 // program's module.
-func TestTargetOfCaptures(t *testing.T) {
+func TestCaptureTargets(t *testing.T) {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +86,8 @@ func TestTargetOfCaptures(t *testing.T) {
 	}
 }
 
-// TestOperandsOfMultiplyAdd checks that operands are listed by position, including constants.
-func TestOperandsOfMultiplyAdd(t *testing.T) {
+// TestMultiplyAddOperands checks that operands are listed by position, including constants.
+func TestMultiplyAddOperands(t *testing.T) {
 	const text = `define double @f(double %x, ptr %p) {
   %a = load double, ptr %p
   %b = call double @llvm.fmuladd.f64(double %a, double 2.0, double %x)

@@ -35,9 +35,9 @@ func someType(depth int) *rapid.Generator[string] {
 	})
 }
 
-// TestSizesAreLLVMs checks that the distance between neighbouring array elements of any type is the
+// TestSizesMatchLLVM checks that the distance between neighbouring array elements of any type is the
 // same as in LLVM.
-func TestSizesAreLLVMs(t *testing.T) {
+func TestSizesMatchLLVM(t *testing.T) {
 	const many = 500
 	for _, c := range toolchains(t) {
 		pointer, layout := "ptr", "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"

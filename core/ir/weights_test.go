@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWeightsOfCompilers checks that both notations of the weights that compilers write for an
+// TestCompilerWeights checks that both notations of the weights that compilers write for an
 // expected branch direction are read.
-func TestWeightsOfCompilers(t *testing.T) {
+func TestCompilerWeights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no module is compiled in short mode")
 	}

@@ -78,7 +78,7 @@ func TestBytesRestoreTree(t *testing.T) {
 	})
 }
 
-func TestKernelsAreAFewBytes(t *testing.T) {
+func TestKernelsTakeFewBytes(t *testing.T) {
 	for _, k := range kernels {
 		for _, blocks := range []bool{true, false} {
 			c := code{blocks: blocks}
@@ -212,7 +212,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 	}
 }
 
-func TestWrongBytesAreReported(t *testing.T) {
+func TestInvalidBytesAreReported(t *testing.T) {
 	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, one reference: a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{

@@ -132,8 +132,8 @@ func TestFoldedTreesAsNests(t *testing.T) {
 	})
 }
 
-// TestRowsOfLargeNests checks that rows are counted without expanding the tree.
-func TestRowsOfLargeNests(t *testing.T) {
+// TestCountLargeNests checks that rows are counted without expanding the tree.
+func TestCountLargeNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
 	triangle := func(n uint64) Nest { // k < j < i < n
 		k := Item{Body: []Item{one}, Trips: 0, Steps: []int64{0, 1}}
@@ -159,7 +159,7 @@ func TestRowsOfLargeNests(t *testing.T) {
 	}
 }
 
-func TestWrongNests(t *testing.T) {
+func TestInvalidNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
 	wild := Reference{Site: 1, Bytes: 8}
 	for _, c := range []struct {

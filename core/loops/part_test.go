@@ -26,7 +26,7 @@ func TestOnlySomeKinds(t *testing.T) {
 	})
 }
 
-func TestJoinedTreesFollowEachOther(t *testing.T) {
+func TestJoinedTreesAreConcatenated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		var trees []*Tree

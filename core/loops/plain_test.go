@@ -14,9 +14,9 @@ func plain(all []row, has columns) int {
 	return len(p.Form())
 }
 
-// TestPlainFormIsWhole checks that the rows can be restored from the plain form, alone and as a
+// TestPlainFormIsComplete checks that the rows can be restored from the plain form, alone and as a
 // tree. The plain form therefore omits nothing, and is a fair comparison for trees.
-func TestPlainFormIsWhole(t *testing.T) {
+func TestPlainFormIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		var p Plain

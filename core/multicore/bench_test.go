@@ -9,7 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rowsOf are the references of a region with one loop, whose iterations access rows of a matrix.
+// rowsOf returns a program and its references in a region with one loop, whose iterations access
+// rows of a matrix.
 func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 1)
 	var rows []row
@@ -43,8 +44,8 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	return &m.program, batchOf(rows, 1)
 }
 
-// BenchmarkMimic measures the time to make a row, including reading the original one: only the
-// reading, if cores is 0.
+// BenchmarkMimic measures the time to synthesise a row, including the time to read the original
+// row. If cores is 0, it measures only the reading.
 func BenchmarkMimic(b *testing.B) {
 	program, whole := rowsOf(4000, 60)
 	for _, schedule := range []Schedule{{Static, 0}, {Static, 1}, {Dynamic, 1}} {

@@ -6,26 +6,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// roles are the properties of a block that matter for dividing work.
+// roles contains the properties of a block that matter when work is divided.
 type roles uint16
 
 const (
-	joins       roles = 1 << iota // it follows the end of a region
-	waits                         // it follows a barrier
-	asksForOne                    // it ends by asking whether this thread executes code for all
-	oneIsDone                     // it ends the code that one thread executes for all
-	isBare                        // no loads, stores or modifications
+	joins       roles = 1 << iota // the block follows the end of a region
+	waits                         // the block follows a barrier
+	asksForOne                    // the block ends by asking whether this thread executes code on behalf of all threads
+	oneIsDone                     // the block ends code that one thread executes on behalf of all threads
+	isBare                        // the block has no loads, stores or modifications
 	usesNumber                    // asks for the thread's number, or the number of threads
 	setsThreads                   // sets the number of threads
 	makesTasks
 	locks
 	keepsPrivate // asks for the thread's copy of a global variable
-	inOrder      // iterations wait for earlier ones
+	inOrder      // iterations wait for earlier iterations
 	cancels
-	adds // adds a thread's part of a reduction, in a team of one
+	adds // adds a thread's part of a reduction, in a team of one thread
 )
 
-// callees are the functions of LLVM's runtime and of OpenMP that give roles to a block.
+// callees maps functions of LLVM's runtime and of OpenMP to the roles of blocks that call them.
 var callees = map[string]roles{
 	"__kmpc_single": asksForOne, "__kmpc_master": asksForOne, "__kmpc_masked": asksForOne,
 	"__kmpc_end_single": oneIsDone, "__kmpc_end_master": oneIsDone, "__kmpc_end_masked": oneIsDone,
@@ -47,7 +47,7 @@ type code struct {
 	guards  map[[2]uint32]bool
 }
 
-// know adds the blocks that the program has now.
+// know adds the blocks that p now contains.
 func (c *code) know(p *trace.Program) {
 	c.program = p
 	if c.shapes == nil {
@@ -107,14 +107,15 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether next is the part of b's basic block after a call.
+// continues reports whether next is the part of b's basic block that follows a call.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
-// guarded reports whether only one thread executes block next, which follows block asks:
-// the end of the guarded code is reachable from next without the other successors of asks.
+// guarded reports whether only one thread executes block next, which follows block asks. This is so
+// if the end of the guarded code is reachable from next without passing through the other
+// successors of asks.
 func (c *code) guarded(asks, next uint32) bool {
 	key := [2]uint32{asks, next}
 	is, ok := c.guards[key]

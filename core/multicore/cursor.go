@@ -12,13 +12,13 @@ type stage uint8
 
 const (
 	newChunk stage = iota
-	itsEntry       // the second part of the code before a short chunk
+	itsEntry       // the second part of the code that precedes a short chunk
 	itsUnits
 	behindIt
 	itsRest
 )
 
-// none is no mark.
+// none stands for no mark.
 const none = ^uint64(0)
 
 // cursor reads the rows of one core in a phase. It is an [interleave.Stream].
@@ -26,20 +26,20 @@ type cursor struct {
 	r    *Reader
 	core int
 
-	next  int    // next part
+	next  int    // number of the next part
 	in    *part  // the part whose units are read, or nil
-	run   uint64 // next run of units, or next unit, of its loop
-	done  uint64 // units of the next run that were read
+	run   uint64 // next run of units, or next unit, of the part's loop
+	done  uint64 // number of units of the next run that were read
 	row   uint64 // next row
 	end   uint64 // row to stop at
-	until uint64 // mark to stop at, if it comes earlier; or none
+	until uint64 // mark to stop at, if that comes earlier; or none
 	stage stage
-	units [2]uint64 // of the current chunk
+	units [2]uint64 // units of the current chunk
 
 	page  *tape.Page
 	moved trace.Batch
 	addr  []trace.Addr
-	rows  uint64 // references so far
+	rows  uint64 // number of references so far
 }
 
 func (c *cursor) begin() {
@@ -77,7 +77,7 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	}
 }
 
-// give counts the references of rows, and moves private addresses.
+// give counts the references among the rows, and moves private addresses.
 func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	for _, k := range p.Kind[from:to] {
 		if k.IsReference() {
@@ -100,7 +100,7 @@ func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	return &c.moved
 }
 
-// at returns the page of a row.
+// at returns the page that contains a row.
 func (c *cursor) at(row uint64) (*tape.Page, error) {
 	if c.page != nil && row >= c.page.Row && row < c.page.End() {
 		return c.page, nil
@@ -178,10 +178,10 @@ func (c *cursor) advance() (more bool, err error) {
 	return true, nil
 }
 
-// span continues with some rows.
+// span continues with the given rows.
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
-// chunk returns the next units of the core; from = to at the end.
+// chunk returns the core's next units. At the end, from equals to.
 func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	switch {
 	case l.later():
@@ -196,8 +196,8 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given returns the next of the units that were assigned when all were known: a run, or its next
-// chunk if chunks have rows of their own. A guided chunk is a run.
+// given returns the core's next units in a loop whose units were assigned once all of them were
+// known: a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {
@@ -229,7 +229,8 @@ func (c *cursor) goTo(l *loop, from, to uint64) error {
 	return nil
 }
 
-// markAt returns the page of a mark, and its index in the page; nil if no row follows the mark.
+// markAt returns the page of a mark, and the mark's index in the page. It returns nil if no row
+// follows the mark.
 func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	if mark >= c.r.tape.Followed() {
 		return nil, 0, nil
@@ -244,8 +245,8 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic returns the next units that the core owns: of one chunk if chunks have rows of their own,
-// otherwise of a page.
+// dynamic returns the next units that the core owns: those in one chunk if chunks have their own
+// rows, and otherwise those in one page.
 func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

@@ -5,11 +5,11 @@ import (
 	"sort"
 )
 
-// part is the rows [from, to) of a phase, and who executes them.
+// part is a range of rows [from, to) of a phase, with the cores that execute them.
 type part struct {
 	from, to uint64
 	who      who
-	loop     *loop // of whoShares and whoWorks
+	loop     *loop // for whoShares and whoWorks
 }
 
 type who uint8
@@ -17,70 +17,71 @@ type who uint8
 const (
 	everyCore who = iota
 	firstCore
-	whoShares // the iterations are divided
-	whoWorks  // the cores with iterations
+	whoShares // the cores divide the iterations
+	whoWorks  // the cores that have iterations
 )
 
-// loop is one execution of a worksharing loop. Its units are iterations.
+// loop is one execution of a worksharing loop. Its units are iterations in the recorded run.
 type loop struct {
 	shape *shape
 	asked schedule
 	used  Schedule
-	mark  uint64 // before the first unit
+	mark  uint64 // the mark before the first unit
 	units uint64
-	chunk uint64 // units assigned at once; the minimum for Guided; 0 for Static without chunks
+	chunk uint64 // number of units assigned at once; the minimum for Guided; 0 for Static without chunks
 	// Rows at the beginning and at the end of each chunk.
 	before, behind, rest span
-	// Rows at the beginning of a chunk with fewer units than others. In unoptimised code, a thread
-	// takes another path if its upper bound is above the loop's.
+	// Rows at the beginning of a chunk with fewer units than the others. In unoptimised code, a
+	// thread takes another path there if its upper bound exceeds the loop's.
 	short [2]span
 
-	kinds []kind    // of units, by the loops that the compiler made; in order
-	total uint64    // iterations of the program
-	width uint64    // maximum iterations per unit, by the code
-	clock []float64 // by core
-	costs sums      // of units, if these are assigned when all are known
-	runs  [][]run   // by core, for Guided and for Dynamic that steals, once the loop has ended
-	owner uint8     // for Dynamic: of the current chunk
+	kinds []kind    // runs of units, by the loops that the compiler generated, in order
+	total uint64    // number of iterations in the program
+	width uint64    // maximum number of iterations per unit, according to the code
+	clock []float64 // clock of each core
+	costs sums      // costs of the units, if these are assigned once all are known
+	runs  [][]run   // runs of each core, for Guided and for Dynamic with stealing, once the loop has ended
+	owner uint8     // for Dynamic: owner of the current chunk
 	left  uint64    // for Dynamic: remaining units of the current chunk
 	given uint64    // for Dynamic: bit c is set if core c has units
-	// steals, for Dynamic: cores begin with parts of their own, and steal chunks when they are
-	// done.
+	// steals means, for Dynamic, that each core begins with its own part, and steals chunks when it
+	// has finished.
 	steals bool
 }
 
-// later reports whether units are assigned when all are known.
+// later reports whether units are assigned only once all are known.
 func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
 
-// run is the units [from, to).
+// run is a range of units [from, to).
 type run struct{ from, to uint64 }
 
-// span is the rows [from, to).
+// span is a range of rows [from, to).
 type span struct{ from, to uint64 }
 
-// apart reports whether chunks have rows of their own.
+// apart reports whether chunks have their own rows.
 func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
 
-// passage is the blocks of a pass through the test of a loop over chunks, from the header on.
+// passage contains the blocks of one pass through the test of a loop over chunks, from the header
+// on.
 type passage struct {
-	header uint32 // 1 + the loop's header; 0: not passed
+	header uint32 // 1 + the loop's header; 0 if it was not passed
 	blocks []passed
 }
 
-// passed is a block, by its number in the function, and its first row.
+// passed is a block, given by its number in the function, with its first row.
 type passed struct {
 	block uint32
 	row   uint64
 }
 
-// mostBetween bounds the blocks of a passage.
+// mostBetween is the maximum number of blocks in a passage.
 const mostBetween = 64
 
 func (p *passage) reset() { p.header, p.blocks = 0, p.blocks[:0] }
 
-// enter adds a block.
+// enter adds a block to the passage.
 func (p *passage) enter(s *step, block uint32, row uint64) {
 	if s.header != 0 && !s.whole {
 		p.reset()
@@ -91,8 +92,8 @@ func (p *passage) enter(s *step, block uint32, row uint64) {
 	}
 }
 
-// meets returns the rows of the last common block in p and in t: from there, a pass that began as t
-// can continue as p.
+// meets returns the rows, in p and in t, of their last common block. From there, a pass that began
+// like t can continue like p.
 func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
@@ -104,7 +105,7 @@ func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	return p.blocks[0].row, t.blocks[0].row
 }
 
-// behind returns the first core with the least clock.
+// behind returns the first core with the earliest clock.
 func behind(clock []float64) uint8 {
 	least := 0
 	for c := range clock {
@@ -129,7 +130,7 @@ func (l *loop) next(cost float64) uint8 {
 	return l.owner
 }
 
-// works reports whether a core has units.
+// works reports whether a core has any units.
 func (l *loop) works(core, cores int) bool {
 	switch {
 	case l.later():
@@ -144,7 +145,7 @@ func (l *loop) works(core, cores int) bool {
 	}
 }
 
-// give assigns all units.
+// give assigns all units to cores.
 func (l *loop) give() {
 	l.runs = make([][]run, len(l.clock))
 	if l.used.Kind == Guided {
@@ -164,7 +165,7 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// giveStolen lets cores take and steal chunks, the core with the least clock first.
+// giveStolen lets the cores take and steal chunks, always the core with the earliest clock first.
 func (l *loop) giveStolen() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
@@ -186,15 +187,15 @@ func (l *loop) giveStolen() {
 	}
 }
 
-// takes advances a core's clock.
+// takes advances a core's clock by the cost of a run.
 func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - l.costs.upTo(r.from) }
 
-// kind is a run of units of one loop of the code.
+// kind is a run of units of one loop in the compiled code.
 type kind struct {
 	head  uint32 // 1 + the loop's header
 	unit  uint64 // the first unit
-	bytes uint64 // referenced by earlier units
-	width uint64 // iterations of the program per unit
+	bytes uint64 // number of bytes referenced by earlier units
+	width uint64 // number of the program's iterations per unit
 	from  uint64 // first iteration of the first unit
 }
 
@@ -214,11 +215,11 @@ func (l *loop) tooWide(cores uint64) bool {
 	return max(l.total, l.units*l.width)/cores < l.width && l.width > 1
 }
 
-// mostKinds bounds the runs of units.
+// mostKinds is the maximum number of runs of units.
 const mostKinds = 1 << 12
 
-// weigh computes the iterations of each unit, from the bytes that all units referenced. Only static
-// schedules need it.
+// weigh computes the number of iterations of each unit from the number of bytes that all units
+// referenced. Only static schedules need it.
 func (l *loop) weigh(bytes uint64) {
 	if len(l.kinds) < 2 || len(l.kinds) > mostKinds || l.used.Kind != Static {
 		l.total, l.kinds = l.units, l.kinds[:0]
@@ -257,12 +258,12 @@ func (l *loop) weigh(bytes uint64) {
 		widest = max(widest, k.width)
 	}
 	if l.total = from; l.chunk > 0 && l.chunk < widest {
-		// Chunks cannot be separated. Units in turn are the best approximation.
+		// Chunks cannot be separated. Assigning units in turn is the best approximation.
 		l.chunk, l.kinds = 1, l.kinds[:0]
 	}
 }
 
-// iterations returns the number of the program's iterations, if they are known.
+// iterations returns the number of the program's iterations, if it is known.
 func (l *loop) iterations() uint64 {
 	if n := len(l.kinds); n > 0 {
 		k := &l.kinds[n-1]
@@ -271,7 +272,7 @@ func (l *loop) iterations() uint64 {
 	return l.units
 }
 
-// unitAt returns the unit that begins nearest to an iteration.
+// unitAt returns the unit whose beginning is nearest to an iteration.
 func (l *loop) unitAt(iteration uint64) uint64 {
 	if len(l.kinds) == 0 {
 		return iteration
@@ -285,8 +286,8 @@ func (l *loop) unitAt(iteration uint64) uint64 {
 	return min(end, k.unit+(iteration-k.from+k.width/2)/k.width)
 }
 
-// static returns the n-th run of units of a core in a static schedule, which may be empty. more:
-// there is one, and there may be others.
+// static returns the n-th run of units of a core in a static schedule; the run may be empty. more
+// reports whether this run exists, in which case there may be others.
 func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	iterations := l.iterations()
 	if l.chunk == 0 && n > 0 {
@@ -304,11 +305,11 @@ func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	return l.unitAt(at * chunk), l.unitAt(min(iterations, at*chunk+chunk)), true
 }
 
-// mostSums bounds the partial sums.
+// mostSums is the maximum number of partial sums.
 const mostSums = 1 << 16
 
-// sums are the costs of all units before each 2^shift-th one, with the least shift that mostSums
-// permits. They are interpolated in between.
+// sums contains the total cost of the units before each 2^shift-th unit, with the smallest shift
+// that mostSums permits. Costs in between are interpolated.
 type sums struct {
 	list  []float64
 	shift uint

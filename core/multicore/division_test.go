@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestLoopForVectors: 103 iterations, 25 times four at once and three single ones, are divided as
-// 103, as closely as possible.
-func TestLoopForVectors(t *testing.T) {
+// TestVectorisedLoop checks that 103 iterations, in 25 units of four and three single units, are
+// divided like 103 iterations, as closely as possible.
+func TestVectorisedLoop(t *testing.T) {
 	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
 	l.weigh(25*64 + 5 + 3*16)
 	if n := l.iterations(); n != 103 {
@@ -21,7 +21,7 @@ func TestLoopForVectors(t *testing.T) {
 			t.Errorf("core %d: %d to %d, want %d to %d", core, from, to, want[0], want[1])
 		}
 	}
-	// In chunks of six, some have one unit and some two; none is lost.
+	// With chunks of six iterations, some chunks have one unit and some have two; no unit is lost.
 	l.chunk = 6
 	done := uint64(0)
 	for n := uint64(0); ; n++ {
@@ -41,11 +41,11 @@ func TestLoopForVectors(t *testing.T) {
 		}
 	}
 	if done != 28 {
-		t.Errorf("%d units were given out, want 28", done)
+		t.Errorf("%d units were assigned, want 28", done)
 	}
 }
 
-// TestChunksWithinVectors: units that are longer than chunks are dealt out in turn.
+// TestChunksWithinVectors checks that units that are longer than chunks are assigned in turn.
 func TestChunksWithinVectors(t *testing.T) {
 	l := &loop{units: 28, chunk: 1, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
 	l.weigh(25*64 + 3*16)
@@ -59,8 +59,9 @@ func TestChunksWithinVectors(t *testing.T) {
 	}
 }
 
-// TestStaticGivesAllOut: each unit to one core, whatever the chunk.
-func TestStaticGivesAllOut(t *testing.T) {
+// TestStaticAssignsAllUnits checks that each unit is assigned to exactly one core, whatever the chunk
+// size.
+func TestStaticAssignsAllUnits(t *testing.T) {
 	for _, units := range []uint64{0, 1, 2, 5, 64, 100, 101} {
 		for _, chunk := range []uint64{0, 1, 3, 64, 1000, 1<<63 - 1} {
 			for _, cores := range []int{1, 2, 3, 64} {
@@ -79,7 +80,7 @@ func TestStaticGivesAllOut(t *testing.T) {
 				}
 				for u, n := range done {
 					if n != 1 {
-						t.Errorf("%d units in chunks of %d, %d cores: unit %d is done %d times", units, chunk, cores, u, n)
+						t.Errorf("%d units in chunks of %d, %d cores: unit %d is executed %d times", units, chunk, cores, u, n)
 					}
 				}
 			}
@@ -87,8 +88,9 @@ func TestStaticGivesAllOut(t *testing.T) {
 	}
 }
 
-// TestSumsOfMany: with more units than sums are kept of, costs add up, and are near.
-func TestSumsOfMany(t *testing.T) {
+// TestManyUnitSums checks that costs add up, and are nearly exact, if there are more units than
+// partial sums.
+func TestManyUnitSums(t *testing.T) {
 	var s sums
 	const n = 5*mostSums + 3
 	for range n {
@@ -101,12 +103,12 @@ func TestSumsOfMany(t *testing.T) {
 		}
 	}
 	if len(s.list) > mostSums {
-		t.Errorf("%d sums are kept", len(s.list))
+		t.Errorf("%d sums are stored", len(s.list))
 	}
 }
 
-// TestThievesFindAll: each chunk is executed once, whichever core asks next.
-func TestThievesFindAll(t *testing.T) {
+// TestThievesFindAllChunks checks that each chunk is executed once, whichever core asks next.
+func TestThievesFindAllChunks(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		cores, chunks := 2+rng.IntN(16), rng.IntN(200)
@@ -114,7 +116,7 @@ func TestThievesFindAll(t *testing.T) {
 		done := make([]int, chunks)
 		working := rng.Perm(cores)
 		for len(working) > 0 {
-			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // some are slower
+			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // some cores are slower
 			if n, ok := next(working[i]); ok {
 				done[n]++
 			} else {
@@ -123,14 +125,14 @@ func TestThievesFindAll(t *testing.T) {
 		}
 		for n, times := range done {
 			if times != 1 {
-				t.Fatalf("seed %d: of %d chunks, %d cores do number %d %d times", seed, chunks, cores, n, times)
+				t.Fatalf("seed %d: %d chunks, %d cores: chunk %d is executed %d times", seed, chunks, cores, n, times)
 			}
 		}
 	}
 }
 
-// TestThievesBegin: as long as all are equally fast, each executes its own part, and the first to
-// finish takes the last fourth of the next one's.
+// TestThievesBegin checks that each core executes its own part as long as all are equally fast, and
+// that the first core to finish takes the last quarter of the next core's part.
 func TestThievesBegin(t *testing.T) {
 	next := newThieves(30, 3).next
 	for i := range uint64(2) {
@@ -143,15 +145,15 @@ func TestThievesBegin(t *testing.T) {
 	for range 8 {
 		next(2)
 	}
-	for _, want := range []uint64{8, 9, 7, 6} { // of core 0: two of its last eight, then one by one
+	for _, want := range []uint64{8, 9, 7, 6} { // from core 0: two of its last eight chunks, then one by one
 		if n, ok := next(2); !ok || n != want {
 			t.Errorf("chunk %d, %v, want %d", n, ok, want)
 		}
 	}
 }
 
-// TestWideIterations: a loop over vectors, with one over single elements that did not run, is
-// distinguished from one without vectors.
+// TestWideIterations checks that a vectorised loop, followed by a scalar loop that did not run, is
+// distinguished from a loop without vectors.
 func TestWideIterations(t *testing.T) {
 	const vector, rest = trace.HeaderBlock | trace.LatchBlock, trace.HeaderBlock | trace.LatchBlock
 	p := &trace.Program{Functions: []trace.Function{{Name: "loop", Blocks: 6}}}
@@ -164,7 +166,7 @@ func TestWideIterations(t *testing.T) {
 		{0, 0, []uint32{1, 2}, nil},
 		{1, vector, []uint32{1, 2, 3}, []uint32{16, 16, 16, 16}},
 		{1, rest, []uint32{2, 3}, []uint32{8}},
-		{0, 0, []uint32{4}, nil}, // which ends it, and others follow
+		{0, 0, []uint32{4}, nil}, // ends the loop; other blocks follow
 		{1, vector, []uint32{4, 5}, []uint32{2}},
 		{0, 0, nil, nil},
 	} {
@@ -188,7 +190,7 @@ func TestWideIterations(t *testing.T) {
 		cores uint64
 		want  bool
 	}{
-		{Schedule{Static, 0}, 2, 40, 16, false}, // 20 elements a core
+		{Schedule{Static, 0}, 2, 40, 16, false}, // 20 elements per core
 		{Schedule{Static, 0}, 2, 10, 16, true},  // 5
 		{Schedule{Static, 0}, 3, 10, 16, false}, // one by one
 		{Schedule{Static, 1}, 2, 1000, 2, true},

@@ -1,69 +1,75 @@
 // Package multicore synthesises the threads of an OpenMP program, for any number of cores, from
 // the trace of a run with one thread: PPT-SASMM (Barai, Chennupati, Santhi, Badawy, Arafa,
-// Eidenbenz, MEMSYS 2020), without most of its error.
+// Eidenbenz, MEMSYS 2020), without most of that method's error.
 //
-// A run with one thread does all of the program's work. Its trace contains the begin and end of
-// parallel regions, the loops whose iterations are shared and their schedules, and barriers. So
-// the work can be divided afterwards:
+// A run with one thread does all of the program's work. Its trace contains the beginnings and ends
+// of parallel regions, the worksharing loops with their schedules, and barriers. The work can
+// therefore be divided afterwards:
 //
-//  1. The trace is read once. Core 0 executes code outside of regions immediately. A region's rows
-//     go to a buffer (package tape) until the next barrier or the region's end: a phase.
-//  2. At the end of a phase the number of iterations of each worksharing loop is known. They are
-//     divided by OpenMP's schedules; every core executes the rest of the region (division.go).
-//  3. Each core reads its part of the buffer. Private addresses of a thread are moved to
-//     addresses of the core's own (private.go).
-//  4. The cores' rows become one trace, in a chosen order (package interleave), as if the program
-//     had been traced with that many threads.
+//  1. The trace is read once. Code outside regions is passed to core 0 immediately. A region's rows
+//     are stored in a buffer (package tape) up to the next barrier or the region's end. These rows
+//     form a phase.
+//  2. At the end of a phase, the number of iterations of each worksharing loop is known. The
+//     iterations are divided according to OpenMP's schedules; every core executes the rest of the
+//     region (division.go).
+//  3. Each core reads its part of the buffer. A thread's private addresses are moved to addresses
+//     that belong to the core (private.go).
+//  4. The cores' rows are merged into one trace, in a chosen order (package interleave), as if the
+//     program had been traced with that number of threads.
 //
 // [Options.Division] can select the paper's own method instead.
 //
 // # Rules
 //
-// Rows. The trace has the runtime's marks (package ir, trace.ParallelBegin and so on) and blocks:
-// `stackglass cc` with -fopenmp, the program run with OMP_NUM_THREADS=1. One core executes the
-// trace row for row.
+// Rows. The trace must contain the runtime's marks (package ir, trace.ParallelBegin and so on) and
+// blocks. To record it, compile the program with `stackglass cc` and -fopenmp, and run it with
+// OMP_NUM_THREADS=1. For one core, the result is the trace itself, row for row.
 //
-// Regions. A fork within a region creates one with one thread, as in OpenMP unless
-// max-active-levels is set: the core that forks executes it. A league of teams has one team, which
-// is LLVM's default. The block that a fork returns to is after the region, though its ParallelEnd
-// follows its BlockEntry; the block that a barrier returns to belongs to the next phase.
-// Worksharing loops end with a barrier unless the program says nowait; compilers call it
-// separately. Reductions that wait do so within the runtime, without a mark.
+// Regions. A nested fork creates a region with a single thread, which the forking core executes.
+// This is OpenMP's behaviour unless max-active-levels is set. A league of teams has one team, which
+// is LLVM's default. The block that a fork returns to is outside the region, although the region's
+// ParallelEnd follows the block's BlockEntry. The block that a barrier returns to belongs to the
+// next phase. Worksharing loops end with a barrier unless the program specifies nowait; compilers
+// generate a separate call for the barrier. Reductions that wait do so within the runtime, without
+// a mark.
 //
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
-// the runtime to share the loop, one depth of loops deeper than the call; two with a loop over
-// chunks (static with a chunk, and all schedules where the runtime hands out chunks). A run with
-// one thread has all iterations in one chunk, so that the code before and after them is executed
-// for each chunk of a core. If the test for another chunk precedes the chunk (not optimised), the
-// run executed it twice, with both outcomes: each core executes the first one for each of its
-// chunks, and the second one once. A last chunk that is shorter reaches the test as the second one
-// did, and continues as the first. In a rotated loop, where the test follows the chunk, there is
-// only the failed test, which stands for all. If the test can leave the loop, each iteration
-// includes the test after it. A core without iterations skips the code around them, if the program
-// has a way past it.
+// the runtime to share the loop. The header is one loop level deeper than the call, or two levels
+// if there is a loop over chunks (in static schedules with a chunk size, and in all schedules in
+// which the runtime hands out chunks). A run with one thread has all iterations in one chunk. Each
+// core executes the code before and after the iterations once for each of its chunks. If the test
+// for another chunk precedes the chunk (in unoptimised code), the run executed the test twice, with
+// both outcomes. Each core then executes the first of these tests for each of its chunks, and the
+// second test once. A shorter last chunk reaches the test like the second one, and continues like
+// the first. In a rotated loop, where the test follows the chunk, there is only the failed test,
+// which represents all of them. If the test can leave the loop, each iteration includes the test
+// after it. A core without iterations skips the code around them if the program has a path around
+// that code.
 //
-// Schedules (schedule.go) are as in LLVM's runtime. Static: contiguous parts, the first of
-// which are longer by one if they are uneven; or chunks in turn. Guided: the 2·cores-th part of
-// the remaining iterations, at least a chunk. Dynamic and guided chunks go to the first core with
-// the least clock: clocks begin at 0 with the loop and count data references of its iterations,
-// or cycles of blocks if Order has them. A dynamic schedule is nonmonotonic unless the program
-// says otherwise: each thread begins with a part of its own, as if static, and steals from the
-// ends of others' parts when it is done (thieves). The parts are exact; who steals depends on
-// timing in a real run. [Options.Schedule] dynamic has no parts: each chunk goes to the core with
-// the least work. auto is static here, and guided in the runtime.
+// Schedules (schedule.go) follow LLVM's runtime. In static schedules, the cores have contiguous
+// parts, the first of which are one iteration longer if the division is uneven, or take chunks in
+// turn. In guided schedules, a core takes 1/(2·cores) of the remaining iterations, but at least a
+// chunk. Dynamic and guided chunks are assigned to the first core with the earliest clock. Clocks
+// start at 0 at the beginning of the loop, and count the data references of its iterations, or the
+// cycles of blocks if Order has them. A dynamic schedule is nonmonotonic unless the program
+// specifies otherwise: each thread begins with its own part, as in a static schedule, and steals
+// from the ends of other threads' parts when it has finished (thieves). The parts are exact; in a
+// real run, it depends on timing which thread steals. With dynamic in [Options.Schedule], there are
+// no parts: each chunk is assigned to the core with the least work. The schedule auto is treated as
+// static here, but the runtime treats it as guided.
 //
-// Code that one thread executes for all. Core 0 executes single, master and masked; the other cores
-// only test whether they may. Sections are a loop over sections. Critical sections, locks, ordered
-// loops and tasks are executed where the run executed them, without waiting; [Report.Doubts] counts
-// them. Each core adds its part of a reduction: the run's loads and stores for it become
-// modifications, as in teams of up to four threads. Larger teams add in pairs, in a function that
-// the run never calls.
+// Code that one thread executes on behalf of all. Core 0 executes single, master and masked
+// constructs; the other cores execute only the test. Sections are treated as a loop over sections.
+// Critical sections, locks, ordered loops and tasks are executed where the run executed them,
+// without waiting; [Report.Doubts] counts them. Each core adds its part of a reduction: the run's
+// loads and stores for the reduction become modifications, as in teams of up to four threads.
+// Larger teams add in pairs, in a function that the recorded run never calls.
 //
-// Private addresses (private.go) are on the stack below the stack pointer of the function that
-// forks. They are c·2^48 bytes higher for core c, which no program's address is and which keeps
-// every reference in its set of every cache. Objects that are allocated within a region stay where
-// they were, since they may be shared.
+// Private addresses (private.go) are those on the stack below the stack pointer of the forking
+// function. For core c, they are moved up by c·2^48 bytes. No program uses such addresses, and
+// every reference stays in its set in every cache. Objects allocated within a region keep their
+// addresses, because they may be shared.
 //
-// A test in tools/capture compares with real threads: with static schedules, each core's rows are
-// exactly the rows of its thread.
+// A test in tools/capture compares the result with real threads: with static schedules, each core's
+// rows equal the rows of its thread exactly.
 package multicore

@@ -178,7 +178,7 @@ func TestIgnoredParameters(t *testing.T) {
 }
 
 // Errors state the location.
-func TestRefuses(t *testing.T) {
+func TestRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "no cache",
 		"L1=32KiB,8\nL2=1MiB,x\n": "line 2: cache",
@@ -288,7 +288,7 @@ func TestReadPresetsAsJSON(t *testing.T) {
 }
 
 // Hierarchies in the form Lines keep their levels, memory and clock.
-func TestLinesCarryAHierarchy(t *testing.T) {
+func TestLinesKeepHierarchy(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy) {
 		again, _, err := config.Read([]byte(strings.Join(h.Lines(), "\n")))
 		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || again.Memory != h.Memory || again.ClockGHz != h.ClockGHz {

@@ -141,9 +141,9 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestInterchangeOfAWalk checks that a traversal by columns becomes a traversal by rows (262,144
+// TestInterchangeTraversal checks that a traversal by columns becomes a traversal by rows (262,144
 // and 32,768 misses).
-func TestInterchangeOfAWalk(t *testing.T) {
+func TestInterchangeTraversal(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 4}
 	if got := missesOf(t, n, c); got != 262144 {

@@ -47,7 +47,7 @@ func TestSplit(t *testing.T) {
 }
 
 // A nest that uses all parts of its structures, or has no structures, is not split.
-func TestSplitRefuses(t *testing.T) {
+func TestSplitRejects(t *testing.T) {
 	for name, n := range map[string]*loops.Nest{
 		"all fields used": records(100, 24, 0, 8, 16),
 		"elements":        records(100, 8, 0),

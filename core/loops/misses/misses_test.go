@@ -96,8 +96,8 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestVast checks counts that are too large for simulating each access or marking each line.
-func TestVast(t *testing.T) {
+// TestHugeCounts checks counts that are too large for simulating each access or marking each line.
+func TestHugeCounts(t *testing.T) {
 	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
 	r, err := Run(tree, Cache{64, 64, 8})
 	if err != nil || r.Kinds || r.Total.Accesses != 1<<40+1<<50 || r.Total.Misses != r.Total.Accesses {
@@ -120,7 +120,7 @@ func TestLoopsWithoutReferences(t *testing.T) {
 	}
 }
 
-func TestWrongCaches(t *testing.T) {
+func TestInvalidCaches(t *testing.T) {
 	tree, err := (&loops.Nest{}).Build()
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func TestCompressedTraceEqualsTrace(t *testing.T) {
 	}
 }
 
-func TestTreesFollowEachOther(t *testing.T) {
+func TestTreesAreConcatenated(t *testing.T) {
 	_, file := program(t)
 	tree, h, err := sgl.ReadTree("t", bytes.NewReader(file))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*(1+math.Abs(a)+math.Abs(b)) }
 
-// collect sees a trace.
+// collect collects the stacks of a trace.
 func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows int) []*Stack {
 	t.Helper()
 	c, err := New(o, func() *trace.Program { return p })
@@ -34,7 +34,7 @@ func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows i
 	return c.Result()
 }
 
-// oneEach gives each row a block of its own, so that its distance is known.
+// oneEach assigns each row its own block, so that the row's distance can be read.
 func oneEach(whole *trace.Batch) *trace.Program {
 	p := &trace.Program{}
 	whole.NeedSite()
@@ -46,7 +46,7 @@ func oneEach(whole *trace.Batch) *trace.Program {
 	return p
 }
 
-// distances are those of the rows, -1 for cold ones.
+// distances returns the distances of the rows, and -1 for cold rows.
 func distances(stacks []*Stack, rows int) []int {
 	list := make([]int, rows)
 	for _, s := range stacks {
@@ -63,7 +63,7 @@ func distances(stacks []*Stack, rows int) []int {
 	return list
 }
 
-// TestTable1 of the paper.
+// TestTable1 checks Table 1 of the paper.
 func TestTable1(t *testing.T) {
 	whole := tracetest.Lines(64, "a b a c b d d a")
 	stacks := collect(t, Options{LineBytes: 64}, oneEach(whole), whole, 0)
@@ -78,9 +78,9 @@ func TestTable1(t *testing.T) {
 	}
 }
 
-// TestTable2 of the paper: the concurrent distance of a at time 4 is 2, where its private
-// one is 1; at time 9 it is 3 (of d twice, once counts); of b at time 10 it is 2, less than
-// the private one.
+// TestTable2 checks Table 2 of the paper: the concurrent distance of a at time 4 is 2, whereas its
+// private distance is 1; at time 9 it is 3 (d occurs twice but counts once); that of b at time 10
+// is 2, less than its private distance.
 func TestTable2(t *testing.T) {
 	whole := tracetest.Lines(64, "a c b a e d b d a b")
 	p := oneEach(whole)
@@ -96,7 +96,7 @@ func TestTable2(t *testing.T) {
 	}
 }
 
-// TestSDCM: one reference at a distance hits as eq. 5 and 6 say.
+// TestSDCM checks that a reference at a distance hits with the probability of eq. 5 and 6.
 func TestSDCM(t *testing.T) {
 	for _, c := range []struct {
 		distance, ways, lines uint64
@@ -132,13 +132,13 @@ func sum(list []float64) (n float64) {
 	return n
 }
 
-// TestWeights: the equations by hand.
+// TestWeights compares the weights with the equations evaluated by hand.
 func TestWeights(t *testing.T) {
 	blocks := []Block{
 		{Executions: 50, Accesses: 1},
 		{Executions: 30, Parallel: 30, Accesses: 10},
 		{Executions: 20, Parallel: 20, Accesses: 5},
-		{Executions: 1000}, // refers to nothing
+		{Executions: 1000}, // has no references
 	}
 	for _, c := range []struct {
 		what      string
@@ -146,7 +146,8 @@ func TestWeights(t *testing.T) {
 	}{
 		{"eq. 1 printed", ForShared(blocks, Printed), []float64{0.5, 0.3, 0.2, 0}},
 		{"eq. 1", ForShared(blocks, Corrected), []float64{50. / 450, 300. / 450, 100. / 450, 0}},
-		// Half parallel, four cores: 0.5 + (0.5 / 4) / (0.5 + 0.5 / 4) = 0.70.
+		// Half of the executions are parallel, on four cores: 0.5 + (0.5 / 4) / (0.5 + 0.5 / 4) =
+		// 0.70.
 		{"eq. 2 and 3 printed, core 0", ForPrivate(blocks, 4, 0, Printed), []float64{0.5, 0.075 / 0.625, 0.05 / 0.625, 0}},
 		{"eq. 2 and 3 printed, core 3", ForPrivate(blocks, 4, 3, Printed), []float64{0, 0.075 / 0.625, 0.05 / 0.625, 0}},
 		{"eq. 2 and 3, core 0", ForPrivate(blocks, 4, 0, Corrected), []float64{50. / 150, 75. / 150, 25. / 150, 0}},
@@ -162,7 +163,7 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	if n := sum(ForPrivate(blocks, 4, 0, Printed)); !near(n, 0.7) {
-		t.Errorf("as printed they sum to %v, want 0.70", n)
+		t.Errorf("printed weights sum to %v, want 0.70", n)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []Block
@@ -189,7 +190,7 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// random makes rows of some threads that run blocks of one to three references, with or without
+// random draws rows of threads that run blocks of one to three references, with or without block
 // entries.
 func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{}
@@ -234,18 +235,18 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 
 const cold = stack.Cold
 
-// algorithm3 is the paper's, with windows chosen as windowNumber says: the distances of each
-// block's windows, cold ones as stack.Cold, and the number of its windows.
+// algorithm3 is the paper's Algorithm 3, with the windows that windowNumber selects. It returns the
+// distances in each block's windows, with stack.Cold for cold accesses, and the number of windows.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
 		line   uint64
 		window int
 	}
 	var memTrace []memRef
-	var bbOf []uint32            // of each window
+	var bbOf []uint32            // the block of each window
 	now := map[uint32]int{}      // the window of each thread
-	at := map[uint32]uint32{}    // its last site
-	entered := map[uint32]bool{} // not yet a reference
+	at := map[uint32]uint32{}    // the last site of each thread
+	entered := map[uint32]bool{} // whether the thread has entered a block without a reference so far
 	for i, k := range whole.Kind {
 		th := whole.Thread[i]
 		if o.SharedBy > 0 && th/o.SharedBy != stack {
@@ -314,9 +315,9 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	return reuseDists, wins, executions
 }
 
-// TestAsAlgorithm3: windows and their distances equal the paper's algorithm, written out,
-// for stacks of threads and of all.
-func TestAsAlgorithm3(t *testing.T) {
+// TestMatchesAlgorithm3 checks that windows and their distances equal those of a direct implementation
+// of the paper's algorithm, for per-thread stacks and for a common stack.
+func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		threads := rapid.IntRange(1, 3).Draw(t, "threads")
@@ -356,8 +357,8 @@ var caches = []hierarchy.Cache{
 	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
 }
 
-// TestAllWindowsEqualTheTrace: weighted by accesses, the profiles of all windows equal that of the
-// trace (eq. 4), and rates equal the profile's.
+// TestAllWindowsEqualTheTrace checks that, weighted by accesses, the profiles of all windows add up
+// to the profile of the trace (eq. 4), and that the hit ratios are equal too.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)
@@ -387,13 +388,13 @@ func TestAllWindowsEqualTheTrace(t *testing.T) {
 		}
 		all := s.Profile(weights)
 		if h, _ := all.Hits(c); math.Abs(h-r.HitRate) > 1e-9 || math.Abs(all.Accesses()-1) > 1e-9 {
-			t.Errorf("%s: %v of %v by the profile, %v by blocks", c.Name, h, all.Accesses(), r.HitRate)
+			t.Errorf("%s: %v of %v from the profile, %v from the blocks", c.Name, h, all.Accesses(), r.HitRate)
 		}
 	}
 }
 
-// TestErrorBars: the truth is within two standard errors about as often as it should be,
-// and the error falls with the windows.
+// TestErrorBars checks that the exact value is within two standard errors about as often as it
+// should be, and that the error decreases with the number of windows.
 func TestErrorBars(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	p, whole := random(rng, 2, 30_000, 150, true)
@@ -422,12 +423,12 @@ func TestErrorBars(t *testing.T) {
 			t.Errorf("%s: %d of %d samples are within two standard errors", c.Name, within, seeds)
 		}
 		if ratio := math.Sqrt(squares / offs); ratio < 0.7 || ratio > 1.4 {
-			t.Errorf("%s: errors are %v times what is said", c.Name, ratio)
+			t.Errorf("%s: errors are %v times the stated errors", c.Name, ratio)
 		}
 	}
 }
 
-// TestChain goes from a run with one thread to rates of both levels.
+// TestChain tests all steps from a run with one thread to the hit ratios of both levels.
 func TestChain(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -483,7 +484,7 @@ func TestChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		rates = append(rates, r)
-		// Each core has a thousand of a, 125 lines, and a variable.
+		// Each core accesses a thousand elements of a, which are 125 lines, and a variable.
 		if core > 0 && !near(r.HitRate, 1-126./2000) {
 			t.Errorf("core %d: %+v", core, r)
 		}
@@ -495,7 +496,7 @@ func TestChain(t *testing.T) {
 	if err != nil || math.Abs(r.HitRate-(1-504./8001)) > 0.001 {
 		t.Errorf("shared: %+v, %v", r, err)
 	}
-	// A sample of it is within its stated error.
+	// An estimate from a sample is within its stated error.
 	some, _ := see(sasmm.Private, true, false)
 	var sampled []Rate
 	for core, s := range some {
@@ -510,17 +511,17 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestWrong: impossible questions give errors.
+// TestWrong checks that impossible requests return errors.
 func TestWrong(t *testing.T) {
 	for _, line := range []uint32{0, 4, 48} {
 		if _, err := New(Options{LineBytes: line}, nil); err == nil {
-			t.Errorf("lines of %d bytes were taken", line)
+			t.Errorf("lines of %d bytes were accepted", line)
 		}
 	}
 	p, whole := random(rand.New(rand.NewPCG(1, 1)), 1, 20, 9, true)
 	for want, change := range map[string]func(b *trace.Batch){
 		"site 99":             func(b *trace.Batch) { b.Site[b.Len()-1] = 99 },
-		"beyond the last":     func(b *trace.Batch) { b.Addr[b.Len()-1] = math.MaxUint64 - 3 },
+		"beyond the end":      func(b *trace.Batch) { b.Addr[b.Len()-1] = math.MaxUint64 - 3 },
 		"threads \"number 70": func(b *trace.Batch) { b.Thread[b.Len()-1] = 70_000 },
 	} {
 		b := tracetest.Part(whole, 0, whole.Len())
@@ -543,7 +544,7 @@ func TestWrong(t *testing.T) {
 	}
 	s := collect(t, Options{LineBytes: 64}, p, whole, 0)[0]
 	if _, err := s.Rate(s.Counted(), hierarchy.Cache{SizeBytes: 4096, LineBytes: 32}); err == nil {
-		t.Error("a cache of other lines was answered")
+		t.Error("a cache with another line size was accepted")
 	}
 	r, err := s.Rate([]float64{0, 0, 0, 0, 0.5}, caches[0])
 	if err != nil || r.Unknown != 0.5 || r.Weight != 0 || r.HitRate != 0 {

@@ -15,27 +15,27 @@ import (
 
 // Options select the sampled windows, and the stacks.
 type Options struct {
-	LineBytes uint32 // of a cache line, a power of two
-	Seed      uint64 // of the sampled windows
+	LineBytes uint32 // size of a cache line, a power of two
+	Seed      uint64 // seed for selecting the sampled windows
 	Looked    Looked
-	// SharedBy threads, consecutive by number, share a stack: 1: each has its own; 0: all share
-	// one.
+	// SharedBy is the number of consecutive threads that share a stack. If it is 1, each thread has
+	// its own stack; if it is 0, all threads share one.
 	SharedBy uint32
 }
 
-// Looked is the number of sampled windows of each block.
+// Looked determines the number of sampled windows of each block.
 type Looked struct {
-	Rate  float64 // the fraction of them, above 0 and at most 1; 0: 1 %
-	Least int     // but at least this many, if they exist: 2 to MostLeast; 0: 30
+	Rate  float64 // the fraction of the windows to sample, above 0 and at most 1; 0 means 1 %
+	Least int     // the minimum number of windows, if that many exist: 2 to MostLeast; 0 means 30
 }
 
-// MostLeast is the highest minimum of sampled windows of each block.
+// MostLeast is the highest permitted minimum of sampled windows per block.
 const MostLeast = 1 << 12
 
-// All looks at every window.
+// All samples every window.
 var All = Looked{Rate: 1}
 
-// WithDefaults replaces zeros by the defaults.
+// WithDefaults returns l with zeros replaced by the defaults.
 func (l Looked) WithDefaults() Looked {
 	if l.Rate == 0 {
 		l.Rate = 0.01
@@ -46,19 +46,19 @@ func (l Looked) WithDefaults() Looked {
 	return l
 }
 
-// Check tests the numbers. The error is a *trace.OptionError.
+// Check checks the numbers. The error is a *trace.OptionError.
 func (l Looked) Check() error {
 	l = l.WithDefaults()
 	if !(l.Rate > 0 && l.Rate <= 1) {
-		return &trace.OptionError{Option: "rate", Got: strconv.FormatFloat(l.Rate, 'g', -1, 64), Want: "a share of windows above 0 and at most 1, as in 0.05"}
+		return &trace.OptionError{Option: "rate", Got: strconv.FormatFloat(l.Rate, 'g', -1, 64), Want: "a fraction of windows above 0 and at most 1, as in 0.05"}
 	}
 	if l.Least < 2 || l.Least > MostLeast {
-		return &trace.OptionError{Option: "least", Got: strconv.Itoa(l.Least), Want: "2 to " + strconv.Itoa(MostLeast) + " windows of each block"}
+		return &trace.OptionError{Option: "least", Got: strconv.Itoa(l.Least), Want: "2 to " + strconv.Itoa(MostLeast) + " windows per block"}
 	}
 	return nil
 }
 
-// below is the number below which windows are looked at in any case.
+// below returns the number below which windows are always sampled.
 func (l Looked) below() uint64 {
 	switch l.Rate {
 	case 0.01:
@@ -69,8 +69,9 @@ func (l Looked) below() uint64 {
 	return uint64(l.Rate * (1 << 64))
 }
 
-// Collector samples windows of a trace while it is read, with threads numbered from 0. Select
-// references and BlockEntry rows; without the latter, a site that does not ascend begins a window.
+// Collector samples windows of a trace while it is read. Threads must be numbered from 0. The
+// caller should select references and BlockEntry rows; without the latter, a window begins wherever
+// site numbers do not ascend.
 type Collector struct {
 	o       Options
 	shift   uint
@@ -78,33 +79,34 @@ type Collector struct {
 	below   uint64      // windows with lower numbers are sampled
 	stacks  []*gatherer // by number
 	threads []running   // by number
-	depth   int         // regions in regions
+	depth   int         // nesting depth of regions
 }
 
 // running is the state of a thread.
 type running struct {
 	on    *gatherer
-	now   *window // nil: not sampled
+	now   *window // nil if the window is not sampled
 	block uint32
 	site  uint32
-	entry bool // the window began by a BlockEntry
+	entry bool // the window began with a BlockEntry
 	began bool
 }
 
-// LeastWindows is the default minimum of sampled windows of each block, or all if there are fewer.
+// LeastWindows is the default minimum number of sampled windows per block. If a block has fewer
+// windows, all are sampled.
 const LeastWindows = 30
 
-// windowNumber hashes an execution of a block. Only the hash decides which windows are sampled.
+// windowNumber hashes an execution of a block. The hash alone decides which windows are sampled.
 func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
 
-// MostThreads is the most threads with stacks of their own. If all share one stack, further threads
-// count as the last one.
+// MostThreads is the maximum number of threads with their own stacks. If all threads share one
+// stack, further threads are treated as the last one.
 const MostThreads = 1 << 8
 
-// New returns a collector. program returns the part of the code that the trace has described so
-// far. The error is a *trace.OptionError.
+// New returns a collector. program must return the part of the program that the trace has described
+// so far. The error is a *trace.OptionError.
 func New(o Options, program func() *trace.Program) (*Collector, error) {
 	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
 		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}
@@ -116,35 +118,36 @@ func New(o Options, program func() *trace.Program) (*Collector, error) {
 	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), below: o.Looked.below(), program: program}, nil
 }
 
-// gatherer is a stack, with the counts of its windows.
+// gatherer is an LRU stack, with the counts of its windows.
 type gatherer struct {
 	seed      uint64
 	model     *stack.Exact
 	lines     []trace.Line
-	of        []*window // of each line
+	of        []*window // the window of each line
 	distances []uint32
 	blocks    []sampled
 }
 
-// sampled are the counts of a block.
+// sampled contains the counts of a block.
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
-	windows uint64    // windows with numbers that are always sampled
-	groups  []*window // groups of them, once there are enough
-	lowest  []*window // windows with the lowest numbers, ascending, until then
+	windows uint64    // number of windows whose numbers are always sampled
+	groups  []*window // groups of these windows, once there are enough of them
+	lowest  []*window // until then, windows with the lowest numbers, ascending
 }
 
-// mostGroups is the number of groups of windows whose spread is measured.
+// mostGroups is the maximum number of groups of windows between which the variance is measured.
 const mostGroups = 64
 
-// mostLines is the number of lines that are gathered at a time.
+// mostLines is the maximum number of lines that are gathered at a time.
 const mostLines = 4096
 
-// Kinds are the kinds of rows to read. Begins and ends of regions show which blocks are parallel.
+// Kinds contains the kinds of rows to read. The begins and ends of regions show which blocks are
+// parallel.
 const Kinds = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd
 
-// Consume takes the next rows.
+// Consume reads the next rows.
 func (c *Collector) Consume(b *trace.Batch) error {
 	if b.Site == nil {
 		return nil
@@ -203,7 +206,7 @@ func (c *Collector) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// meet takes in a thread.
+// meet adds a thread.
 func (c *Collector) meet(thread uint32) error {
 	if thread >= MostThreads {
 		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as in synthesised traces, below " + strconv.Itoa(MostThreads)}
@@ -212,7 +215,7 @@ func (c *Collector) meet(thread uint32) error {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {
 			seed := c.o.Seed
 			if n := len(c.stacks); n > 0 {
-				seed = index.Hash(seed + uint64(n)) // for cores to have other windows
+				seed = index.Hash(seed + uint64(n)) // so that each core has other windows
 			}
 			c.stacks = append(c.stacks, &gatherer{seed: seed, model: stack.NewExact(), distances: make([]uint32, mostLines)})
 		}
@@ -229,15 +232,15 @@ type EndError struct {
 
 func (e *EndError) Error() string {
 	return "a reference of " + strconv.FormatUint(uint64(e.Bytes), 10) + " bytes at address 0x" + strconv.FormatUint(e.Addr, 16) +
-		" ends beyond the last address there is; the trace is damaged: capture it again"
+		" ends beyond the end of the address space; the trace is damaged: capture it again"
 }
 
-// begin begins an execution of a block. Without references it is no window.
+// begin begins an execution of a block. An execution without references is not a window.
 func (t *running) begin(block uint32, entry bool) {
 	t.now, t.block, t.entry, t.began = nil, block, entry, false
 }
 
-// access accesses lines from first to last.
+// access accesses the lines from first to last.
 func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 	g := t.on
 	if !t.began {
@@ -263,7 +266,7 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 	}
 }
 
-// window returns the window of an execution of that number, or nil.
+// window returns the window of the execution with the given number, or nil.
 func (c *Collector) window(s *sampled, number uint64) *window {
 	looked := number < c.below || c.o.Looked.Rate == 1
 	if looked {
@@ -272,7 +275,7 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	if s.windows < uint64(c.o.Looked.Least) {
 		return s.low(number, c.o.Looked.Least)
 	}
-	if s.lowest != nil { // the minimum is reached by windows that are always sampled
+	if s.lowest != nil { // the windows that are always sampled reach the minimum
 		for _, w := range s.lowest {
 			if w.number < c.below || c.o.Looked.Rate == 1 {
 				s.groups = append(s.groups, w)
@@ -290,21 +293,21 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	return s.groups[len(s.groups)-1]
 }
 
-// low keeps an execution if its number is one of the lowest.
+// low returns a window for an execution if its number is among the lowest.
 func (s *sampled) low(number uint64, least int) *window {
 	at := sort.Search(len(s.lowest), func(i int) bool { return s.lowest[i].number > number })
 	if at == least {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // its further counts are discarded
+		s.lowest = s.lowest[:least-1] // counts that it receives later are discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
 	return w
 }
 
-// flush finds the distances of the gathered accesses.
+// flush computes the stack distances of the gathered accesses.
 func (g *gatherer) flush() {
 	if len(g.lines) == 0 {
 		return
@@ -319,15 +322,15 @@ func (g *gatherer) flush() {
 	g.lines, g.of = g.lines[:0], g.of[:0]
 }
 
-// window counts the distances of one execution, or of a group of them.
+// window counts the stack distances of one execution, or of a group of executions.
 type window struct {
 	number uint64
-	raw    []uint32 // not yet in counts
+	raw    []uint32 // distances not yet in counts
 	counts []count  // by distance, ascending
 }
 
 type count struct {
-	distance uint32 // stack.Cold: none
+	distance uint32 // stack.Cold for cold accesses
 	n        uint64
 }
 
@@ -340,7 +343,7 @@ func (w *window) add(distance uint32) {
 	}
 }
 
-// fold adds all distances to the counts.
+// fold moves all distances from raw to counts.
 func (w *window) fold() {
 	slices.Sort(w.raw)
 	var fresh []count
@@ -373,7 +376,7 @@ func merge(a, b []count) []count {
 	return append(append(sum, a...), b...)
 }
 
-// Result returns the stacks, in the order of their threads.
+// Result returns the stacks in thread order.
 func (c *Collector) Result() []*Stack {
 	list := make([]*Stack, len(c.stacks))
 	for i, g := range c.stacks {

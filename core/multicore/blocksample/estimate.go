@@ -6,18 +6,18 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Estimate is an estimate, from sampled windows, for the caches of all cores at one level.
+// Estimate is the estimated hit ratio of all cores' caches at one level, from sampled windows.
 type Estimate struct {
 	Caches   []Rate
-	Mean     Rate    // each cache weighs the same; caches without accesses are left out
-	Global   Rate    // weighted by accesses
-	Accesses float64 // line accesses of all caches, sampled or not
-	Windows  uint64  // sampled
-	Of       uint64  // windows in all
-	Looked   uint64  // accesses in sampled windows
+	Mean     Rate    // all caches have the same weight; caches without accesses are left out
+	Global   Rate    // caches are weighted by accesses
+	Accesses float64 // number of line accesses of all caches, sampled or not
+	Windows  uint64  // number of sampled windows
+	Of       uint64  // number of all windows
+	Looked   uint64  // number of accesses in sampled windows
 }
 
-// Interval95 is half the width of a 95 % confidence interval, in standard errors.
+// Interval95 is half the width, in standard errors, of a 95 % confidence interval.
 const Interval95 = 1.959964
 
 // Bounds returns the 95 % confidence interval of a hit ratio.
@@ -25,9 +25,9 @@ func (r *Rate) Bounds() (low, high float64) {
 	return max(0, r.HitRate-Interval95*r.Off), min(1, r.HitRate+Interval95*r.Off)
 }
 
-// Of estimates the hit ratio of a level with this number of caches, each of which has a stack if it
-// is used. blocks are the blocks of the whole run; the weighting [Counted] needs none. The error is
-// a *trace.OptionError.
+// Of estimates the hit ratio of a level with the given number of caches. Each cache that is used
+// has a stack. blocks contains the blocks of the whole run; it is not needed for the weighting
+// [Counted]. The error is a *trace.OptionError.
 func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
 	var e Estimate
 	variance, known := 0.0, 0.0

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// naiveRates are the stack distance cache model's rates, computed for each access on the stacks of
-// sharedBy threads each: by accesses, and the mean over stacks.
+// naiveRates returns the stack distance cache model's hit ratios, computed access by access on
+// stacks shared by sharedBy threads each: the access-weighted ratio, and the mean over the stacks.
 func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global, mean float64) {
 	models := map[uint32]*stack.Exact{}
 	hits, accesses := map[uint32]float64{}, map[uint32]float64{}
@@ -41,8 +41,9 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestOf: with all windows, a level's rates equal the rates of each access; with some, they are within
-// the stated error about as often as stated, in private caches and in shared ones.
+// TestOf checks private and shared caches. With all windows, a level's hit ratios equal those
+// computed access by access. With a sample, they are within the stated error about as often as they
+// should be.
 func TestOf(t *testing.T) {
 	p, whole := random(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
 	for _, sharedBy := range []uint32{1, 2, 5} {
@@ -55,12 +56,12 @@ func TestOf(t *testing.T) {
 			t.Fatalf("shared by %d: %+v, %v, want %v and %v", sharedBy, e, err, global, mean)
 		}
 		if e.Global.Off != 0 || e.Mean.Off != 0 || e.Windows != e.Of || float64(e.Looked) != e.Accesses || e.Global.Weight < 1-1e-9 {
-			t.Errorf("shared by %d: all windows, and not certain: %+v", sharedBy, e)
+			t.Errorf("shared by %d: all windows were sampled, but the result is not exact: %+v", sharedBy, e)
 		}
 		blocks := BlocksOf(all)
 		even, err := Of(all, caches, blocks, Corrected, c)
 		if err != nil || math.Abs(even.Global.HitRate-global) > 0.02 {
-			t.Errorf("shared by %d: by the equations %+v, %v, want about %v", sharedBy, even.Global, err, global)
+			t.Errorf("shared by %d: %+v, %v from the equations, want about %v", sharedBy, even.Global, err, global)
 		}
 		within, meanWithin := 0, 0
 		const seeds = 60
@@ -78,12 +79,13 @@ func TestOf(t *testing.T) {
 			}
 		}
 		if within < seeds*85/100 || meanWithin < seeds*85/100 {
-			t.Errorf("shared by %d: the truth is within the intervals of %d and %d of %d samples", sharedBy, within, meanWithin, seeds)
+			t.Errorf("shared by %d: the exact values are within the intervals in %d and %d of %d samples", sharedBy, within, meanWithin, seeds)
 		}
 	}
 }
 
-// TestParallel: executions in regions are counted separately, whichever thread makes them.
+// TestParallel checks that executions in regions are counted separately, whichever thread makes
+// them.
 func TestParallel(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{Sites: 1}}, Sites: []trace.Site{{}}}
 	b := trace.NewBatch(0)
@@ -99,7 +101,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestLooked: invalid options and weights give errors.
+// TestLooked checks that invalid options and weights return errors.
 func TestLooked(t *testing.T) {
 	for _, l := range []Looked{{Rate: -1}, {Rate: 1.1}, {Rate: math.NaN()}, {Least: 1}, {Least: -3}, {Least: MostLeast + 1}} {
 		if _, err := New(Options{LineBytes: 64, Looked: l}, nil); err == nil {
@@ -112,6 +114,6 @@ func TestLooked(t *testing.T) {
 		}
 	}
 	if _, err := ParseWeighting("unknown"); err == nil || Weighting(9).String() != "unknown" {
-		t.Error("unknown weights were taken")
+		t.Error("unknown weights were accepted")
 	}
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stack contains the counts of a stack: of a core, or of all cores.
+// Stack contains the counts of an LRU stack, which belongs to one core or is shared by several.
 type Stack struct {
 	LineBytes uint32
 	Blocks    []Conditional // by number
 }
 
-// Conditional is the conditional reuse profile of a block, P(D|BB_i), of some windows.
+// Conditional is the conditional reuse profile of a block, P(D|BB_i), from sampled windows.
 type Conditional struct {
-	Executions uint64 // with references, sampled or not
-	Parallel   uint64 // in parallel regions
-	References uint64 // in them
-	Accesses   uint64 // of lines, by them
-	Windows    uint64 // sampled
+	Executions uint64 // number of executions with references, sampled or not
+	Parallel   uint64 // number of these in parallel regions
+	References uint64 // number in the executions
+	Accesses   uint64 // number of line accesses by the references
+	Windows    uint64 // number of sampled windows
 
-	groups [][]count // of windows
+	groups [][]count // counts by group of windows
 }
 
-// Profile is the profile of the sampled windows; nil: there are none.
+// Profile returns the profile of the sampled windows, or nil if there are none.
 func (c *Conditional) Profile() *memory.Profile {
 	if len(c.groups) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (s *Stack) Sampled() []blocks.SampledReuse {
 	return list
 }
 
-// all is the sum of the groups, added up in pairs.
+// all returns the sum of the groups, which it adds up in pairs.
 func (c *Conditional) all() []count {
 	lists := append([][]count(nil), c.groups...)
 	for len(lists) > 1 {
@@ -81,8 +81,8 @@ func (c *Conditional) all() []count {
 	return lists[0]
 }
 
-// Counted returns weights of blocks by their accesses on the stack: with all windows, the profile
-// equals the trace's.
+// Counted returns the weights of the blocks by their accesses on the stack. If all windows are
+// sampled, the weighted profile equals the trace's.
 func (s *Stack) Counted() []float64 {
 	list, all := make([]float64, len(s.Blocks)), 0.0
 	for i := range s.Blocks {
@@ -92,8 +92,8 @@ func (s *Stack) Counted() []float64 {
 	return divide(list, all)
 }
 
-// Profile is P(D) by eq. 4, for blocks with these weights. Its accesses are the sum of the weights;
-// blocks without windows have the profile of the others.
+// Profile returns P(D) by eq. 4, for blocks with the given weights. The number of accesses is the
+// sum of the weights. Blocks without windows are assumed to have the profile of the other blocks.
 func (s *Stack) Profile(weights []float64) *memory.Profile {
 	var list []memory.Block
 	for i, w := range weights {
@@ -106,25 +106,26 @@ func (s *Stack) Profile(weights []float64) *memory.Profile {
 	return memory.Mix(list)
 }
 
-// Rate is the estimated hit rate of a cache.
+// Rate is the estimated hit ratio of a cache.
 type Rate struct {
-	HitRate float64 // of the blocks with windows
-	// Off is its standard error, with the finite-population correction: 0 if all windows are
-	// sampled.
+	HitRate float64 // hit ratio over the blocks with windows
+	// Off is the standard error of HitRate, with the finite-population correction. It is 0 if all
+	// windows are sampled.
 	Off     float64
-	Weight  float64 // of the blocks with windows; HitRate × Weight is eq. 7 as printed
-	Unknown float64 // weight of blocks without windows
+	Weight  float64 // total weight of the blocks with windows; HitRate × Weight is eq. 7 as printed
+	Unknown float64 // total weight of the blocks without windows
 	Method  hierarchy.Method
 }
 
-// Rate estimates the hit rate of a single cache: exact for a fully associative one, by the stack
-// distance cache model (eq. 5 and 6) for others. The error is a *trace.OptionError.
+// Rate estimates the hit ratio of a single cache. The hits at each distance are exact for a fully
+// associative cache, and computed by the stack distance cache model (eq. 5 and 6) for others. The
+// error is a *trace.OptionError.
 func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	if err := c.Check(); err != nil {
 		return Rate{}, err
 	}
 	if c.LineBytes != s.LineBytes {
-		return Rate{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: "lines of " + strconv.Itoa(int(s.LineBytes)) + " bytes, as the windows were looked at"}
+		return Rate{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: "lines of " + strconv.Itoa(int(s.LineBytes)) + " bytes, as in the sampled windows"}
 	}
 	r := Rate{Method: hierarchy.SDCM}
 	if c.Full() {
@@ -152,8 +153,8 @@ func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	return r, nil
 }
 
-// rate is the rate of one block: hits / accesses, both summed over windows, and the standard error
-// of such a ratio.
+// rate returns the hit ratio of one block (hits / accesses, both summed over windows), and the
+// standard error of this ratio.
 func (b *Conditional) rate(c *hierarchy.Cache, chances map[uint32]float64) (rate, off float64) {
 	hits, accesses := make([]float64, len(b.groups)), make([]float64, len(b.groups))
 	var allHits, all float64
@@ -194,7 +195,7 @@ func chance(c *hierarchy.Cache, distance uint64) float64 {
 	return 0
 }
 
-// Mean is the mean over the equal caches of cores, as in the paper; idle cores are left out.
+// Mean returns the mean over the cores' equal caches, as in the paper; idle cores are left out.
 func Mean(cores []Rate) Rate {
 	var m Rate
 	n, variance := 0.0, 0.0

@@ -10,26 +10,26 @@ import (
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i
-	Parallel   float64 // executions in parallel regions: all or none, as in the paper
-	Accesses   float64 // r_i, line accesses of an execution
+	Parallel   float64 // number of executions in parallel regions: all or none, as in the paper
+	Accesses   float64 // r_i, the number of line accesses per execution
 }
 
-// Weighting is how much a block counts.
+// Weighting is a method of weighting blocks.
 type Weighting uint8
 
 const (
-	// Corrected weighs by references: N_i r_i in the place of N_i. Weights sum to one.
+	// Corrected weights blocks by references: it replaces N_i by N_i r_i. The weights sum to one.
 	Corrected Weighting = iota
-	// Printed is eq. 1 to 3 as they stand, over blocks with references.
+	// Printed follows eq. 1 to 3 as printed, over blocks with references.
 	Printed
-	// Counted weighs by the accesses that each block made on the stack, which eq. 1 to 3
-	// approximate if cores have equal shares.
+	// Counted weights blocks by the number of accesses that they made on the stack. Eq. 1 to 3
+	// approximate these numbers if the cores have equal shares.
 	Counted
 )
 
 var weightingNames = []string{"corrected", "printed", "counted"}
 
-// String is the name on the command line.
+// String returns the name used on the command line.
 func (w Weighting) String() string {
 	if int(w) < len(weightingNames) {
 		return weightingNames[w]
@@ -45,8 +45,9 @@ func ParseWeighting(s string) (Weighting, error) {
 	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
 }
 
-// Blocks returns the blocks of a sequential run whose threads a reader synthesised: executions and
-// references as the reader counted them, and line accesses per reference as on the stacks.
+// Blocks returns the blocks of a sequential run whose threads a reader synthesised. Executions and
+// references are those that the reader counted; line accesses per reference are those on the
+// stacks.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {
@@ -65,8 +66,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf returns the blocks as all threads together executed them: more often than the sequential
-// run if threads repeat work.
+// BlocksOf returns the blocks with the executions of all threads. They are more than those of the
+// sequential run if threads repeat work.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {
@@ -88,7 +89,7 @@ func BlocksOf(stacks []*Stack) []Block {
 	return list
 }
 
-// sums are the weights of blocks before cores share them.
+// sums returns the serial and the parallel weight of a block, before cores share the latter.
 func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	each := b.Accesses
 	if by == Printed && each > 0 {
@@ -97,7 +98,8 @@ func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	return (b.Executions - b.Parallel) * each, b.Parallel * each
 }
 
-// ForShared returns P(BB_i) for a cache that all cores share: eq. 1. Without executions, all are 0.
+// ForShared returns P(BB_i) for a cache that all cores share (eq. 1). If there are no executions,
+// all weights are 0.
 func ForShared(blocks []Block, by Weighting) []float64 {
 	list, all := make([]float64, len(blocks)), 0.0
 	for i := range blocks {
@@ -108,8 +110,8 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 	return divide(list, all)
 }
 
-// ForPrivate returns P(BB_i) for the private cache of one of several cores: eq. 2 and 3. For caches
-// that some cores share, cores is the number of caches.
+// ForPrivate returns P(BB_i) for the private cache of one of several cores (eq. 2 and 3). If groups
+// of cores share caches, cores is the number of caches.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)
@@ -123,7 +125,7 @@ func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 		serial = 0
 	}
 	if by == Printed {
-		// P(BB_i) are parts of one, and stay so in eq. 2.
+		// The P(BB_i) sum to one, and remain parts of one in eq. 2.
 		for i := range blocks {
 			s, p := blocks[i].sums(by)
 			if p > 0 {
