@@ -63,7 +63,7 @@ type Interchange struct {
 }
 
 // needed states when another order of iterations is illegal.
-const needed = "an iteration needs a value that another iteration stores, and the new order would store it too late"
+const needed = "an iteration needs a value that another iteration stores, which the new order would store too late"
 
 // Illegal implements [Change].
 func (Interchange) Illegal() string {

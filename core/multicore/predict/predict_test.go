@@ -322,12 +322,12 @@ func TestAsk(t *testing.T) {
 		`sdcm "windows,some=3", want windows, with rate=, least= and weights= after commas, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
 			q.SDCM = "windows,some=3"
 		},
-		`rate "1.5", want a share of windows above 0 and at most 1, as in 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
-		`rate "0", want a share of windows above 0 and at most 1, as in 0.05`:   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=0" },
-		`least "1", want 2 to 4096 windows of each block`:                       func(q *answers.MulticoreQuestion) { q.SDCM = "windows,least=1" },
-		`least "x", want 2 to 4096 windows of each block`:                       func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1,least=x" },
-		`weights "equal", want counted, corrected or printed`:                   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,weights=equal" },
-		`hierarchy "", want at least one level`:                                 func(q *answers.MulticoreQuestion) { q.Machine = nil },
+		`rate "1.5", want a fraction of windows above 0 and at most 1, as in 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
+		`rate "0", want a fraction of windows above 0 and at most 1, as in 0.05`:   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=0" },
+		`least "1", want 2 to 4096 windows per block`:                              func(q *answers.MulticoreQuestion) { q.SDCM = "windows,least=1" },
+		`least "x", want 2 to 4096 windows per block`:                              func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1,least=x" },
+		`weights "equal", want counted, corrected or printed`:                      func(q *answers.MulticoreQuestion) { q.SDCM = "windows,weights=equal" },
+		`hierarchy "", want at least one level`:                                    func(q *answers.MulticoreQuestion) { q.Machine = nil },
 	} {
 		changed := words
 		change(&changed)

@@ -104,7 +104,7 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 			}
 		case "least":
 			if w.Looked.Least, err = strconv.Atoi(value); err != nil || w.Looked.Least == 0 {
-				return w, &trace.OptionError{Option: "least", Got: value, Want: "2 to " + strconv.Itoa(blocksample.MostLeast) + " windows of each block"}
+				return w, &trace.OptionError{Option: "least", Got: value, Want: "2 to " + strconv.Itoa(blocksample.MostLeast) + " windows per block"}
 			}
 		case "weights":
 			w.Weights, err = blocksample.ParseWeighting(value)

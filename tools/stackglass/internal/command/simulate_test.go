@@ -132,7 +132,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
 		for lower, wants := range map[string]string{
 			"L2=1KiB,4,inclusive": "L2 is smaller than L1, which it cannot include",
-			"L2=1KiB,4":           "L2 is smaller than L1, so there is little that it can add",
+			"L2=1KiB,4":           "L2 is smaller than L1, so it can add few hits",
 			"L2=1KiB,4,exclusive": "",
 			"L2=4KiB,4":           "",
 			"L2=8KiB,4,inclusive": "",
