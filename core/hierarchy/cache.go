@@ -13,7 +13,7 @@ const DefaultLineBytes = 64
 
 const (
 	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
-	properties = "after SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES or shared=all, " +
+	properties = "only these properties after SIZE, WAYS and LINE, each at most once: latency=CYCLES, bandwidth=BYTES per cycle, shared=CORES or shared=all, " +
 		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
 )
 
@@ -197,7 +197,7 @@ func ParseMemory(s string) (Memory, error) {
 	c.Name = "memory"
 	fields := strings.Split(s, ",")
 	if !c.describe(fields) || c.SharedBy != 0 || len(c.unusual()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
-		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES a cycle, or both, as in latency=230,bandwidth=8"}
+		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES per cycle, or both, as in latency=230,bandwidth=8"}
 	}
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Share is the part of a shared level that belongs to one core.
 type Share struct {
-	Thread    uint32 // a thread of the core
+	Thread    uint32 // a thread that runs on the core
 	SizeBytes uint64
 }
 
@@ -24,7 +24,7 @@ type stackKey struct {
 type stackKind uint8
 
 const (
-	wholeStack     stackKind = iota // all accesses, as if of one core
+	wholeStack     stackKind = iota // all accesses, as if made by one core
 	privateStack                    // a core's accesses
 	coherentStack                   // a core's accesses; accesses to invalidated lines are cold
 	lostStack                       // coherence misses, by the depth at which the line was invalidated

@@ -108,7 +108,7 @@ func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 	}
 	for _, why := range reasons {
 		say(areNames(names[why]), " set-associative, and predicted by a model (SDCM), which assigns lines to sets at random: "+
-			"strides that favour some sets miss more, dense arrays less. ", why)
+			"strides that favour some sets cause more misses than predicted, and dense arrays fewer. ", why)
 	}
 }
 

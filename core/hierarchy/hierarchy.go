@@ -14,9 +14,9 @@
 // §3). Level i sees misses_{i-1} accesses. Its misses are those of a cache of its size that sees
 // the whole stream, but at most misses_{i-1}. A real lower level sees only the misses of the level
 // above, which come in another order; a warning says so. Exclusive LRU levels with as many sets as
-// the first one are exact: together with the levels above they are one cache with the sum of their
-// ways. Package simulate models other replacement policies, other exclusive levels and write
-// policies.
+// the first one are exact: together with the levels above, they behave as one cache whose number of
+// ways is the sum of theirs. Package simulate models other replacement policies, other exclusive
+// levels and write policies.
 //
 // If the profile has per-thread stacks, private levels are predicted from each core's own stack,
 // where other cores' stores invalidate lines, and shared levels from the common stack of the cores
@@ -41,7 +41,7 @@ type Cache struct {
 	Ways      uint32 // 0 if fully associative
 	LineBytes uint32
 
-	// Hashed: a hash of the address selects the set, not its low bits.
+	// Hashed means that a hash of the address selects the set, not the low bits.
 	Hashed      bool
 	Replacement Replacement
 	Inclusion   Inclusion
@@ -133,7 +133,7 @@ func (c Cache) Check() error {
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
 	Name   string
-	Title  string // the processor, for display; "" if the name says it
+	Title  string // name of the processor for display; "" if Name is enough
 	About  string // remarks, one or two sentences
 	Levels []Cache
 	Memory Memory

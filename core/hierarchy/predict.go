@@ -17,7 +17,7 @@ const (
 	AsIfLRU     Method = "as-lru"      // first level with another replacement or write policy, predicted as LRU
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
-	Simulated   Method = "simulated"   // counted by running the trace through the caches (package simulate)
+	Simulated   Method = "simulated"   // counted by simulating the caches (package simulate)
 )
 
 // Level is the prediction for one cache, in line accesses.
@@ -46,8 +46,8 @@ type Level struct {
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.
 	AverageCycles float64
-	// Bytes are the bytes transferred from here to the level above, or to the core. LeastCycles is
-	// the time that Cache.BytesPerCycle needs for them; 0 if unknown.
+	// Bytes is the number of bytes transferred from this level to the level above, or to the core.
+	// LeastCycles is the time of this transfer at Cache.BytesPerCycle; 0 if unknown.
 	Bytes, LeastCycles float64
 }
 
@@ -57,15 +57,15 @@ type Prediction struct {
 	MemoryAccesses float64
 
 	// MemoryBytes is the number of bytes fetched from memory, excluding write-backs.
-	// MemoryLeastCycles is the time that Memory.BytesPerCycle needs for them; 0 if unknown.
+	// MemoryLeastCycles is the time of this transfer at Memory.BytesPerCycle; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
-	// AverageCycles is the average memory access time (MODELS §13.1), and AverageNanoseconds
-	// the same at the hierarchy's clock; 0 if unknown.
+	// AverageCycles is the average memory access time (MODELS §13.1), and AverageNanoseconds the
+	// same time at the hierarchy's clock rate; 0 if unknown.
 	AverageCycles, AverageNanoseconds float64
 
-	References   uint64 // of the run
-	Instructions uint64 // of the run; 0 if unknown
+	References   uint64 // number of references in the run
+	Instructions uint64 // number of instructions in the run; 0 if unknown
 }
 
 // PerKiloReference returns n per thousand references of the run, or 0 if there are no references.
@@ -124,7 +124,7 @@ type CoreLevel struct {
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
-	sdcm         map[stackCache]float64 // misses
+	sdcm         map[stackCache]float64 // misses by SDCM
 	instructions uint64
 }
 

@@ -1,7 +1,7 @@
 package hierarchy
 
 import (
-	_ "embed" // for the presets
+	_ "embed" // embeds the presets
 	"sort"
 	"strings"
 

@@ -7,13 +7,13 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// HitProbability is P(h|Δ), the probability that an access with stack distance distance (in lines)
-// hits in a cache of lines lines and ways ways, lines ≥ ways ≥ 1, when lines fall into sets at
-// random: the stack distance cache model (SDCM; SASMM §2.2, MODELS §5). It is 1 below ways, and for
-// a fully associative cache (ways = lines) 0 from there on. The absolute error is below 1e-9 for
-// distances up to 2^40.
+// HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
+// lines) hits in a cache with the given numbers of lines and ways, where lines ≥ ways ≥ 1, if lines
+// fall into sets at random. This is the stack distance cache model (SDCM; SASMM §2.2, MODELS §5).
+// The probability is 1 for distances below ways. For a fully associative cache (ways = lines), it
+// is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
 //
-// It is the binomial probability that fewer than ways of the distance lines accessed in between
+// P(h|Δ) is the binomial probability that fewer than ways of the distance lines accessed in between
 // fell into the same set, each with probability p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)

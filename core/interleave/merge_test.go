@@ -79,7 +79,7 @@ func (p *pieces) Next() (*trace.Batch, int, int, error) {
 	return b, before, before + n, nil
 }
 
-// turns divides a stream into turns, as the Merger's documentation says.
+// turns divides a stream into turns, as documented for Merger.
 func turns(rows []row, blocks bool) (list [][]row) {
 	var turn []row
 	inBlock := false
@@ -233,7 +233,7 @@ func TestMergedLikeReference(t *testing.T) {
 				before := rowsOf(b, 0)
 				err := m.Fill(b)
 				if again := rowsOf(b, 0)[:from]; !reflect.DeepEqual(before, again) && from > 0 {
-					t.Fatalf("the rows before were changed")
+					t.Fatalf("earlier rows were changed")
 				}
 				got = append(got, rowsOf(b, from)...)
 				if err == io.EOF {

@@ -103,7 +103,7 @@ type site struct {
 	kind   trace.Kind
 	flags  trace.SiteFlags
 	bytes  uint32
-	inst   int32 // its instruction
+	inst   int32 // index of its instruction
 	atOnce bool  // the values are known when the block begins
 	typ    string
 	object string

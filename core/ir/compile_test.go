@@ -137,8 +137,8 @@ func TestRewrittenPrograms(t *testing.T) {
 type build struct {
 	c                        *toolchain
 	dir                      string
-	programs                 []*trace.Program // of each source
-	plain, traced, coverages []string         // objects
+	programs                 []*trace.Program // program of each source
+	plain, traced, coverages []string         // object files
 }
 
 func (c *toolchain) check(t *testing.T, s subject, level []string) (b *build, steps string) {
@@ -281,7 +281,7 @@ func (b *build) compare(t *testing.T, steps, covers string) {
 		want[f[0]], got[f[0]] = [2]uint64{loads, stores}, [2]uint64{}
 	}
 	if len(want) == 0 {
-		t.Fatal("the other instrumentation counted nothing")
+		t.Fatal("the independent instrumentation counted nothing")
 	}
 	for _, e := range b.executions(steps) {
 		for _, s := range e.sites() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// abiVersion is SG_ABI of tools/capture/runtime/abi.h.
+// abiVersion is the value of SG_ABI in tools/capture/runtime/abi.h.
 const abiVersion = 1
 
 // types defines the structs of abi.h, which must come before their first use. It returns the
@@ -19,11 +19,11 @@ func (e *emitter) types() (blocksAt int) {
 	return blocksAt
 }
 
-// numberRoom is the width of the largest number of blocks.
+// numberRoom is the number of digits of the largest number of blocks.
 const numberRoom = 10
 
-// data writes the data that the runtime reads: the blocks, the tables, the objects, and the module's
-// struct, whose address goes to section __sg_modules.
+// data writes the data that the runtime reads: the blocks, the tables, the objects, and the
+// module's struct, whose address is stored in section __sg_modules.
 func (e *emitter) data(t *tables, tables []byte) {
 	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
 		"@__sg_clock = external global i64\n",

@@ -12,13 +12,13 @@ type function struct {
 	m *module
 	extent
 
-	name      string // with its quotes
+	name      string // name with its quotes
 	words     []string
 	groups    []string // attribute groups: "#0"
 	section   string
 	collected bool // uses a garbage collector, which must see every call
-	debug     int  // its DISubprogram, or -1
-	profile   int  // its !prof, or -1
+	debug     int  // node of its DISubprogram, or -1
+	profile   int  // node of its !prof, or -1
 	refusal   string
 	refused   *problem // the first construct that can be read but not rewritten
 	returns   *datatype

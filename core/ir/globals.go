@@ -9,9 +9,9 @@ import (
 
 // global is a global variable that the module defines.
 type global struct {
-	name     string // with its quotes, without @
+	name     string // name with its quotes, without @
 	typeText string
-	debug    int  // its DIGlobalVariableExpression, or -1
+	debug    int  // node of its DIGlobalVariableExpression, or -1
 	address  bool // a table may contain its address
 }
 

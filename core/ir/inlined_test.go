@@ -67,8 +67,8 @@ done:
 		"app.cpp:33", // an accessor
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line
-		"app.cpp:33", // an accessor of the same file
-		"app.cpp:33", // and its copies in a loop that was unrolled
+		"app.cpp:33", // an accessor in the same file
+		"app.cpp:33", // and its copies in an unrolled loop
 		"app.cpp:33",
 	}
 	if len(r.Program.Sites) != len(want) {
@@ -82,7 +82,8 @@ done:
 	}
 }
 
-// TestLocationsInCycles: locations that are inlined at each other end somewhere.
+// TestLocationsInCycles checks that resolving a location ends even if locations are inlined at each
+// other.
 func TestLocationsInCycles(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %v) {

@@ -36,7 +36,7 @@ func (op opcode) ends() bool { return op >= opInvoke }
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
 type inst struct {
-	from, to int32 // its text in the module
+	from, to int32 // range of its text in the module
 	op       opcode
 	word     string    // LLVM's opcode
 	typ      *datatype // as in trace.Op.Type; nil if there is none

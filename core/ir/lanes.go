@@ -47,7 +47,7 @@ func (p *plan) lanesOf(i int32) *lanes {
 // laneForm contains the positions of an intrinsic's arguments, counted from 1; 0 means that there
 // is no such argument.
 type laneForm struct {
-	prefix, part string // of the intrinsic's name
+	prefix, part string // prefix and inner part of the intrinsic's name
 	arguments    int
 	stored       int // the stored value; 0 for a load
 	address      int

@@ -15,8 +15,8 @@ var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
 	return g
 })
 
-// reachable are the vertices that can be reached from vertex from without passing through without,
-// which is -1 for no such vertex.
+// reachable returns the vertices that can be reached from vertex from without passing through
+// vertex without, which may be -1.
 func (g *graph) reachable(from, without int32) []bool {
 	seen := make([]bool, len(g.successors))
 	var visit func(int32)
@@ -33,7 +33,7 @@ func (g *graph) reachable(from, without int32) []bool {
 	return seen
 }
 
-// dominatesNaively: v cannot be reached without d.
+// dominatesNaively reports whether v cannot be reached without passing through d.
 func (g *graph) dominatesNaively(d, v int32) bool {
 	return g.reachable(0, -1)[v] && (d == v || !g.reachable(0, d)[v])
 }
@@ -61,8 +61,8 @@ func TestDominators(t *testing.T) {
 	})
 }
 
-// bodyNaively is the natural loop of h by its definition: h, and the vertices that reach a latch of
-// it without passing through h. It is nil if h heads no loop.
+// bodyNaively returns the natural loop of h by its definition: h, and the vertices that reach a
+// latch of the loop without passing through h. It returns nil if h is not the header of a loop.
 func (g *graph) bodyNaively(h int32) []bool {
 	var body []bool
 	reached := g.reachable(0, -1)

@@ -15,10 +15,10 @@ const aggregateBytes = 16
 // piece is a part of a basic block that becomes a block of the trace. It is straight-line code that
 // runs completely or not at all.
 type piece struct {
-	basic       int32 // its basic block
+	basic       int32 // number of its basic block
 	part        uint32
-	number      uint32 // of the block in the module
-	first, last int32  // its instructions
+	number      uint32 // number of the block in the module
+	first, last int32  // range of its instructions
 	site, sites int32  // range in plan.sites
 	values      int
 	references  uint32

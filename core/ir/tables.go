@@ -355,8 +355,8 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	return list
 }
 
-// isMultiplyAdd reports whether in is a multiply-add intrinsic, whose third operand has another
-// role than the first two.
+// isMultiplyAdd reports whether in is a multiply-add intrinsic, whose third operand has a different
+// role from the first two.
 func isMultiplyAdd(in *inst) bool {
 	if in.call == nil || in.call.indirect || in.call.assembly {
 		return false

@@ -24,13 +24,13 @@ const (
 type datatype struct {
 	kind     typeKind
 	text     string // the same for all compiler versions: every pointer is "ptr"
-	bits     uint64 // of integers, floats and pointers
-	count    uint64 // of vectors and arrays
+	bits     uint64 // number of bits of an integer, float or pointer
+	count    uint64 // number of elements of a vector or array
 	scalable bool   // a vector whose count is known only at run time
 	elem     *datatype
 	fields   []*datatype
 	packed   bool
-	space    uint32 // address space of pointers
+	space    uint32 // address space of a pointer
 
 	bytes, align uint64 // number of bytes that a store writes, and alignment in arrays and structs
 	sized        bool   // bytes and align are known

@@ -16,7 +16,7 @@ const everyLeaf = math.MaxUint32
 // count is a number of records.
 type count struct {
 	rows   uint64  // modulo 2^64
-	about  float64 // approximately
+	about  float64 // approximate number
 	bodies float64 // iterations of all loops, including those without records
 }
 

@@ -9,7 +9,7 @@ import (
 
 // FormError reports an error in the bytes of a tree.
 type FormError struct {
-	Offset int    // in the bytes
+	Offset int    // position in the bytes
 	What   string // "shape", "step", ...
 	Got    uint64
 	Want   string
@@ -53,7 +53,7 @@ func Decode(data []byte) (*Tree, error) {
 }
 
 const (
-	mostParams = 1 << 30 // of a loop
+	mostParams = 1 << 30 // maximum number of parameters of a loop
 	// deepest is the maximum nesting depth of loops. Each loop that a folder creates runs at least
 	// twice somewhere, so a trace with deeper loops would have more than 2^63 records.
 	deepest = 64
@@ -208,7 +208,7 @@ func (r *decoder) stream() (s stream) {
 // rows reads the records of the plain form; each record is a node.
 func (r *decoder) rows() {
 	t := r.tree
-	var shapes []uint32 // by reference
+	var shapes []uint32 // shape of the leaf of each reference
 	for left := r.count("rows"); left > 0 && r.err == nil; {
 		ref := r.uv()
 		if most := uint64(min(r.met+1, len(t.refs))); ref >= most {

@@ -269,7 +269,7 @@ func (q *sequel) follow(number uint32) {
 
 // near tracks the last address of every reference, except for wild leaves.
 type near struct {
-	at      []uint64 // by reference
+	at      []uint64 // last address of each reference
 	scratch []uint64
 }
 
@@ -356,7 +356,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				tame.add(s.ref, 1)
 			}
 		case s.loops > 1 || int64(p[0]) < 1:
-			last = -1 // unknown
+			last = -1 // the last reference is unknown
 			tame.addAny(t.shapes.all, id)
 		default:
 			for i := range s.items {
@@ -383,7 +383,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 // tameRecords contains an upper bound of the number of records that are not wild, for each
 // reference.
 type tameRecords struct {
-	most []uint64 // by reference
+	most []uint64 // upper bound for each reference
 	seen []bool   // by shape: addAny was called for it
 }
 
@@ -420,7 +420,7 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 	last := make([]uint64, len(t.refs))
 	var run uint32         // 1 + the number of the current run's reference
 	var rows, begun uint64 // number of all records, and of records in the run
-	var deltas []byte      // of the run
+	var deltas []byte      // address differences of the run
 	end := func() {
 		if run > 0 {
 			w.uv(uint64(w.refs[run-1] - 1))

@@ -23,7 +23,7 @@ const mostBarren, mostAllBarren = 64, 1 << 26
 // UnfoldError reports that a tree has too many records to return one by one, or too many loop
 // iterations without records.
 type UnfoldError struct {
-	Rows, Iterations float64 // approximately
+	Rows, Iterations float64 // approximate numbers
 }
 
 func (e *UnfoldError) Error() string {
@@ -44,9 +44,9 @@ func (e *UnfoldError) Error() string {
 type Expander struct {
 	tree    *Tree
 	node    int // the next node
-	at      int // its first parameter
+	at      int // index of its first parameter
 	walk    walk
-	cursors []cursor // by reference
+	cursors []cursor // cursor of each reference's stream
 	row     int      // next row of the batch that is being filled
 	err     error    // final error
 }

@@ -39,7 +39,7 @@ type Folder struct {
 	zeros32 []uint32
 
 	calls      calls
-	places     []place               // by reference
+	places     []place               // place of each reference
 	habits     []habit               // by reference, for the context of its first record
 	others     []habit               // for other contexts
 	contexts   map[inContext]uint32  // indices of others
@@ -54,12 +54,12 @@ type Folder struct {
 	unpredicted uint64 // number of rows that no loop predicted
 
 	weighed    int    // number of shapes whose memory is included in shapeBytes
-	shapeBytes uint64 // approximately
+	shapeBytes uint64 // approximate number of bytes
 }
 
 // node is a leaf or a loop in the window.
 type node struct {
-	at   int    // its first parameter
+	at   int    // index of its first parameter
 	prev uint32 // 1 + the number of the previous node in its slot; stale below base
 	slot uint32 // hash of the shapes of this node and the previous nodes, chained nodes in total
 }
@@ -265,7 +265,7 @@ func (f *Folder) surprise(c *rows, i int) {
 	f.leaf(next)
 }
 
-// candidate is a row that a loop may take.
+// candidate is a row that a loop may accept.
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr

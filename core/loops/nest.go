@@ -32,8 +32,8 @@ type Item struct {
 	// Body contains the repeated items of a loop; an item without a body is a leaf.
 	Body []Item
 
-	Ref  Reference  // of a leaf
-	Addr trace.Addr // of a leaf, in the first iteration of all loops around it; 0 if the leaf is wild
+	Ref  Reference  // reference of a leaf
+	Addr trace.Addr // address of a leaf in the first iteration of all loops around it; 0 if the leaf is wild
 	Wild bool       // the leaf's addresses are in a list, see [Nest.SetWild]
 
 	// Trips is the trip count of a loop in the first iteration of all loops around it. If it is 0

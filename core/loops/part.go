@@ -129,7 +129,7 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 type assembler struct {
 	tree   *Tree
 	refs   map[Reference]uint32
-	leaves map[leafKey]uint32 // shapes
+	leaves map[leafKey]uint32 // shapes of the leaves
 }
 
 // leafKey identifies a leaf's shape.

@@ -28,7 +28,7 @@ type Plain struct {
 	rows    uint64
 	done    []byte // runs
 	run     uint64 // the reference of the current run
-	runs    uint64 // its rows
+	runs    uint64 // number of rows in the run
 	deltas  []byte // and the bytes of its addresses
 }
 

@@ -6,7 +6,7 @@ import "slices"
 // its address (0 if wild). A loop has its trip count, followed by the parameters that the items of
 // its body have in its first iteration.
 type shape struct {
-	ref    uint32 // of a leaf
+	ref    uint32 // reference of a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
@@ -23,7 +23,7 @@ type shape struct {
 // item is a node in the body of a loop.
 type item struct {
 	shape  uint32
-	ref    uint32 // of a leaf
+	ref    uint32 // reference of a leaf
 	at     int32  // index of its first parameter among the body's
 	params int32
 	loop   bool
@@ -188,7 +188,7 @@ type frame struct {
 
 	counts   []int32    // trips field of its shape
 	began    uint64     // number of this iteration's first row, if another iteration preceded it
-	foreseen bool       // rows is known
+	foreseen bool       // rows has been computed
 	rows     []sweptRow // rows of each iteration; nil if iterations have different numbers of rows
 }
 

@@ -38,9 +38,9 @@ type Tree struct {
 	bodies  float64 // approximate number of loop iterations, if some of them may have no records
 	has     columns
 	refs    []Reference
-	streams []stream // by reference
+	streams []stream // stream of each reference
 	shapes  shapes
-	nodes   []uint32 // shapes
+	nodes   []uint32 // shape of each node
 	params  []uint64 // parameters of the nodes, concatenated
 }
 
@@ -143,7 +143,7 @@ func (t *Tree) Node(shape uint32, params []uint64) Node {
 type Node struct {
 	tree   *Tree
 	shape  *shape
-	number uint32 // of the shape
+	number uint32 // number of the shape
 	params []uint64
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stage is the next part of a chunk.
+// stage identifies the next part of a chunk.
 type stage uint8
 
 const (

@@ -191,7 +191,7 @@ func TestWideIterations(t *testing.T) {
 		want  bool
 	}{
 		{Schedule{Static, 0}, 2, 40, 16, false}, // 20 elements per core
-		{Schedule{Static, 0}, 2, 10, 16, true},  // 5
+		{Schedule{Static, 0}, 2, 10, 16, true},  // 5 elements per core
 		{Schedule{Static, 0}, 3, 10, 16, false}, // one by one
 		{Schedule{Static, 1}, 2, 1000, 2, true},
 		{Schedule{Static, 1}, 3, 1000, 2, false},

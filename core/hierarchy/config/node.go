@@ -11,9 +11,9 @@ import (
 type Node struct {
 	Line   int
 	Kind   Kind
-	Text   string   // of scalars
-	Items  []Node   // of lists
-	Fields []Member // of objects, in order
+	Text   string   // text of a scalar
+	Items  []Node   // elements of a list
+	Fields []Member // members of an object, in order
 }
 
 // Kind is the kind of a node.

@@ -158,8 +158,8 @@ func (s *search) limit(list int) uint64 {
 
 const (
 	worthwhile  = 0.02
-	mostPadded  = 8  // arrays
-	mostPairs   = 6  // of pairs of arrays to merge into structures
+	mostPadded  = 8  // arrays to pad
+	mostPairs   = 6  // pairs of arrays to merge into structures
 	mostNested  = 6  // nested loops
 	mostChained = 16 // loops to try changes on
 )

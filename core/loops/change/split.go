@@ -8,8 +8,8 @@ import (
 )
 
 // Split replaces an array of structures by one array for each referenced field; element i of a
-// field's array is the field of structure i. The size of a structure is the largest number that
-// divides all steps. The new arrays are placed after all others.
+// field's array is the field of structure i. The size of a structure is the greatest common divisor
+// of all steps. The new arrays are placed after all others.
 type Split struct {
 	Array trace.Addr // an address in it
 }

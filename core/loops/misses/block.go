@@ -53,7 +53,7 @@ type leaf struct {
 type blocks struct {
 	lineBytes uint64
 	refs      []loops.Reference
-	all       []*block // by shape
+	all       []*block // block of each shape
 	room      struct {
 		blocks pool[block]
 		items  pool[item]

@@ -15,7 +15,7 @@ type engine struct {
 	few   *frames // the state, if that is a *frames
 	full  *stack  // the only stack of the state, if the cache is fully associative
 	tally tally
-	reads []loops.Addresses // by reference
+	reads []loops.Addresses // wild addresses of each reference
 
 	firsts *firsts // set if the engine only finds first touches, otherwise nil
 

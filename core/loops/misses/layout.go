@@ -16,7 +16,7 @@ type layout struct {
 
 	shapes []uint32 // shapes of the top-level nodes
 	params []uint64 // parameters of the top-level nodes, concatenated
-	forms  []form   // by shape
+	forms  []form   // form of each shape
 	flats  []flat
 	bytes  []uint32 // by reference; 0 if it is an event
 

@@ -163,7 +163,7 @@ type Result struct {
 	// Refs contains the counts of all leaves, by reference.
 	Refs []Counts
 
-	Arrays []Array // by address
+	Arrays []Array // in ascending order of address
 	// Evictions counts evicted lines, by the column of the new line's array and then by the column
 	// of the evicted line's array.
 	Evictions [][]uint64

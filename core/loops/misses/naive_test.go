@@ -11,7 +11,7 @@ import (
 // naive computes a result in forty lines: it makes the accesses one by one, and searches each set
 // as a list.
 type naive struct {
-	e     *engine // for numbers of nodes and columns of arrays
+	e     *engine // provides the numbers of nodes and the columns of arrays
 	cache Cache
 	sets  [][]trace.Line // most recent first
 	seen  map[trace.Line]bool

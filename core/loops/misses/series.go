@@ -38,7 +38,7 @@ type transcript struct {
 type record struct {
 	lines []trace.Line // accesses that were made, interleaved with states
 	cuts  []int        // where the states begin
-	notes []uint64     // decisions
+	notes []uint64     // decisions that were made
 	times []uint64     // the numbers of periods that were jumped over
 }
 

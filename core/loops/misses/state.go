@@ -65,7 +65,7 @@ func newState(sets, ways uint64) state {
 	return newStacks(sets, ways)
 }
 
-// index chooses the set of a line.
+// index selects the set of a line.
 type index struct {
 	sets uint64
 	mask uint64 // sets - 1 if the number of sets is a power of two above 1
@@ -290,7 +290,7 @@ func (s *stacks) move(m *motion, times uint64) {
 // live. A table finds the stamp of a line. When stamps run out, the live ones are renumbered.
 type stack struct {
 	most, held int
-	order      []trace.Line // by stamp
+	order      []trace.Line // line of each stamp
 	live       []uint64     // a bit for each stamp
 	next       int          // the next stamp
 	tail       int          // no stamp below tail is live

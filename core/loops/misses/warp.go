@@ -27,8 +27,8 @@ type plan struct {
 	saved  bool     // there is a checkpoint
 	at     uint64   // iteration of the checkpoint
 	done   uint64   // number of accesses made before it
-	state  []uint64 // of the cache
-	totals []uint64 // of the tally
+	state  []uint64 // state of the cache at the checkpoint
+	totals []uint64 // counters of the tally at the checkpoint
 	now    []uint64 // state and counters at the end of a period
 
 	hulls  []span

@@ -58,10 +58,10 @@ type Loop struct {
 // nest is a group of top-level nodes with the same shape.
 type nest struct {
 	first  loops.Node
-	number int // of the first node
+	number int // number of the first node
 	count  int // number of the nest among all, from 1
 	items  []item
-	params []uint64 // of the first node
+	params []uint64 // parameters of the first node
 	counts []uint64 // by item: the sum over all nodes
 	least  []uint64
 	most   []uint64
@@ -76,7 +76,7 @@ type item struct {
 	ref    loops.Reference
 	loop   bool
 	wild   bool
-	parent int // or -1
+	parent int // index of the enclosing loop, or -1
 	depth  int // loops around it
 	end    int // index after the last item in it
 	height int // number of loops in the deepest nest below, including this one
@@ -232,7 +232,7 @@ func (n *nest) add(p []uint64) {
 	c.corners(0, p)
 }
 
-// sum counts references, at the end.
+// sum counts the nest's references, once all executions have been counted.
 func (n *nest) sum() {
 	for k := range n.items {
 		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() {

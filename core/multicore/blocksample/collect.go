@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options select the sampled windows, and the stacks.
+// Options selects the sampled windows and the stacks.
 type Options struct {
 	LineBytes uint32 // size of a cache line, a power of two
 	Seed      uint64 // seed for selecting the sampled windows
@@ -77,8 +77,8 @@ type Collector struct {
 	shift   uint
 	program func() *trace.Program
 	below   uint64      // windows with lower numbers are sampled
-	stacks  []*gatherer // by number
-	threads []running   // by number
+	stacks  []*gatherer // stacks by number
+	threads []running   // threads by number
 	depth   int         // nesting depth of regions
 }
 
@@ -209,7 +209,7 @@ func (c *Collector) Consume(b *trace.Batch) error {
 // meet adds a thread.
 func (c *Collector) meet(thread uint32) error {
 	if thread >= MostThreads {
-		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as in synthesised traces, below " + strconv.Itoa(MostThreads)}
+		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as in synthesised traces, and below " + strconv.Itoa(MostThreads)}
 	}
 	for uint64(len(c.threads)) <= uint64(thread) {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {

@@ -15,7 +15,7 @@ import (
 // Stack contains the counts of an LRU stack, which belongs to one core or is shared by several.
 type Stack struct {
 	LineBytes uint32
-	Blocks    []Conditional // by number
+	Blocks    []Conditional // blocks by number
 }
 
 // Conditional is the conditional reuse profile of a block, P(D|BB_i), from sampled windows.

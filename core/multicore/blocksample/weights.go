@@ -9,7 +9,7 @@ import (
 
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
-	Executions float64 // N_i
+	Executions float64 // N_i, the number of executions
 	Parallel   float64 // number of executions in parallel regions: all or none, as in the paper
 	Accesses   float64 // r_i, the number of line accesses per execution
 }
