@@ -1,11 +1,13 @@
 // Package hierarchy predicts, from a profile, the hits and misses in each level of any hierarchy of
 // caches, and the average time of an access.
 //
-//   - A fully associative LRU level is exact, from the stack-distance histogram of its line
-//     size: hits are the accesses with a distance below its number of lines (MODELS §2).
-//   - A set-associative level is exact if the profile has a set table: for a power of two of sets
-//     up to 65,536, with up to 32 ways, selected by the low bits of the line number (MODELS §4). It
-//     is also exact if the profile measured utilisation for it, which simulates its sets.
+//   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
+//     line size: the hits are the accesses with a stack distance below its number of lines (MODELS
+//     §2).
+//   - A set-associative level is predicted exactly if a set table of the profile covers it: up to
+//     65,536 sets, a power of two, selected by the low bits of the line number, with up to 32 ways
+//     (MODELS §4). The prediction is also exact if the profile measured line utilisation for the
+//     level, because that simulates its sets.
 //   - Any other set-associative level is predicted by SDCM, which computes the probability of a hit
 //     at each distance if lines fall into sets at random (MODELS §5). A warning says so. Exact
 //     predictions include SDCM's result for comparison.

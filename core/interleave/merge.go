@@ -240,8 +240,8 @@ func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	}
 }
 
-// spreadOr is spread for an optional column; it writes zeros if the stream does not have the
-// column.
+// spreadOr does the same as spread, for an optional column; it writes zeros if the stream does not
+// have the column.
 func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	switch {
 	case to == nil:

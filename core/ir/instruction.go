@@ -157,12 +157,13 @@ func (r *reader) trailer(in *inst) {
 //	o  an operand: a type and a value         v  a value without a type
 //	T  an operand of the instruction's type   R  the same, or void
 //	t  the instruction's type                 m  the type that is read from memory
-//	M  the operand that is written to memory  @  the operand that is the address
-//	e  makes the type that of an element      I  indices: makes the type that of a member
+//	M  the operand that is written to memory  @  the address operand
+//	e  the type becomes the element type      I  indices; the type becomes the member's type
 //	i  indices                                l  a label such as label %x
 //	[  a list of labels in brackets           {  a list of operands in brackets
-//	a  atomic?   V  volatile?   k  weak?      x  the order of an atomic access
-//	>  to        W  within      F  from       u  unwind label %x, or unwind to caller
+//	a  an optional atomic                     V  an optional volatile
+//	k  an optional weak                       x  the order of an atomic access
+//	>  the word to   W  within   F  from      u  unwind label %x, or unwind to caller
 //	,  a comma
 type syntax struct {
 	op   opcode

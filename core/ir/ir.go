@@ -1,7 +1,7 @@
 // Package ir reads the text of LLVM IR modules, finds their blocks, loops and data dependences, and
 // rewrites them so that the compiled program records its memory references.
 //
-// # What is read
+// # Input
 //
 // The input is the text that clang and flang 14 to 19 write with -S -emit-llvm, before or after
 // optimisation: with typed pointers (up to 14) or opaque ones, with debug information as calls or
@@ -33,7 +33,7 @@
 // for other systems and from newer versions. It skips functions and lines that it cannot parse, and
 // lists them.
 //
-// # What the tables say
+// # Contents of the tables
 //
 // Opcodes are LLVM's. Calls that do not end a block are named after their callees: "llvm.fmuladd"
 // for intrinsics, without their types, "call sin" for functions of the mathematical library, "asm"

@@ -2,8 +2,8 @@ package ir
 
 import "testing"
 
-// TestMemberNames: data that is reached through a pointer in a structure has the name of
-// that member.
+// TestMemberNames checks that data reached through a pointer in a structure is named after that
+// member.
 func TestMemberNames(t *testing.T) {
 	r, err := Instrument([]byte(`
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"

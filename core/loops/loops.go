@@ -23,11 +23,11 @@
 //     separate nodes, and the inner loop that ran last continues if it can. If the complete
 //     iterations fold with the nodes before them, up to 256 records of the unfinished iteration are
 //     replayed, because they may be the next iteration of the resulting loop.
-//  5. A site is wild if more than half of its records are not predicted and differ in address from
-//     the previous record by none of the last eight differences. Its addresses are stored in a
-//     list, and the surrounding records fold into loops. If a trace has calls, this is decided for
-//     each signature of the call stack, with recursion folded, so that a function with many callers
-//     folds in each of them.
+//  5. A site is wild if more than half of its records are not predicted and lie at a distance from
+//     the site's previous record that equals none of its last eight distances. Its addresses are
+//     stored in a list, and the surrounding records fold into loops. If a trace has calls, this is
+//     decided for each signature of the call stack, with recursion folded, so that a function with
+//     many callers folds in each of them.
 //  6. Only a window of the last nodes is searched; older nodes are finished. With [Folder.Give], a
 //     folder passes finished nodes on as a tree whenever they take too much memory, and begins a
 //     new tree. Loops of two or three iterations over leaves are expanded again if that takes fewer
@@ -57,8 +57,8 @@
 // Data-dependent trip counts, as in sparse matrices, are not affine, so such loops remain separate.
 // An inner loop may run zero times if there are leaves next to it; iterations before the first
 // iteration in which it runs have another shape. The bodies of loops are at most as long as the
-// window. Bodies of one or two nodes are found wherever they repeat, and longer bodies if they end
-// like one of the last four places with the same three nodes. Without sites and PCs, no reference
-// is wild, few records compress, and the loops are not those of the program; package sgl first
-// assigns sites to such records.
+// window. Bodies of one or two nodes are found wherever they repeat. A longer body is found only if
+// the previous iteration ends at one of the last four positions with the same three final nodes.
+// Without sites and PCs, no reference is wild, few records compress, and the loops are not those of
+// the program; package sgl first assigns sites to such records.
 package loops

@@ -156,7 +156,7 @@ func (n *shape) over(body []uint32) bool {
 	return true
 }
 
-// mix is the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+// mix applies the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

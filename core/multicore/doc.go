@@ -1,6 +1,6 @@
-// Package multicore synthesises the threads of an OpenMP program, for any number of cores, from
-// the trace of a run with one thread: PPT-SASMM (Barai, Chennupati, Santhi, Badawy, Arafa,
-// Eidenbenz, MEMSYS 2020), without most of that method's error.
+// Package multicore synthesises the threads of an OpenMP program, for any number of cores, from the
+// trace of a run with one thread. The method is that of PPT-SASMM (Barai, Chennupati, Santhi,
+// Badawy, Arafa, Eidenbenz, MEMSYS 2020), without most of its error.
 //
 // A run with one thread does all of the program's work. Its trace contains the beginnings and ends
 // of parallel regions, the worksharing loops with their schedules, and barriers. The work can

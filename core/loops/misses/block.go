@@ -183,7 +183,7 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns the number of iterations, at most most, that touch the same lines in the same
+// linger returns the number of iterations, limited to most, that touch the same lines in the same
 // order as the iteration with the given parameters.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {

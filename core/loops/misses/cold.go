@@ -158,7 +158,7 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	}
 }
 
-// linger is like block.linger, for the given leaves only.
+// linger does the same as block.linger, for the given leaves only.
 func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	for _, i := range of {
 		if l := &b.leaves[i]; l.step != 0 {

@@ -99,7 +99,7 @@ func (e *engine) run() {
 // mostAtOnce is the number of top-level nodes that run between two checks for a pause.
 const mostAtOnce = 1 << 12
 
-// top runs a top-level loop that is counted node by node; its counters begin at at.
+// top runs a top-level loop that is counted node by node. Its first counter has index at.
 func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
@@ -111,7 +111,7 @@ func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// short runs a short loop over references; its counters begin at at. If at is negative, short
+// short runs a short loop over references. Its first counter has index at; if at is negative, short
 // counts by reference.
 func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
@@ -239,7 +239,7 @@ func (e *engine) enter(start []uint64) []uint64 {
 	return cur
 }
 
-// loop runs a loop; its counters begin at at.
+// loop runs a loop, whose first counter has index at.
 func (e *engine) loop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.barren(p[1:]) {
 		return

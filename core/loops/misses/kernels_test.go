@@ -64,7 +64,7 @@ func transpose(t testing.TB, n uint64) *loops.Tree {
 	return build(t, loops.Loop(n, loops.Loop(n, p.load(arrayA, row, 8), p.store(arrayA+8*n*n, 8, row))))
 }
 
-// triangularProduct is the product A·B with a lower triangular A.
+// triangularProduct returns the tree of a product A·B with a lower triangular A.
 func triangularProduct(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, b, c := int64(8*n), arrayA+8*n*n, arrayA+16*n*n
@@ -72,7 +72,7 @@ func triangularProduct(t testing.TB, n uint64) *loops.Tree {
 		p.load(arrayA, row, 8), p.load(b, 0, row, 8), p.load(c, row, 0, 8), p.store(c, row, 0, 8)))))
 }
 
-// star is a sweep of a five-point stencil.
+// star returns a sweep of a five-point stencil.
 func star(p *program, from, to trace.Addr, n uint64) loops.Item {
 	row := int64(8 * n)
 	at := func(i, j uint64) trace.Addr { return from + 8*(i*n+j) }

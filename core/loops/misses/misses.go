@@ -240,8 +240,8 @@ func (p *pauses) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking is [Run] for trees that may take long. It calls goOn every few hundred thousand
-// simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking does the same as [Run], for trees that may take long. It calls goOn every few hundred
+// thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -271,8 +271,9 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking is a faster [CountAsking] for a cache that keeps all lines; it does not count
-// accesses. If the tree touches more lines than c has, or half a billion, it calls CountAsking.
+// FirstAsking does the same as [CountAsking], but faster, for a cache that keeps all lines. It does
+// not count accesses. If the tree touches more lines than c has, or half a billion, it calls
+// CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {

@@ -85,7 +85,7 @@ type item struct {
 	varies bool     // the trip count of a loop below varies
 }
 
-// New summarises a tree. It lists at most most nests, those with the most references.
+// New summarises a tree. It lists no more than most nests, those with the most references.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}

@@ -235,8 +235,9 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 
 const cold = stack.Cold
 
-// algorithm3 is the paper's Algorithm 3, with the windows that windowNumber selects. It returns the
-// distances in each block's windows, with stack.Cold for cold accesses, and the number of windows.
+// algorithm3 runs the paper's Algorithm 3, with the windows that windowNumber selects. It returns
+// the distances in each block's windows, with stack.Cold for cold accesses, and the number of
+// windows.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
 		line   uint64
