@@ -13,8 +13,8 @@ import (
 // The probability is 1 for distances below ways. For a fully associative cache (ways = lines), it
 // is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
 //
-// P(h|Δ) is the binomial probability that fewer than ways of the distance lines accessed in between
-// fell into the same set, each with probability p = ways/lines:
+// P(h|Δ) is the binomial probability that fewer than ways of the Δ lines accessed in between fell
+// into the same set, each with probability p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
@@ -102,7 +102,7 @@ func deviance(x, m float64) float64 {
 	}
 }
 
-// A hit probability above surely counts as 1, and one below hardly as 0.
+// Probabilities above surely count as 1, and probabilities below hardly count as 0.
 const (
 	surely = 1 - 1e-13
 	hardly = 1e-12

@@ -70,7 +70,8 @@ func (l *layout) setPointer(fields []string) {
 	}
 }
 
-// bitsToBytes reads a number of bits, and returns 0 if it is unreasonable.
+// bitsToBytes reads a number of bits and returns the number of bytes, or 0 if the number is
+// unreasonable.
 func bitsToBytes(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n > 1<<16 || n%8 != 0 || n != 0 && n&(n-1) != 0 {

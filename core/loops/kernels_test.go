@@ -32,7 +32,7 @@ func (c *code) event(kind trace.Kind, site uint32) {
 
 const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 
-// kernels lists programs of size n.
+// kernels lists programs that run with any size n.
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)

@@ -128,7 +128,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%#v: %+v and %v, want %+v", o.Change, again, err, o)
 		}
 		if o.Change.Words(Names{}) == "" || o.Change.Illegal() == "" {
-			t.Errorf("%#v has no words", o.Change)
+			t.Errorf("%#v has no description", o.Change)
 		}
 	}
 	asked := 0

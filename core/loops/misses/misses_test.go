@@ -12,7 +12,7 @@ import (
 // same checks that the result of Run on a tree equals the counts of a simulation that makes every
 // access.
 func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
-	many := rapid.IntRange(0, 3).Draw(t, "as of many nodes") == 0
+	many := rapid.IntRange(0, 3).Draw(t, "counted as for many nodes") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
 	e.run()
 	want := newNaive(newLayoutOf(tree, c.LineBytes, many), c)

@@ -23,8 +23,8 @@ type tally struct {
 
 type hits struct{ accesses, misses uint64 }
 
-// save appends the counters of nodes nodes from at on, of evictions and of stack distances to a
-// list.
+// save appends to a list the counters of the given number of nodes, from at on, of evictions and of
+// stack distances.
 func (t *tally) save(to []uint64, at, nodes int) []uint64 {
 	for _, n := range t.counts[at : at+nodes] {
 		to = append(to, n.accesses, n.misses)
