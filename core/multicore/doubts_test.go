@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestDoubts: facts that a trace lacks, or code that is not divided, are reported, and the rest is
+// TestDoubts checks that missing facts and undivided code are reported, and that the rest is
 // divided.
 func TestDoubts(t *testing.T) {
 	program, whole := rowsOf(12, 5)
@@ -18,7 +18,7 @@ func TestDoubts(t *testing.T) {
 	if begin < 0 || end < begin || loop < 0 {
 		t.Fatal("the trace has no region with a loop")
 	}
-	// edited is a copy of some rows, with one of them taken from another place.
+	// edited returns a copy of some rows, which change may then modify.
 	edited := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
 		b := trace.NewBatch(len(rows))
 		b.NeedThread()
@@ -32,7 +32,7 @@ func TestDoubts(t *testing.T) {
 		}
 		return b
 	}
-	// asking has the loop ask for a schedule by its number.
+	// asking makes the loop request the schedule with this number.
 	asking := func(number uint64) func(b *trace.Batch) {
 		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
 	}
@@ -49,18 +49,18 @@ func TestDoubts(t *testing.T) {
 		regions uint64
 		divided bool // cores other than the first have work
 	}{
-		"as it is":             {rows: all, cores: 4, regions: 1, divided: true},
-		"no region":            {rows: all[:begin], cores: 4, want: noRegion},
-		"a region in a region": {rows: slices.Insert(slices.Clone(all), loop+8, begin, end), cores: 4, regions: 1, divided: true, want: "1 parallel region began within another one: one thread does it"},
-		"no end of a region":   {rows: all[:end-20], cores: 4, regions: 1, divided: true, want: "The trace ends within a parallel region."},
-		"no begin of a region": {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region ended that had not begun."},
-		"more cores than work": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
+		"as it is":                   {rows: all, cores: 4, regions: 1, divided: true},
+		"no region":                  {rows: all[:begin], cores: 4, want: noRegion},
+		"a nested region":            {rows: slices.Insert(slices.Clone(all), loop+8, begin, end), cores: 4, regions: 1, divided: true, want: "1 parallel region began within another one: one thread does it"},
+		"a region without an end":    {rows: all[:end-20], cores: 4, regions: 1, divided: true, want: "The trace ends within a parallel region."},
+		"an end without a region":    {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region ended that had not begun."},
+		"more cores than iterations": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
 		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has a schedule that is not known: it was divided as static.",
 			change: asking(777)},
-		"another schedule instead of an unknown one": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: asking(777)},
-		"a schedule of the environment": {rows: all, cores: 4, regions: 1, divided: true, change: asking(37),
+		"a replacement for an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: asking(777)},
+		"a schedule from OMP_SCHEDULE": {rows: all, cores: 4, regions: 1, divided: true, change: asking(37),
 			want: "1 worksharing loop has the schedule that OMP_SCHEDULE says when it runs, which the trace does not tell: it was divided as static;"},
-		"a schedule of the runtime": {rows: all, cores: 4, regions: 1, divided: true, change: asking(38),
+		"a schedule that the runtime chooses": {rows: all, cores: 4, regions: 1, divided: true, change: asking(38),
 			want: "1 worksharing loop leaves its schedule to the runtime, which the trace does not tell: it was divided as static;"},
 	} {
 		m, err := Mimic(sourceOf(program, edited(c.rows, c.change), 50), Options{Cores: c.cores, Schedule: c.instead}, nil)

@@ -7,8 +7,8 @@ import (
 
 // Printed returns the options of package sasmm for o, whose Division is ByRegion or AsPrinted.
 // [Mimic] reads from [sasmm.Shared] or, with Apart, from [sasmm.Private], where each core has its
-// own order of blocks. Its chunks are executions, and dynamic assigns them in turn, because all
-// take equally long.
+// own order of blocks. A chunk is a number of executions. A dynamic schedule assigns chunks in
+// turn, because all executions are assumed to take the same time.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order}
 	p.Ranges = append(p.Ranges, o.Private.Ranges...)
@@ -21,7 +21,7 @@ func (o *Options) Printed() sasmm.Options {
 	return p
 }
 
-// divided returns a reader that divides executions.
+// divided returns a reader that divides the executions of blocks.
 func divided(r trace.Reader, o Options) (*Reader, error) {
 	mimic := sasmm.Shared
 	if o.Apart {
@@ -34,7 +34,7 @@ func divided(r trace.Reader, o Options) (*Reader, error) {
 	return &Reader{in: r, options: o, executions: p, ofCores: make([]uint64, o.Cores)}, nil
 }
 
-// nextDivided is Next of such a reader.
+// nextDivided implements Next if executions are divided.
 func (m *Reader) nextDivided(b *trace.Batch) error {
 	err := m.executions.Next(b)
 	for i, k := range b.Kind {
@@ -45,8 +45,8 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 	return err
 }
 
-// Blocks returns the executions of each block in the run with one thread, at its end, if executions
-// are divided.
+// Blocks returns how often each block ran in the single-threaded run, once all rows are read. It
+// returns nil unless executions are divided.
 func (m *Reader) Blocks() []sasmm.Count {
 	if m.executions == nil {
 		return nil
@@ -54,7 +54,7 @@ func (m *Reader) Blocks() []sasmm.Count {
 	return m.executions.Blocks()
 }
 
-// reportDivided is Report of such a reader.
+// reportDivided implements Report if executions are divided.
 func (m *Reader) reportDivided() Report {
 	r := Report{Regions: m.executions.Regions(), References: m.ofCores}
 	for _, n := range m.executions.Blocks() {

@@ -35,9 +35,10 @@ func TestPrintedOptions(t *testing.T) {
 	}
 }
 
-// TestExecutions: by executions, Mimic reads the same as package sasmm makes.
+// TestExecutions checks that Mimic returns the rows of package sasmm if it divides executions.
 func TestExecutions(t *testing.T) {
-	// main forks, for { body }, joins, twice; body loads a[i] and stores what is its own.
+	// Twice, main forks, runs body in a loop, and joins. Each body loads a[i] and stores to its
+	// stack.
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}, {Name: "main.omp_outlined", First: 2, Outline: true}},
 		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {Function: 1, FirstSite: 3, Sites: 2}},

@@ -6,32 +6,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loopRun follows one execution of a worksharing loop in the run with one thread. Rows are
-// numbers on the tape.
+// loopRun follows one execution of a worksharing loop in the single-threaded run. Rows are numbered
+// as in the region buffer.
 type loopRun struct {
 	*loop
-	entry *Loop // in the report
+	entry *Loop // its entry in the report
 
-	// Which iterations and chunks begin, by the blocks that are entered.
+	// These walks detect the beginning of iterations and chunks from the blocks that are entered.
 	iterations, chunks walk
 
 	units extent // all units
 	chunk extent // the first chunk
-	begun int    // chunks that have begun
-	// head and tail are the blocks before the first chunk or unit, and after the last.
+	begun int    // number of chunks that have begun
+	// head has the blocks before the first chunk or unit, and tail those after the last.
 	head, tail passage
-	// unitCost and unitBytes are the cost of the last unit and the bytes of all units, once
-	// these are over.
+	// unitCost is the cost of the last unit, and unitBytes the bytes of all units, once the units
+	// are over.
 	unitCost  float64
 	unitBytes uint64
-	// ended: the runtime returned that there are no more chunks, before row endRow.
+	// ended means that, before row endRow, the runtime reported that there are no more chunks.
 	ended  bool
 	endRow uint64
 
-	calls int // of the loop's function, made by the loop and not yet returned
+	calls int // calls of the loop's function that the loop made and that have not returned
 }
 
-// extent is a run of rows, which are known as far as it has come.
+// extent is a range of rows. Its end is known when its state is over.
 type extent struct {
 	state    extentState
 	from, to uint64
@@ -42,10 +42,10 @@ type extentState uint8
 const (
 	notBegun extentState = iota
 	underway
-	over // as far as is known: it continues if another unit or chunk begins
+	over // for now: the extent continues if another unit or chunk begins
 )
 
-// beginLoop begins to follow a loop, if its code is known.
+// beginLoop starts to follow a loop if its code is known.
 func (m *Reader) beginLoop(site uint32) {
 	arg := uint64(0)
 	if m.batch.Arg != nil {
@@ -133,8 +133,8 @@ func (m *Reader) enterInLoop(block uint32) {
 	}
 }
 
-// passAround notes a block before or after all units of a loop without chunks. i is its
-// number in the function.
+// passAround records block i of the function, which precedes or follows all units of a loop without
+// chunks.
 func (m *Reader) passAround(i uint32) {
 	l := m.loop
 	pass := &l.head
@@ -146,7 +146,7 @@ func (m *Reader) passAround(i uint32) {
 	}
 }
 
-// passBetween notes a block of the loop over chunks that is in no unit.
+// passBetween records a block of the loop over chunks that belongs to no unit.
 func (m *Reader) passBetween(i uint32) {
 	l := m.loop
 	pass := &l.head
@@ -163,7 +163,7 @@ func (m *Reader) passBetween(i uint32) {
 	pass.enter(s, i, m.row())
 }
 
-// beginUnit begins the loop's next unit with the current row.
+// beginUnit starts the loop's next unit at the current row.
 func (m *Reader) beginUnit() {
 	l := m.loop
 	if row := m.row(); l.units.state == notBegun {
@@ -202,7 +202,7 @@ func (m *Reader) noMoreChunks() {
 	l.ended, l.endRow = true, m.row()
 }
 
-// endLoop ends the loop before the current row, and divides it into parts.
+// endLoop ends the loop before the current row, and adds its parts to the phase.
 func (m *Reader) endLoop() {
 	l := m.loop
 	m.loop = nil
@@ -239,8 +239,8 @@ func (m *Reader) endLoop() {
 	m.partFrom, m.partWho = to, everyCore
 }
 
-// idle returns the rows that a core without iterations skips: from where the code before the
-// loop can also continue with code after it.
+// idle returns the rows that a core without iterations skips. They begin where the code before the
+// loop can branch directly to the code after it.
 func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	blocks := m.code.program.Blocks[l.shape.first:]
 	for i, h := range l.head.blocks {
@@ -256,11 +256,11 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	return l.units.from, l.units.to
 }
 
-// shareChunks divides a loop over chunks. A run with one thread has one chunk, and the code that it
-// executes for this chunk is executed for every chunk of the threads. If the test for another chunk
-// precedes the chunk, the run executed it twice: before the chunk, with the outcome for each chunk,
-// and after it, with the outcome for each thread's end. Otherwise only the end of the chunks is
-// found once.
+// shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code that it
+// executed around this chunk is executed for every chunk of every thread. If the test for another
+// chunk precedes the chunk, the run executed the test twice: before the chunk, which shows what
+// each chunk executes, and after it, which shows what each thread executes at its end. Otherwise
+// the run executed only the end of the chunks.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {

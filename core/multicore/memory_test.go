@@ -12,13 +12,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// longPhase is a region with one loop, whose iterations follow each other: the same one again and
-// again, at addresses that cannot be predicted.
+// longPhase reads a region with one loop. It repeats the same iteration, at random addresses.
 type longPhase struct {
 	whole      *trace.Batch // with one iteration
-	first      int          // row of it
+	first      int          // first row of the iteration
 	length     int
-	iterations int // that are left
+	iterations int // remaining iterations
 	rng        *rand.Rand
 	at         int
 }
@@ -62,8 +61,8 @@ func (p *longPhase) Next(b *trace.Batch) error {
 	return nil
 }
 
-// liveBytes is the largest memory while reading a synthesised phase of iterations iterations, and
-// the number of rows. Data beyond tapeBytes is written to a file.
+// liveBytes returns the maximum memory in use while a synthesised phase with this number of
+// iterations is read, and the number of rows. Data beyond tapeBytes is written to a file.
 func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "tape"))
@@ -96,15 +95,15 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	return most, rows
 }
 
-// Memory depends on the cores and on the limit of a tape, and not on how long the cores run without
-// a barrier.
+// Memory use depends on the number of cores and on the limit of the region buffer, but not on how
+// long the cores run without a barrier.
 func TestMemoryOfALongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)
 	long, manyRows := liveBytes(t, 150_000, tapeBytes)
 	t.Logf("%d bytes for %d rows, %d for %d", short, fewRows, long, manyRows)
 	if manyRows < 4*fewRows {
-		t.Fatalf("%d rows, %d of five times as many iterations", fewRows, manyRows)
+		t.Fatalf("%d rows, %d for five times as many iterations", fewRows, manyRows)
 	}
 	if long > short+1<<20 {
 		t.Errorf("%d bytes for %d rows, %d for %d", short, fewRows, long, manyRows)

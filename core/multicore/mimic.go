@@ -13,15 +13,15 @@ import (
 type Store = tape.Store
 
 // ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
-var ErrNoBlocks error = captureError("the trace does not tell which blocks of code ran, so the work that threads would divide is unknown")
+var ErrNoBlocks error = captureError("the trace does not record which blocks of code ran, so the work that threads would share is unknown")
 
 // ErrThreads is the error of a [Reader] for a trace of a run with several threads.
-var ErrThreads error = captureError("the trace is of a run with several threads, so its work is divided already")
+var ErrThreads error = captureError("the trace comes from a run with several threads, so its work is already divided")
 
 type captureError string
 
 func (e captureError) Error() string {
-	return string(e) + "; capture the program with one: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
+	return string(e) + "; record a run with one thread: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
 }
 
 // Reader synthesises the trace of several cores from the trace of one. Thread n runs on core n.
@@ -30,18 +30,18 @@ type Reader struct {
 	options Options
 	wanted  trace.Kinds // kinds of rows that Next returns
 	kept    trace.Kinds // kinds of rows that cores execute
-	bare    bool        // Next returns the entries of bare blocks, as BareBlock
+	bare    bool        // Next returns the entries of bare blocks, and no others, as BareBlock
 
-	batch  *trace.Batch // of in
-	keep   []int32      // scratch memory: rows to keep
-	at     int          // current row
+	batch  *trace.Batch // current batch of in
+	keep   []int32      // scratch space of filter: the rows to keep
+	at     int          // index of the current row in batch
 	begun  bool
 	err    error
 	hasPC  bool
 	hasArg bool
 
 	code    code
-	program trace.Program // for Header
+	program trace.Program // the program that Header returns
 	tape    *tape.Tape
 	merger  *interleave.Merger
 	cursors []cursor
@@ -52,13 +52,12 @@ type Reader struct {
 	survey
 
 	executions *sasmm.Reader // divides executions of blocks; nil if iterations are divided
-	ofCores    []uint64      // references of each core, by executions
+	ofCores    []uint64      // references of each core, if executions are divided
 }
 
 // Mimic returns a reader of the synthesised threads of o.Cores cores. r reads the trace of a run
-// with one thread, with basic blocks. Without a store, each region must fit into memory,
-// compressed; s does not matter if executions of blocks are divided. The error is a
-// *trace.OptionError.
+// with one thread, with basic blocks. If s is nil, each region must fit into memory in compressed
+// form. If executions of blocks are divided, s is not used. The error is a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -90,12 +89,12 @@ func (m *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// needed are the kinds of rows that determine how work is divided, or cause a warning.
+// needed has the kinds of rows that determine how work is divided, or that cause a warning.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
 	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
 	1<<trace.TaskCreate | 1<<trace.Alloc
 
-// begin selects the kinds of rows of the trace.
+// begin selects the kinds of rows to read from the trace.
 func (m *Reader) begin() {
 	m.begun = true
 	m.kept = m.wanted
@@ -132,8 +131,8 @@ func (m *Reader) Header() trace.Header {
 	return h
 }
 
-// Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors of the
-// store are final. If executions are divided, the errors are as of [sasmm.Reader].
+// Next fills b as specified by [trace.Reader]. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
+// of the store are final. If executions are divided, the errors are those of [sasmm.Reader].
 func (m *Reader) Next(b *trace.Batch) error {
 	if m.executions != nil {
 		return m.nextDivided(b)
@@ -168,7 +167,7 @@ func (m *Reader) Next(b *trace.Batch) error {
 	}
 }
 
-// fill appends rows to b, which is empty. It may append rows and return an error.
+// fill appends rows to b, which is empty. It may both append rows and return an error.
 func (m *Reader) fill(b *trace.Batch) error {
 	if err := m.later; err != nil {
 		m.later = nil
@@ -197,7 +196,7 @@ func (m *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds the columns that all batches have.
+// columns adds the columns that every batch must have.
 func (m *Reader) columns(b *trace.Batch) {
 	b.NeedThread()
 	b.NeedSite()
@@ -224,7 +223,7 @@ func (m *Reader) read() error {
 		if !m.merging {
 			return err
 		}
-		return nil // the error follows after the phase
+		return nil // return the error after the phase
 	}
 	if m.batch.Site == nil {
 		return ErrNoBlocks
@@ -248,7 +247,7 @@ func (m *Reader) read() error {
 	return nil
 }
 
-// oneThread reports whether all references so far are of one thread.
+// oneThread reports whether all references so far come from one thread.
 func (m *Reader) oneThread() bool {
 	if m.batch.Thread == nil {
 		return true
@@ -289,7 +288,8 @@ func (m *Reader) isBare(block uint32) bool {
 	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
 }
 
-// pass appends the kept rows of the batch to b, as executed by core 0 outside of regions.
+// pass appends the kept rows in [from, to) of the batch to b. Core 0 executes them, because they
+// are outside of regions.
 func (m *Reader) pass(b *trace.Batch, from, to int) {
 	for from < to {
 		k := m.batch.Kind[from]

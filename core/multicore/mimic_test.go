@@ -29,7 +29,7 @@ func add(b *trace.Batch, r row, thread uint32) {
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
 }
 
-// source is a reader of a run that reports its program.
+// source reads the rows of a run, and its header has the program.
 type source struct {
 	trace.Reader
 	header trace.Header
@@ -71,7 +71,7 @@ func (l *list) Next() (*trace.Batch, int, int, error) {
 	return b, 0, b.Len(), nil
 }
 
-// expected is the trace that a model's cores make.
+// expected returns the rows that the model's cores execute in order o, and their threads.
 func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) (rows []row, threads []uint32) {
 	kept := wanted &^ (1 << trace.BareBlock)
 	bare := wanted.Has(trace.BareBlock) && !wanted.Has(trace.BlockEntry)
@@ -134,10 +134,10 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 	return rows, threads
 }
 
-// added turns loads and stores of blocks that add to a shared reduction into modifies. Regions
-// within others add as the run did.
+// added replaces a load and a store by one Modify row in blocks that add to a shared reduction
+// variable. Nested regions keep the rows of the run.
 func (m *model) added(rows []row, private func(row) bool) (list []row) {
-	first, depth := 0, 0 // of the rows of such a block; 0: none
+	first, depth := 0, 0 // first is the first row of such a block, or 0
 	for _, r := range rows {
 		switch r.kind {
 		case trace.ParallelBegin:
@@ -168,8 +168,8 @@ func (m *model) added(rows []row, private func(row) bool) (list []row) {
 	return list
 }
 
-// TestMimicEqualsModel: row for row, for all orders, schedules, kinds of rows, and numbers
-// of cores.
+// TestMimicEqualsModel compares Mimic with the model row by row, for all orders, schedules, kinds
+// of rows, and numbers of cores.
 func TestMimicEqualsModel(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -221,7 +221,7 @@ func TestMimicEqualsModel(t *testing.T) {
 	}
 }
 
-// file is a store.
+// file is a store in memory.
 type file struct{ data []byte }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
@@ -266,7 +266,7 @@ func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []ui
 	}
 }
 
-// TestOneCoreDoesAll: one core's rows are the trace, with another number for its thread.
+// TestOneCoreDoesAll checks that one core executes all rows of the trace, as thread 0.
 func TestOneCoreDoesAll(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -317,7 +317,7 @@ func TestUnsupportedTraces(t *testing.T) {
 	}
 }
 
-// FuzzMimic: marks in any order give rows or an error.
+// FuzzMimic checks that events in any order yield rows or an error.
 func FuzzMimic(f *testing.F) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 3)
 	m.run()

@@ -8,23 +8,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// model makes programs with OpenMP, runs of them with one thread, and the rows of each core, with
-// lists and by simple counting.
+// model generates OpenMP programs, single-threaded runs of them, and the rows of each core. It
+// works with plain lists and simple counting.
 type model struct {
 	rng     *rand.Rand
 	program trace.Program
 	cores   int
 	used    *Schedule
-	cycles  []float64 // of blocks; nil: references count
+	cycles  []float64 // cycles of each block; nil: each reference costs 1
 
-	sequence []row // of the run with one thread
+	sequence []row // rows of the single-threaded run
 	out      []action
-	phase    [][]row // of each core
+	phase    [][]row // rows of each core
 	depth    int
-	scale    int // of the number of iterations
+	scale    int // multiplies the number of iterations
 }
 
-// action is a row of core 0 alone, or a phase of all.
+// action is a row of core 0 alone, or a phase of all cores.
 type action struct {
 	row   row
 	cores [][]row
@@ -38,7 +38,7 @@ type row struct {
 	arg   uint64
 }
 
-// What the model program's blocks are numbered.
+// The block numbers of the model's program.
 const (
 	mainEntry = iota
 	forkBlock
@@ -201,7 +201,7 @@ func newModel(rng *rand.Rand, cores int) *model {
 	return m
 }
 
-// addr is an address of an array, or of the stack above or below the frame.
+// addr returns a random address in an array, or in the stack above or below the frame.
 func (m *model) addr() trace.Addr {
 	switch m.rng.IntN(4) {
 	case 0:
@@ -212,7 +212,7 @@ func (m *model) addr() trace.Addr {
 	return 0x10000 + 8*m.rng.Uint64N(0x400)
 }
 
-// block is an execution of a block. values are those of its events.
+// block returns the rows of one execution of a block. values are the arguments of its events.
 func (m *model) block(n uint32, values ...uint64) (rows []row) {
 	b := &m.program.Blocks[n]
 	rows = append(rows, row{kind: trace.BlockEntry, site: n})
@@ -240,7 +240,8 @@ func (m *model) block(n uint32, values ...uint64) (rows []row) {
 	return rows
 }
 
-// call is a call of the function that iterations call. It may have a region of its own.
+// call returns the rows of a call to the function that iterations call. The call may contain a
+// region.
 func (m *model) call() (rows []row) {
 	rows = m.block(calleeEntry)
 	for range m.rng.IntN(3) {
@@ -250,13 +251,13 @@ func (m *model) call() (rows []row) {
 		rows = append(rows, m.block(forkBlock)...)
 		rows = append(rows, m.body(true)...)
 		rows = append(rows, m.block(joinBlock)...)
-		rows = rows[:len(rows)-1] // of main only once
+		rows = rows[:len(rows)-1] // main's part of the block ran once already
 	}
 	m.depth--
 	return append(rows, m.block(calleeExit)...)
 }
 
-// all has every core do something.
+// all makes every core execute rows.
 func (m *model) all(rows []row) {
 	m.sequence = append(m.sequence, rows...)
 	for c := range m.phase {
@@ -286,15 +287,15 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	short                          []row    // the first rows of a chunk that is cut short; nil: before
-	around                         [2][]row // rows of a core before and after all its chunks, if it has any
-	told                           int      // 1 + index in behind of what is done once
+	short                          []row    // the rows before a chunk that is cut short; nil: the same as before
+	around                         [2][]row // rows of a core before and after all its chunks, if it has chunks
+	told                           int      // 1 + index in behind of the row that each core executes only once; 0: none
 	iterations                     [][]row
 	asked                          Schedule
 	steals                         bool
 }
 
-// blocks are executions of blocks without values of events.
+// blocks returns the rows of blocks whose events have no arguments.
 func (m *model) blocks(list ...uint32) (rows []row) {
 	for _, n := range list {
 		rows = append(rows, m.block(n)...)
@@ -365,7 +366,8 @@ func (m *model) loop() (l shared) {
 	return l
 }
 
-// dispatched has the runtime distribute chunks of a loop. It returns the schedule's number.
+// dispatched sets a random schedule for a loop whose chunks the runtime distributes. It returns the
+// schedule's number.
 func (m *model) dispatched(l *shared, chunk uint64) uint64 {
 	switch m.rng.IntN(4) {
 	case 0:
@@ -385,7 +387,7 @@ func (l *shared) sequence() (rows []row) {
 	return slices.Concat(l.prefix, l.around[0], l.before, slices.Concat(l.iterations...), l.behind, l.around[1], l.suffix)
 }
 
-// cost is the time of an iteration.
+// cost returns the time of an iteration.
 func (m *model) cost(rows []row) (cost float64) {
 	timed := false
 	for _, r := range rows {
@@ -402,7 +404,7 @@ func (m *model) cost(rows []row) (cost float64) {
 	return cost
 }
 
-// schedule is by what a loop is divided.
+// schedule returns the schedule by which a loop is divided.
 func (m *model) schedule(l *shared) Schedule {
 	if m.used != nil {
 		return *m.used
@@ -410,7 +412,7 @@ func (m *model) schedule(l *shared) Schedule {
 	return l.asked
 }
 
-// entry has the first rows of a chunk that continues with the iterations from i on.
+// entry returns the rows before a chunk that begins with iteration i.
 func (m *model) entry(l *shared, i int) []row {
 	if s := m.schedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
 		return l.short
@@ -418,7 +420,7 @@ func (m *model) entry(l *shared, i int) []row {
 	return l.before
 }
 
-// divide returns the chunks of each core, in its order.
+// divide returns the chunks of each core, in execution order.
 func (m *model) divide(l *shared) [][][2]int {
 	s := m.schedule(l)
 	n := len(l.iterations)
@@ -475,8 +477,8 @@ func (m *model) divide(l *shared) [][][2]int {
 	return done
 }
 
-// steal distributes the chunks of n iterations: lists that cores take from at the front, and others
-// at the end.
+// steal distributes the chunks of n iterations. Each core has a list of chunks: it takes chunks
+// from the front, and other cores steal from the end.
 func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int), clock []float64) {
 	all := (n + chunk - 1) / chunk
 	lists, next, closed := make([][]int, m.cores), make([]int, m.cores), make([]bool, m.cores)
@@ -525,7 +527,7 @@ func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int),
 	}
 }
 
-// share has the cores do a worksharing loop.
+// share makes the cores execute a worksharing loop.
 func (m *model) share(l *shared) {
 	m.sequence = append(m.sequence, l.sequence()...)
 	chunks := m.divide(l)
@@ -550,7 +552,7 @@ func (m *model) share(l *shared) {
 	}
 }
 
-// body is the content of a region. serial: one thread executes it, within another region.
+// body generates the content of a region. If serial, one thread executes it, within another region.
 func (m *model) body(serial bool) (rows []row) {
 	all, first, share, wait := m.all, m.first, m.share, m.newPhase
 	if serial {
@@ -563,7 +565,7 @@ func (m *model) body(serial bool) (rows []row) {
 		switch m.rng.IntN(7) {
 		case 6:
 			rows := m.block(reduceAdds)
-			switch a := rows[1:]; m.rng.IntN(4) { // of load, load, store, load, store
+			switch a := rows[1:]; m.rng.IntN(4) { // a: load, load, store, load, store
 			case 0:
 				a[2].addr, a[4].addr = a[0].addr, a[3].addr
 			case 1:
@@ -590,7 +592,7 @@ func (m *model) body(serial bool) (rows []row) {
 	return rows
 }
 
-// run makes a run of a few regions.
+// run generates a run with a few regions.
 func (m *model) run() {
 	m.alone(m.block(mainEntry))
 	for range m.rng.IntN(5) {

@@ -17,18 +17,19 @@ const MostCores = 64
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division
-	// Schedule replaces the program's schedules; nil: the program's, with LLVM's dynamic schedules
-	// (see the package documentation), and static for schedule(runtime) and schedule(auto).
+	// Schedule replaces the program's schedules. If it is nil, the program's schedules are used,
+	// with LLVM's dynamic schedules (see the package documentation), and static in place of
+	// schedule(runtime) and schedule(auto).
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart, if executions are divided: each core's rows are in its own order, for private caches
-	// (Algorithm 1), and the order between cores has no meaning. Otherwise rows are in the order of
-	// a shared cache (Algorithm 2).
+	// Apart only matters if executions are divided. If set, each core's rows are in the core's own
+	// order, for private caches (Algorithm 1), and the order between cores has no meaning.
+	// Otherwise rows are in the order of a shared cache (Algorithm 2).
 	Apart bool
 }
 
-// Division is how work is divided among cores.
+// Division selects how work is divided among cores.
 type Division uint8
 
 const (
@@ -37,14 +38,14 @@ const (
 	// ByRegion divides the executions of each block, region by region (Algorithms 1 and 2, with
 	// instances counted per region).
 	ByRegion
-	// AsPrinted divides the executions of each block over the whole trace: Algorithms 1
-	// and 2 literally (SASMM §3.2, §3.3).
+	// AsPrinted divides the executions of each block over the whole trace, as Algorithms 1 and 2
+	// say literally (SASMM §3.2, §3.3).
 	AsPrinted
 )
 
 var divisionNames = []string{"iterations", "region", "printed"}
 
-// String returns the name on the command line.
+// String returns the name of d on the command line.
 func (d Division) String() string {
 	if int(d) < len(divisionNames) {
 		return divisionNames[d]
@@ -52,7 +53,7 @@ func (d Division) String() string {
 	return "unknown"
 }
 
-// ParseDivision parses iterations, region or printed. The error is a *trace.OptionError.
+// ParseDivision parses "iterations", "region" or "printed". The error is a *trace.OptionError.
 func ParseDivision(s string) (Division, error) {
 	if i := slices.Index(divisionNames, s); i >= 0 {
 		return Division(i), nil
@@ -63,24 +64,24 @@ func ParseDivision(s string) (Division, error) {
 // Schedule is the schedule of a worksharing loop (OpenMP 5.2, §11.5.3).
 type Schedule struct {
 	Kind ScheduleKind
-	// Chunk is the number of iterations that are assigned at once, the minimum for Guided; 0:
-	// OpenMP's default, one contiguous part per core for Static and 1 for the others.
+	// Chunk is the number of iterations that are assigned at once; for Guided it is the minimum. 0
+	// means OpenMP's default: one contiguous part per core for Static, and 1 for the others.
 	Chunk uint64
 }
 
-// ScheduleKind is the kind of a schedule.
+// ScheduleKind is how a schedule assigns chunks.
 type ScheduleKind uint8
 
 // The kinds of schedules.
 const (
 	Static  ScheduleKind = iota // chunk i goes to core i mod cores
-	Dynamic                     // an idle core takes the next chunk
-	Guided                      // the same, with chunks that shrink with the remaining iterations
+	Dynamic                     // each idle core takes the next chunk
+	Guided                      // like Dynamic, but chunks shrink with the remaining iterations
 )
 
 var scheduleNames = []string{"static", "dynamic", "guided"}
 
-// String returns the name in OpenMP.
+// String returns the name of k in OpenMP.
 func (k ScheduleKind) String() string {
 	if int(k) < len(scheduleNames) {
 		return scheduleNames[k]
@@ -88,7 +89,7 @@ func (k ScheduleKind) String() string {
 	return "unknown"
 }
 
-// String returns the schedule as in OMP_SCHEDULE: "dynamic,4".
+// String returns the schedule in the syntax of OMP_SCHEDULE, such as "dynamic,4".
 func (s Schedule) String() string {
 	if s.Chunk == 0 {
 		return s.Kind.String()
@@ -96,11 +97,11 @@ func (s Schedule) String() string {
 	return s.Kind.String() + "," + strconv.FormatUint(s.Chunk, 10)
 }
 
-// ParseSchedule parses static, dynamic or guided, with an optional chunk: "dynamic,4". The error is
-// a *trace.OptionError.
+// ParseSchedule parses "static", "dynamic" or "guided", with an optional chunk, as in "dynamic,4".
+// The error is a *trace.OptionError.
 func ParseSchedule(text string) (s Schedule, err error) {
 	kind, chunk, chunked := strings.Cut(text, ",")
-	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, with or without a chunk of 1 or more iterations: "dynamic,4"`}
+	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, optionally with a chunk of 1 or more iterations, as in "dynamic,4"`}
 	i := slices.Index(scheduleNames, kind)
 	if i < 0 {
 		return Schedule{}, bad
@@ -114,17 +115,17 @@ func ParseSchedule(text string) (s Schedule, err error) {
 	return s, nil
 }
 
-// Private selects the references that move to addresses of the core's own.
+// Private selects the references that are moved to private addresses of their core.
 type Private struct {
-	// Ranges, if not empty, are the private addresses, ascending and disjoint. By default the stack
+	// Ranges contains the private addresses, ascending and disjoint. If it is empty, the stack
 	// below the function that forks is private.
 	Ranges []Range
 }
 
-// Range is the addresses [Low, High).
+// Range is the half-open address range [Low, High).
 type Range = sasmm.Range
 
-// Check tests the options. The error is a *trace.OptionError.
+// Check validates the options. The error is a *trace.OptionError.
 func (o *Options) Check() error {
 	if o.Cores < 1 || o.Cores > MostCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}

@@ -2,12 +2,14 @@
 // runs with one thread on two or more smaller inputs.
 //
 // PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
-// of a small input for a larger one, too, which only changes how often each block runs. Here
+// of a small input for a larger one too; only the execution counts of the blocks change. This
+// package works as follows:
 //
 //  1. the threads of each small run are synthesised (package predict), and every execution of each
 //     block is measured on the stacks of a level's caches (package blocksample);
 //  2. for each stack, laws for the executions and references of blocks are fitted (package
-//     blocks/scaling), as if it were a program by itself, so that each core has its own laws;
+//     blocks/scaling), as if the stack belonged to a program of its own, so that each core has its
+//     own laws;
 //  3. P(BB_i) follows from the laws at the larger input. P(D|BB_i) is kept from the largest small
 //     run, as in the paper ([Level.Kept]), or its distances are extrapolated from run to run
 //     ([Level.Scaled]);
@@ -16,11 +18,11 @@
 // # Assumptions
 //
 // The larger input takes the same paths through the code. The cores' shares of the work grow as
-// they did between the small runs; sizes with another remainder modulo the number of cores differ.
-// Kept assumes that distances within a block do not depend on the input. This holds for near reuse
-// (a line's other elements, a row that is small in both), and not for arrays that are traversed
-// again: if an array fitted in the small run, its accesses are predicted to hit. Coherence is not
-// modelled, and lines fall into sets at random.
+// they did between the small runs; sizes whose remainder modulo the number of cores differs are
+// predicted less well. Kept assumes that distances within a block do not depend on the input. This
+// holds for near reuse (a line's other elements, a row that is small in both), but not for arrays
+// that are traversed repeatedly: if an array fitted in the small run, its accesses are predicted to
+// hit. Coherence is not modelled, and lines fall into sets at random.
 package larger
 
 import (
@@ -35,14 +37,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Input is a run at one input, predicted for some numbers of cores.
+// Input is a run on one input, with its predictions for some numbers of cores.
 type Input struct {
-	Name       string // of its file, for errors
+	Name       string // name of its file, for error messages
 	Parameters []int64
-	Results    []predict.Result // to a question of [Ask]
+	Results    []predict.Result // the results of a question that [Ask] returned
 }
 
-// Ask adds the options to a question whose results are needed here.
+// Ask returns q with the options that make its results suitable for [Input].
 func Ask(q predict.Question) predict.Question {
 	q.Windows, q.Profiles = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}, true
 	q.Stacks, q.Keep, q.Processor = false, 0, nil
@@ -57,37 +59,38 @@ type Result struct {
 	Doubts     []string // sentences
 }
 
-// Level is one level of the hierarchy. Rates are 1 - misses by all accesses to the first one.
+// Level is one level of the hierarchy. Its hit ratios are global: 1 - misses / accesses to the
+// first level.
 type Level struct {
 	Cache    hierarchy.Cache
 	Caches   int
-	Accesses float64 // of lines, to the first level
-	Kept     float64 // the rate with the profiles of the largest run
-	Scaled   float64 // with distances that are followed from run to run
+	Accesses float64 // line accesses to the first level
+	Kept     float64 // hit ratio with the profiles of the largest run
+	Scaled   float64 // hit ratio with distances extrapolated from run to run
 }
 
-// InputError reports runs that allow no prediction.
+// InputError reports runs that cannot be used for a prediction.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Predict predicts other parameters, for each number of cores for which all inputs have results.
-// The error is a *[InputError] or a *trace.OptionError.
+// Predict predicts the results for the parameter values at, for each number of cores for which all
+// inputs have results. The error is a *[InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
-		return nil, &InputError{"one run, which does not predict others", "two or more runs at different inputs"}
+		return nil, &InputError{"one run, which is not enough to predict others", "two or more runs at different inputs"}
 	}
 	if len(inputs[0].Results) == 0 {
-		return nil, &InputError{"no results of " + inputs[0].Name, "those for some numbers of cores"}
+		return nil, &InputError{"no results for " + inputs[0].Name, "results for at least one number of cores"}
 	}
 	blocks := blocksOf(&inputs[0])
 	for i := range inputs {
 		in := &inputs[i]
 		switch {
 		case len(in.Results) != len(inputs[0].Results):
-			return nil, &InputError{in.Name + " is predicted for other numbers of cores than " + inputs[0].Name, "the same ones"}
+			return nil, &InputError{in.Name + " has results for other numbers of cores than " + inputs[0].Name, "the same ones"}
 		case blocksOf(in) != blocks || !sameFunctions(in, &inputs[0]):
-			return nil, &InputError{in.Name + " is of another program or build than " + inputs[0].Name, "runs of one build"}
+			return nil, &InputError{in.Name + " comes from another program or build than " + inputs[0].Name, "runs of the same build"}
 		}
 	}
 	for n := range inputs[0].Results {
@@ -112,7 +115,7 @@ func sameFunctions(x, y *Input) bool {
 	return p == nil && q == nil || p != nil && q != nil && slices.EqualFunc(p.Functions, q.Functions, func(a, b trace.Function) bool { return a.Name == b.Name && a.Blocks == b.Blocks })
 }
 
-// one predicts for the n-th number of cores.
+// one makes the prediction for the n-th number of cores.
 func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, error) {
 	first := &inputs[0].Results[n]
 	r := Result{Cores: first.Cores}
@@ -122,7 +125,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 		for i := range inputs {
 			x := &inputs[i].Results[n]
 			if x.Cores != r.Cores || len(x.Stacks) != len(first.Levels) {
-				return r, &InputError{inputs[i].Name + " is predicted for other cores or caches", "the same question about all"}
+				return r, &InputError{inputs[i].Name + " has results for other cores or caches", "the same question for all inputs"}
 			}
 			stacks = max(stacks, len(x.Stacks[k]))
 		}
@@ -158,13 +161,13 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // lines may have other sizes at that level
+		if k > 0 { // the line size of that level may differ
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {
 			l.Kept, l.Scaled = 1-kept/l.Accesses, 1-scaled/l.Accesses
 		}
-		if k > 0 { // a level together with the levels above hits at least as often
+		if k > 0 { // the global hit ratio cannot fall from level to level
 			l.Kept, l.Scaled = max(l.Kept, r.Levels[k-1].Kept), max(l.Scaled, r.Levels[k-1].Scaled)
 		}
 		r.Levels = append(r.Levels, l)
@@ -172,7 +175,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 	return r, nil
 }
 
-// fit finds the laws of a stack of a level, as if it were a program by itself.
+// fit fits the laws of one stack of a level, as if the stack belonged to a program of its own.
 func fit(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.Model, error) {
 	var runs []scaling.Run
 	for i := range inputs {
@@ -184,7 +187,7 @@ func fit(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.
 					continue
 				}
 				if b >= blocks {
-					return nil, &InputError{inputs[i].Name + " ran block " + strconv.Itoa(b), "blocks that the program tells"}
+					return nil, &InputError{inputs[i].Name + " ran block " + strconv.Itoa(b), "a block of the recorded program"}
 				}
 				run.Counts[b], run.References[b], run.Reuse[b] = x.Executions, x.Accesses, x.Profile()
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sweeps is a run with one thread whose region executes a block n times, three times over: each
-// loads an element of n, and one of an array that stays small.
+// sweeps returns a single-threaded run with three regions. Each executes a block n times, which
+// loads an element of an array of n lines and an element of a small array.
 func sweeps(n uint64) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 3}},
@@ -51,8 +51,9 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestComparedWithRun: predicted counts and rates at an input are those of a run if distances grow as
-// before; with unchanged distances, rates are too high if the small inputs fitted in the cache.
+// TestComparedWithRun checks that the predicted counts and hit ratios equal those of a run if
+// distances continue to grow as before. With unchanged distances, hit ratios are too high if the
+// small inputs fitted in the cache.
 func TestComparedWithRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {
@@ -79,7 +80,7 @@ func TestComparedWithRun(t *testing.T) {
 				t.Errorf("%d cores: %+v, want %v accesses", real.Cores, l, real.Levels[0].Accesses)
 			}
 			if math.Abs(l.Scaled-want.Global) > 0.02 {
-				t.Errorf("%d cores, %s: %v with distances followed, want %v (kept: %v)", real.Cores, l.Cache.Name, l.Scaled, want.Global, l.Kept)
+				t.Errorf("%d cores, %s: %v with extrapolated distances, want %v (kept: %v)", real.Cores, l.Cache.Name, l.Scaled, want.Global, l.Kept)
 			}
 			if l.Kept > want.Global+0.05 {
 				tooHigh++
@@ -87,11 +88,11 @@ func TestComparedWithRun(t *testing.T) {
 		}
 	}
 	if tooHigh == 0 {
-		t.Error("kept distances are as right as those that are followed: the test shows little")
+		t.Error("unchanged distances are as accurate as extrapolated ones, so this test shows little")
 	}
 }
 
-// TestWrong: runs that are not of one program, or too few, are told.
+// TestWrong checks the errors for too few runs and for runs of different programs.
 func TestWrong(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: hierarchy.Hierarchy{}, Options: multicore.Options{Division: multicore.ByRegion}}
 	if err := q.Hierarchy.Add("L1=1KiB,2"); err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor in a question means costmodel.DefaultProcessor.
+// DefaultProcessor stands for costmodel.DefaultProcessor in a question.
 const DefaultProcessor = "default"
 
-// threadsOf are synthesised threads with the file that they are read from.
+// threadsOf adds the file that the synthesised threads are read from.
 type threadsOf struct {
 	Threads
 	file io.Closer
@@ -20,10 +20,10 @@ type threadsOf struct {
 
 func (t threadsOf) Close() error { return t.file.Close() }
 
-// Unwrap returns the threads.
+// Unwrap returns the threads without the file.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
-// Mimic returns a source of threads that are synthesised from the trace of a run with one thread.
+// Mimic returns a source of threads that are synthesised from the trace of a single-threaded run.
 func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
 	return func(o multicore.Options) (Threads, error) {
 		r, file, err := open()
@@ -39,8 +39,8 @@ func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
 	}
 }
 
-// Answer calls reply after each number of cores, until the question is answered or proceed
-// returns false. The trace is opened once for each pass.
+// Answer calls reply whenever the results for a number of cores are ready, until the question is
+// answered or proceed returns false. The trace is opened once for each pass.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = costmodel.DefaultProcessor

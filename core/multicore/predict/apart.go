@@ -10,24 +10,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is a second pass over the trace, if executions of blocks are divided: private caches then
-// see each core's own order (Algorithm 1), and shared caches the common order (Algorithm 2).
-// Algorithm 1 has no common time of cores, so that private caches are not coherent.
+// apart is the second pass over the trace that is needed if executions of blocks are divided:
+// private caches then see each core's own order (Algorithm 1), and shared caches see the common
+// order (Algorithm 2). Algorithm 1 does not order the references of different cores, so coherence
+// of private caches is not simulated.
 type apart struct {
 	threads Threads
 	batch   *trace.Batch
 	own     trace.Batch
-	cores   []*simulate.Simulator // with the private levels before the first shared one; may be empty
+	cores   []*simulate.Simulator // simulate the private levels above the first shared level; may be empty
 	levels  int
 }
 
-// divided reports whether executions are divided, for one core too.
+// divided reports whether executions are divided. The number of cores does not matter.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
-// isApart reports whether a cache sees each core's own order.
+// isApart reports whether a cache sees the own order of a core.
 func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
 
-// beginApart opens the second pass. io.EOF means that there is none.
+// beginApart opens the second pass. It returns io.EOF if no second pass is needed.
 func (p *pass) beginApart() error {
 	levels := p.q.Hierarchy.Levels
 	front, needed := 0, false
@@ -65,7 +66,7 @@ func (p *pass) beginApart() error {
 	return nil
 }
 
-// stepApart continues the second reading until io.EOF.
+// stepApart continues the second pass. It returns io.EOF at the end.
 func (p *pass) stepApart() error {
 	if p.own == nil {
 		return p.beginApart()
@@ -93,8 +94,8 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private replaces the results of private caches in the common order by the results in their own
-// order.
+// private replaces the results of private caches for the common order by the results for the cores'
+// own orders.
 func (a *apart) private(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]

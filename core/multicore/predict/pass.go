@@ -17,29 +17,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// pass reads the trace once, for one number of cores.
+// pass computes the results for one number of cores from one pass over the trace.
 type pass struct {
 	q         *Question
 	cores     int
 	threads   Threads
 	simulator *simulate.Simulator
-	timed     *timed           // nil: no times
-	runner    *analysis.Runner // nil: no analyses
-	windowed  *windowed        // nil: no windows
-	own       *apart           // nil before the second reading, or without one
+	timed     *timed           // nil if no times are computed
+	runner    *analysis.Runner // nil if there are no analyses
+	windowed  *windowed        // nil if no windows are sampled
+	own       *apart           // nil before the second pass, and if there is none
 	open      Source
-	batch     *trace.Batch // of a pass without a runner
+	batch     *trace.Batch // for a pass without a runner
 	view      trace.Batch
 	depths    []uint8
 
 	references uint64
 	byCore     []uint64
-	used       []bool // private ranges with references
-	done       bool   // all rows of threads were read
-	crowded    bool   // there are more shared caches than stacks
+	used       []bool // by private range: whether it has references
+	done       bool   // all rows of threads have been read
+	crowded    bool   // more groups of cores share a cache than can have stacks
 }
 
-// mostDomains bounds the groups of cores with a stack, in addition to the group of all cores.
+// mostDomains is the maximum number of groups of cores that have a stack, in addition to the group
+// of all cores.
 const mostDomains = profile.MaxDomains - 1
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
@@ -102,7 +103,7 @@ func (p *pass) analyse() (err error) {
 	return err
 }
 
-// stacks reports whether SDCM uses stacks of the analyses.
+// stacks reports whether SDCM uses the stacks of the analyses.
 func (p *pass) stacks() bool { return p.q.Stacks && !p.divided() }
 
 func (p *pass) close() {
@@ -112,7 +113,8 @@ func (p *pass) close() {
 	p.own.close()
 }
 
-// Select selects the kinds of rows that the analyses need. Instruction fetches have other caches.
+// Select selects the kinds of rows that the analyses need. Instruction fetches are left out,
+// because they use other caches.
 func (p *pass) Select(kinds trace.Kinds) {
 	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
 	if p.timed != nil {
@@ -127,7 +129,7 @@ func (p *pass) Select(kinds trace.Kinds) {
 // Header returns the header of the threads.
 func (p *pass) Header() trace.Header { return p.threads.Header() }
 
-// Next reads the threads, and simulates the caches.
+// Next reads rows of the threads, and simulates the caches.
 func (p *pass) Next(b *trace.Batch) error {
 	if err := p.threads.Next(b); err != nil {
 		return err
@@ -147,7 +149,7 @@ func (p *pass) Next(b *trace.Batch) error {
 	return p.take(b)
 }
 
-// count counts references.
+// count counts the references of each core.
 func (p *pass) count(b *trace.Batch) {
 	for i, k := range b.Kind {
 		if !k.IsReference() {
@@ -162,11 +164,11 @@ func (p *pass) count(b *trace.Batch) {
 	}
 }
 
-// lowBits are the bits of an address in the sequential run. Private addresses have the core's
-// number in the bits above.
+// lowBits masks the bits that addresses of the sequential run use. In private addresses, the bits
+// above contain the core's number.
 const lowBits = 1<<48 - 1
 
-// look marks the private ranges with references.
+// look marks the private ranges that have references.
 func (p *pass) look(b *trace.Batch) {
 	ranges := p.q.Options.Private.Ranges
 	for i, a := range b.Addr {
@@ -180,7 +182,8 @@ func (p *pass) look(b *trace.Batch) {
 	}
 }
 
-// take feeds the simulator and the clocks, in parts between the borders of regions.
+// take passes rows to the simulator and the clocks. It splits the batch at the beginnings and ends
+// of regions.
 func (p *pass) take(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {
 		hi := lo + 1
@@ -234,7 +237,7 @@ func (p *pass) result() (Result, error) {
 	}
 	if p.own != nil && p.own.levels > 0 {
 		p.own.private(&r)
-		r.Warnings = append(r.Warnings, "by this division private caches see each core's own order, without the other cores (Algorithm 1), and shared ones see the misses of private ones in a common order (Algorithm 2), which differ slightly from the misses here")
+		r.Warnings = append(r.Warnings, "with this division, private caches see each core's own order, without the other cores (Algorithm 1); shared caches see the misses of private caches in a common order (Algorithm 2), and these misses differ slightly from the ones listed for private caches")
 	}
 	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
@@ -246,10 +249,10 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	if o := &p.q.Options; o.Order.Policy == interleave.ByTime && p.cores > 1 && (p.timed == nil || p.timed.weights == nil) {
-		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so by the cores' clocks every reference takes one cycle: name a processor, and trace blocks with their instructions")
+		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so the cores' clocks count one cycle for every reference: name a processor, and record blocks with their instructions")
 	}
 	if p.crowded {
-		r.Warnings = append(r.Warnings, hierarchy.Warning("SDCM is left out: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are kept for that number only."))
+		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and there are stacks for that many groups only."))
 	}
 	if p.runner != nil {
 		if err := p.model(&r); err != nil {
@@ -267,7 +270,7 @@ func (p *pass) result() (Result, error) {
 	return r, nil
 }
 
-// simulated returns the counts of level i.
+// simulated returns level i as simulated.
 func simulated(r *simulate.Result, i int) Level {
 	n, all := &r.Levels[i], float64(r.Levels[0].Run.Accesses())
 	l := Level{
@@ -285,12 +288,14 @@ func simulated(r *simulate.Result, i int) Level {
 	return l
 }
 
-// setRates computes the global and the local rate. all are the accesses to the first level.
+// setRates computes the global and the local hit ratio. all is the number of accesses to the first
+// level.
 func (l *Level) setRates(all float64) {
 	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
 }
 
-// average computes the mean over caches that have accesses, each shared by this number of cores.
+// average computes the mean local hit ratio of the caches that have accesses. Each cache is shared
+// by sharedBy cores.
 func (l *Level) average(sharedBy int) {
 	busy := 0
 	l.Mean = 0
@@ -310,7 +315,7 @@ func (l *Level) average(sharedBy int) {
 	}
 }
 
-// method returns the method of levels by SDCM.
+// method returns the SDCM method that the pass uses.
 func (p *pass) method() hierarchy.Method {
 	if p.q.Sample != nil && p.q.Keep != p.cores {
 		return hierarchy.SampledSDCM
@@ -318,7 +323,7 @@ func (p *pass) method() hierarchy.Method {
 	return hierarchy.SDCM
 }
 
-// model adds the levels by SDCM, and the profile if it is kept.
+// model adds the results of SDCM, and the profile if it is kept.
 func (p *pass) model(r *Result) error {
 	found := p.runner.Finish(profile.State{})
 	if p.q.Keep == p.cores {
@@ -336,7 +341,7 @@ func (p *pass) model(r *Result) error {
 	for i := range answer.Levels {
 		from := &answer.Levels[i]
 		l := Level{Cache: from.Cache, Method: p.method(), Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
-		if from.Cache.Full() { // one set, where SDCM is exact
+		if from.Cache.Full() { // the miss count of a fully associative cache is exact
 			l.Misses = from.Misses
 		}
 		if i == 0 {
@@ -353,6 +358,6 @@ func (p *pass) model(r *Result) error {
 		l.rest(found, answer.Levels[0].Accesses)
 		r.Modelled = append(r.Modelled, l)
 	}
-	r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
+	r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and treats every level as if it saw all accesses; a real lower level sees only the misses of the level above")
 	return nil
 }

@@ -1,26 +1,27 @@
 // Package predict predicts the cache misses and the runtime of an OpenMP program with several
-// cores from a trace with one thread (PPT-SASMM §3; MODELS §14.4).
+// cores from the trace of a single-threaded run (PPT-SASMM §3; MODELS §14.4).
 //
 //  1. For each number of cores, it reads the trace again and synthesises the threads' references
-//     (package multicore). It only keeps counts, so that memory does not grow with the trace.
-//  2. They go through simulated private and shared caches, which MESI keeps coherent (package
+//     (package multicore). It keeps only counts, so its memory use does not grow with the trace.
+//  2. It simulates private and shared caches, kept coherent by MESI, for these references (package
 //     simulate). This is exact for the synthesised threads. If executions of blocks are
 //     divided, private caches need a pass of their own (apart.go).
-//  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing),
-//     and the stack distance cache model (SDCM) answers from them, as in the paper. The
-//     difference is the error of SDCM and of [Question.Sample]: all stacks of many cores
-//     take ten times as long as the rest. [Question.Keep] keeps a whole profile of the
-//     threads. [Question.Windows] is the paper's statistical method: SDCM from windows of
-//     each block, with confidence intervals (package blocksample).
-//  4. With a processor, and instructions in the trace, it computes the cycles of blocks
-//     (package pipeline), where loads have the latency of the level at which the simulation
-//     found their lines. The time of a core is visits × cycles; see time.go for losses.
+//  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing), and
+//     applies the stack distance cache model (SDCM) to them, as in the paper. The difference from
+//     the simulation is the error of SDCM and of [Question.Sample]. Sampling is the default,
+//     because complete stacks of many cores take ten times as long as the rest. [Question.Keep]
+//     keeps a complete profile of the threads. [Question.Windows] selects the paper's statistical
+//     method: SDCM from windows of each block, with confidence intervals (package blocksample).
+//  4. With a processor, and if the trace has instructions, it computes the cycles of blocks
+//     (package pipeline). Loads have the latency of the level in which the simulation found their
+//     lines. The time of a core is the sum of visits × cycles over the blocks; [Time] describes the
+//     losses.
 //
-// # Rates
+// # Hit ratios
 //
-// The local hit rate of a level is hits / accesses of the level; the global rate is 1 - misses /
-// accesses to the first level. The paper's second-level rates are global. Its mean over private
-// caches weighs all caches equally; [Level.Mean] leaves out idle ones.
+// The local hit ratio of a level is hits / accesses of the level; the global hit ratio is 1 -
+// misses / accesses to the first level. The paper's hit ratios of the second level are global. Its
+// mean over private caches weights all caches equally; [Level.Mean] excludes idle caches.
 package predict
 
 import (
@@ -40,27 +41,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is a question about a run's trace.
+// Question describes the predictions to make from a run's trace.
 type Question struct {
-	Cores     []int             // distinct numbers of cores, in order
-	Options   multicore.Options // division of the run; Cores is set for each pass
+	Cores     []int             // distinct numbers of cores, in the order of the results
+	Options   multicore.Options // how to divide the run; Options.Cores is set for each pass
 	Hierarchy hierarchy.Hierarchy
 	Protocol  simulate.Protocol
-	Seed      uint64              // of random replacement
-	Processor *pipeline.Processor // nil: no times
-	Stacks    bool                // SDCM answers too
-	Sample    analysis.Sampling   // of the stacks; nil: from all accesses
-	Windows   []WindowSampling    // SDCM answers from windows too
-	Profiles  bool                // keep the block profiles of the first of Windows
-	// Keep is the number of cores whose profile is kept, 0 for none, and Spec its analyses.
-	// Line sizes, cores and domains follow from the hierarchy.
+	Seed      uint64              // seed of random replacement
+	Processor *pipeline.Processor // nil if no times are needed
+	Stacks    bool                // also predict with SDCM
+	Sample    analysis.Sampling   // which lines the stacks contain; nil: all lines
+	Windows   []WindowSampling    // also predict with SDCM from these samples of windows
+	Profiles  bool                // keep the block profiles of Windows[0]
+	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
+	// this profile. Line sizes, cores and domains follow from the hierarchy.
 	Keep        int
 	Spec        analysis.Spec
-	MemoryBytes uint64 // limit of the simulated caches; 0: none
+	MemoryBytes uint64 // memory limit of the simulated caches; 0: no limit
 }
 
-// Threads reads the references of synthesised threads, numbered from 0. It is closed if it is
-// an [io.Closer]. It, or the result of its method Unwrap, may have a method Report.
+// Threads reads the references of synthesised threads, numbered from 0. A Threads that implements
+// [io.Closer] is closed after use. A Threads, or the result of its method Unwrap, may have a method
+// Report.
 type Threads interface {
 	trace.Reader
 	trace.Describer
@@ -70,7 +72,7 @@ type Threads interface {
 // Source opens the run's trace at its beginning and synthesises the threads of o.Cores cores.
 type Source func(o multicore.Options) (Threads, error)
 
-// Check tests the question. The error is a *trace.OptionError.
+// Check validates the question. The error is a *trace.OptionError.
 func (q *Question) Check() error {
 	if len(q.Cores) == 0 {
 		return &trace.OptionError{Option: "cores", Got: "none", Want: "at least one number of cores, from 1 to " + strconv.Itoa(multicore.MostCores)}
@@ -86,10 +88,10 @@ func (q *Question) Check() error {
 		}
 	}
 	if q.Processor != nil && q.Options.Division != multicore.ByIterations {
-		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, for times: executions of blocks that are divided one by one wait for nobody"}
+		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, because times need barriers: cores that share executions of blocks do not wait for each other"}
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
-		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "one of the numbers of cores that are predicted"}
+		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "one of the numbers of cores to predict for"}
 	}
 	for i := range q.Windows {
 		if err := q.Windows[i].Check(); err != nil {
@@ -122,7 +124,7 @@ func coresOf(n int) [][]uint32 {
 	return list
 }
 
-// domainsOf returns the groups of threads that share a cache that is not shared by all.
+// domainsOf returns the groups of threads that share a cache, except the group of all threads.
 func domainsOf(h hierarchy.Hierarchy, cores int) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		n := int(min(uint64(c.SharedBy), uint64(cores)))
@@ -143,7 +145,7 @@ func domainsOf(h hierarchy.Hierarchy, cores int) (domains [][]uint32) {
 	return domains
 }
 
-// linesOf returns the line sizes of a hierarchy, ascending.
+// linesOf returns the line sizes of a hierarchy, in ascending order.
 func linesOf(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, c := range h.Levels {
 		if !slices.Contains(sizes, c.LineBytes) {
@@ -154,36 +156,38 @@ func linesOf(h hierarchy.Hierarchy) (sizes []uint32) {
 	return sizes
 }
 
-// Run is a prediction in steps. It has the results of each number of cores as soon as possible.
+// Run makes a prediction in steps. The results for a number of cores are available as soon as they
+// are complete.
 type Run struct {
 	q       Question
 	open    Source
 	plan    []int // remaining numbers of cores
 	now     *pass
-	base    *timed // of one core, or nil
+	base    *timed // from the pass with one core, or nil
 	results []Result
-	used    []bool // private ranges with references
+	used    []bool // by private range: whether it has references
 	failed  error
-	done    uint64 // references of finished passes
-	passes  int    // in all
+	done    uint64 // number of references in finished passes
+	passes  int    // total number of passes
 }
 
-// New returns a run. The error is that of [Question.Check].
+// New returns a run that answers q. The error is the error of [Question.Check].
 func New(q Question, open Source) (*Run, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	r := &Run{q: q, open: open, plan: slices.Clone(q.Cores)}
 	if q.Processor != nil && q.Cores[0] != 1 {
-		// One core comes first, as the base of speed-ups.
+		// One core is predicted first, because speed-ups refer to it.
 		r.plan = append([]int{1}, slices.DeleteFunc(r.plan, func(n int) bool { return n == 1 })...)
 	}
 	r.passes = len(r.plan)
 	return r, nil
 }
 
-// Step continues the run a little, until io.EOF. Any other error ends the run; it is an error of
-// the trace or of the synthesised threads. Results so far remain.
+// Step runs for a short time. It returns io.EOF when the question is answered. Any other error ends
+// the run, and comes from the trace or the synthesised threads. The results so far remain
+// available.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:
@@ -200,7 +204,7 @@ func (r *Run) Step() error {
 	return r.fail(err)
 }
 
-// fail ends the run with an error, if there is one.
+// fail ends the run if err is not nil.
 func (r *Run) fail(err error) error {
 	if err != nil {
 		r.failed = err
@@ -273,16 +277,16 @@ func (r *Run) finish() error {
 	return nil
 }
 
-// Results returns the results so far: first the result for one core if there is a processor, then
-// the results for Question.Cores in order.
+// Results returns the results so far, in the order of Question.Cores. If there is a processor, the
+// result for one core comes first.
 func (r *Run) Results() []Result { return r.results }
 
 // Progress is the progress of a run.
 type Progress struct {
 	Cores      int    // of the current pass; 0: none
-	Pass       int    // number of the current pass, from 1
+	Pass       int    // number of the current pass, starting at 1
 	Passes     int    // number of passes
-	References uint64 // of threads, in all passes so far
+	References uint64 // references of the threads in all passes so far
 }
 
 // Progress returns the progress of the run.
@@ -299,40 +303,41 @@ func (r *Run) Progress() Progress {
 type Result struct {
 	Cores      int
 	References uint64
-	ByCore     []uint64               // References, of each core
+	ByCore     []uint64               // references of each core
 	Idle       int                    // cores without references
-	Levels     []Level                // simulated, first level first
-	Modelled   []Level                // the same levels by SDCM; nil without Question.Stacks
-	Stacks     [][]*blocksample.Stack // by level, of Question.Profiles: see [blocksample.Collector.Result]
-	Windowed   [][]Level              // the same by SDCM from windows, for each of Question.Windows
-	Time       *Time                  // nil without a processor, or see Untimed
+	Levels     []Level                // simulated levels, starting with the first
+	Modelled   []Level                // the same levels, predicted by SDCM; nil without Question.Stacks
+	Stacks     [][]*blocksample.Stack // by level, if Question.Profiles is set: see [blocksample.Collector.Result]
+	Windowed   [][]Level              // the same levels, predicted by SDCM from each of Question.Windows
+	Time       *Time                  // nil without a processor, or for the reason in Untimed
 	Untimed    string                 // why there is no time, as a sentence
 	Warnings   []hierarchy.Warning
-	Profile    *profile.Profile  // nil but of Question.Keep cores
-	Report     *multicore.Report // of the division; nil if unknown
-	Header     trace.Header      // of the threads' trace
+	Profile    *profile.Profile  // nil except for Question.Keep cores
+	Report     *multicore.Report // describes the division; nil if unknown
+	Header     trace.Header      // header of the threads' trace
 }
 
-// Level is one level of the hierarchy, in line accesses.
+// Level contains the results for one level of the hierarchy, in line accesses.
 type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
 	Caches int // number of caches
-	// Sums over all caches. Coherence misses are of lines that another core's store invalidated;
-	// SDCM has none.
+	// Sums over all caches of the level. Coherence counts the misses on lines that another core's
+	// store invalidated; SDCM does not predict it.
 	Accesses, Hits, Misses, Coherence float64
 	// Global is 1 - Misses / accesses to the first level, and Local is Hits / Accesses. Mean is the
-	// mean local rate of the caches with accesses; SDCM has it for one cache only.
+	// mean local hit ratio of the caches with accesses; SDCM predicts it only for levels with one
+	// cache.
 	Global, Local, Mean float64
 	Averaged            bool                  // Mean is known
 	Low, High           float64               // 95 % confidence interval of Global
 	Bounded             bool                  // Low and High are known
-	Off, MeanOff        float64               // half-widths of such intervals of Global and Mean, from windows, not cut at 0 and 1
+	Off, MeanOff        float64               // with windows: half-widths of the 95 % confidence intervals of Global and Mean, not clipped to 0 and 1
 	Looked              *Looked               // sample size of an estimate, or nil
 	Cores               []hierarchy.CoreLevel // by core; nil for SDCM
 }
 
-// rate returns a hit rate, 1 for no accesses.
+// rate returns the hit ratio, or 1 if there are no accesses.
 func rate(misses, accesses float64) float64 {
 	if accesses == 0 {
 		return 1

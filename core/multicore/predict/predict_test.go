@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// team is a program with synthetic threads: core 0 executes block 0 alone, which loads one element
-// of an array each time, and then all divide the iterations of a loop, block 1, in contiguous
-// parts. All store to one line in the end, block 2.
+// team is a program with synthetic threads. First, core 0 alone executes block 0, which loads one
+// element of an array each time. Then all cores share the iterations of a loop, block 1, in
+// contiguous parts. At the end all cores store to one line, in block 2.
 type team struct {
 	alone, iterations int
 	rows              *trace.Batch
@@ -129,8 +129,8 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// The simulated numbers equal the simulator's for the same threads, and the means are by
-// cache.
+// The simulated counts equal the counts of package simulate for the same threads, and means are
+// taken over caches.
 func TestSimulated(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
 	var s source
@@ -171,16 +171,16 @@ func TestSimulated(t *testing.T) {
 				sum += 1 - float64(misses)/float64(accesses)
 			}
 			if got := sum / float64(l.Caches); math.Abs(got-l.Mean) > 1e-12 {
-				t.Errorf("%d cores, %s: a mean of %v, want %v", cores, l.Cache.Name, l.Mean, got)
+				t.Errorf("%d cores, %s: mean %v, want %v", cores, l.Cache.Name, l.Mean, got)
 			}
 		}
 	}
 	if m := results[2].Levels[0]; m.Coherence == 0 && m.Mean == m.Local {
-		t.Error("the threads share nothing, and all do the same: the test shows little")
+		t.Error("the threads share no data and all do the same work, so this test shows little")
 	}
 }
 
-// In a fully associative cache SDCM is exact, and one of sets is off by something.
+// SDCM is exact for a fully associative cache, and has some error for a set-associative cache.
 func TestStacks(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Stacks: true, Keep: 4, Hierarchy: caches("L1=512,full", "L2=1KiB,2", "L3=4KiB,full,shared=2", "L4=64KiB,16,shared=all")}
 	for _, r := range run(t, q, new(source).open(100, 1000)) {
@@ -205,7 +205,7 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// toy takes a cycle for each block's two additions, and as long for its load.
+// toy takes one cycle for the two additions of a block, and one cycle for its load.
 const toy = `name: toy
 dispatch: 4
 window: 32
@@ -225,15 +225,15 @@ func processor(t *testing.T, text string) *pipeline.Processor {
 	return p
 }
 
-// Times by hand: 2 cycles for each of the 100 executions of core 0 alone, 2 for each of the
-// ten iterations, 1 for the store at the end.
+// The expected times were computed by hand: 2 cycles for each of the 100 executions by core 0
+// alone, 2 cycles for each of the ten iterations, and 1 cycle for the store at the end.
 func TestTime(t *testing.T) {
 	const alone, iterations = 100, 10
 	q := predict.Question{Cores: []int{4, 16}, Hierarchy: caches("L1=64KiB,8"), Processor: processor(t, toy)}
 	results := run(t, q, new(source).open(alone, iterations))
 	const one = 2*alone + 2*iterations + 1
 	for i, want := range []struct {
-		cores, most int // iterations of the core that has most
+		cores, most int // iterations of the core that has the most
 	}{{4, 3}, {16, 1}} {
 		x := results[i].Time
 		if x == nil {
@@ -261,7 +261,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Lost and used time add up to all cores' time, whatever the limit is.
+// Lost time and used time add up to the time of all cores, whatever limits the speed-up.
 func TestLossesAddUp(t *testing.T) {
 	for _, c := range []struct {
 		caches            []string
@@ -307,19 +307,19 @@ func TestAsk(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for want, change := range map[string]func(*answers.MulticoreQuestion){
-		`cores "65", want 1 to 64`:                                                         func(q *answers.MulticoreQuestion) { q.Cores = []uint32{65} },
-		`cores "0", want 1 to 64`:                                                          func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
-		`cores "none", want at least one number of cores, from 1 to 64`:                    func(q *answers.MulticoreQuestion) { q.Cores = nil },
-		`cores "4 twice", want each number of cores once`:                                  func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
-		`private "0x10", want a run of addresses, as in 0x7f00-0x7fff`:                     func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
-		`private "5-4", want an end that is not below the beginning`:                       func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
-		`private "4-6", want runs in ascending order, none of which begins in another one`: func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
-		`profile "of 2 cores", want one of the numbers of cores that are predicted`:        func(q *answers.MulticoreQuestion) { q.Keep = 2 },
-		`division "printed", want iterations, for times: executions of blocks that are divided one by one wait for nobody`: func(q *answers.MulticoreQuestion) {
+		`cores "65", want 1 to 64`:                                              func(q *answers.MulticoreQuestion) { q.Cores = []uint32{65} },
+		`cores "0", want 1 to 64`:                                               func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
+		`cores "none", want at least one number of cores, from 1 to 64`:         func(q *answers.MulticoreQuestion) { q.Cores = nil },
+		`cores "4 twice", want each number of cores once`:                       func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
+		`private "0x10", want a range of addresses, as in 0x7f00-0x7fff`:        func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
+		`private "5-4", want an end that is not below the start`:                func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
+		`private "4-6", want ranges in ascending order that do not overlap`:     func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
+		`profile "of 2 cores", want one of the numbers of cores to predict for`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
+		`division "printed", want iterations, because times need barriers: cores that share executions of blocks do not wait for each other`: func(q *answers.MulticoreQuestion) {
 			q.Processor = "znver4"
 		},
 		`sdcm "few", want sample, all, windows or none`: func(q *answers.MulticoreQuestion) { q.SDCM = "few" },
-		`sdcm "windows,some=3", want windows, with rate=, least= and weights= after commas, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
+		`sdcm "windows,some=3", want windows, optionally followed by rate=, least= and weights=, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
 			q.SDCM = "windows,some=3"
 		},
 		`rate "1.5", want a fraction of windows above 0 and at most 1, as in 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
@@ -337,7 +337,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The reply grows with each number of cores, and its series are the results.
+// The reply grows with each number of cores, and its series match the results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}
 	r, err := predict.New(q, new(source).open(10, 20))
@@ -373,7 +373,7 @@ func TestNotes(t *testing.T) {
 		{Cores: 2, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "There is no time."},
 		{Cores: 32, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "There is no time.", Idle: 12},
 	})
-	want := []string{"L2 is small.", "2, 32 cores: There is no time.", "32 cores: 12 cores have no work; means of caches exclude these."}
+	want := []string{"L2 is small.", "2, 32 cores: There is no time.", "32 cores: 12 cores have no work and are excluded from the means over caches."}
 	slices.Sort(notes)
 	slices.Sort(want)
 	if !slices.Equal(notes, want) {

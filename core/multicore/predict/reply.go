@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask parses a question. The error is a *trace.OptionError, or about the processor.
+// Ask parses a question. The error is a *trace.OptionError or concerns the processor.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))
@@ -68,7 +68,7 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	return q, q.Check()
 }
 
-// model parses the sample for SDCM.
+// model parses the option sdcm, which selects the data for SDCM.
 func (q *Question) model(text string, seed uint64) error {
 	kind, more, found := strings.Cut(text, ",")
 	q.Stacks = kind == "" || kind == "sample" || kind == "all"
@@ -88,8 +88,8 @@ func (q *Question) model(text string, seed uint64) error {
 	return nil
 }
 
-// ParseWindows parses the options of windows, as in rate=0.05,least=100,weights=printed, each of
-// which is optional. The error is a *trace.OptionError.
+// ParseWindows parses options for windows, such as rate=0.05,least=100,weights=printed. Each option
+// may be omitted. The error is a *trace.OptionError.
 func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	w = WindowSampling{Seed: seed, Weights: blocksample.Counted}
 	if text == "" {
@@ -109,7 +109,7 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 		case "weights":
 			w.Weights, err = blocksample.ParseWeighting(value)
 		default:
-			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, with rate=, least= and weights= after commas, as in windows,rate=0.05,least=100"}
+			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, optionally followed by rate=, least= and weights=, as in windows,rate=0.05,least=100"}
 		}
 		if err == nil {
 			err = w.Check()
@@ -127,37 +127,37 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	return w, nil
 }
 
-// String describes the choice of windows.
+// String describes how windows are chosen.
 func (w *WindowSampling) String() string {
 	l := w.Looked.WithDefaults()
-	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, " + strconv.Itoa(l.Least) + " at least, seed " +
+	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, at least " + strconv.Itoa(l.Least) + ", seed " +
 		strconv.FormatUint(w.Seed, 10) + ", weights " + w.Weights.String()
 }
 
-// FewLines returns a sample of at most 1,024 lines. Its stacks take about as long as the rest of
-// the prediction.
+// FewLines returns a sample of at most 1,024 lines. Analysing the stacks of this sample takes about
+// as long as the rest of the prediction.
 func FewLines(seed uint64) analysis.Sampling {
 	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
 
-// ParseRanges parses ascending, disjoint ranges of addresses, as in 0x7f00-0x7fff, with both
-// ends included. The error is a *trace.OptionError.
+// ParseRanges parses ascending, disjoint ranges of addresses, such as 0x7f00-0x7fff. Both ends are
+// included. The error is a *trace.OptionError.
 func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 	for _, text := range list {
 		bad := func(want string) error { return &trace.OptionError{Option: "private", Got: text, Want: want} }
 		first, last, found := strings.Cut(text, "-")
 		low, err := strconv.ParseUint(strings.TrimSpace(first), 0, 64)
 		if err != nil || !found {
-			return nil, bad("a run of addresses, as in 0x7f00-0x7fff")
+			return nil, bad("a range of addresses, as in 0x7f00-0x7fff")
 		}
 		high, err := strconv.ParseUint(strings.TrimSpace(last), 0, 64)
 		switch {
 		case err != nil || high == ^uint64(0):
-			return nil, bad("a run of addresses, as in 0x7f00-0x7fff")
+			return nil, bad("a range of addresses, as in 0x7f00-0x7fff")
 		case high < low:
-			return nil, bad("an end that is not below the beginning")
+			return nil, bad("an end that is not below the start")
 		case len(ranges) > 0 && low < ranges[len(ranges)-1].High:
-			return nil, bad("runs in ascending order, none of which begins in another one")
+			return nil, bad("ranges in ascending order that do not overlap")
 		}
 		ranges = append(ranges, multicore.Range{Low: low, High: high + 1})
 	}
@@ -211,7 +211,7 @@ func Tables(results []Result) []report.Table {
 }
 
 func rates(results []Result) report.Table {
-	t := report.Table{Key: "rates", Title: "Hit ratios: local of accesses that reach the level, global of all accesses", Columns: report.Columns(
+	t := report.Table{Key: "rates", Title: "Hit ratios: local, of the accesses that reach the level; global, of all accesses", Columns: report.Columns(
 		"cores", "level", "method", "caches", "accesses", "hits", "misses", "coherence_misses=of coherence", "global_rate=global", "global_off=±",
 		"local_rate=local", "mean_rate=mean of caches", "mean_off=±", "low=at least", "high=at most")}
 	for i := range results {
@@ -249,7 +249,7 @@ func addRates(t *report.Table, cores int, l *Level) {
 		report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), coherence, report.Ratio(l.Global), off, report.Ratio(l.Local), mean, meanOff, low, high)
 }
 
-// sampling is the table of sample sizes.
+// sampling returns the table of sample sizes.
 func sampling(results []Result) report.Table {
 	t := report.Table{Key: "sampling", Title: "Basis of the estimates", Columns: report.Columns("cores", "level", "method",
 		"windows=executions looked at", "executions=of", "lines=lines followed", "accesses=accesses looked at", "of", "share")}
@@ -315,7 +315,7 @@ func workTable(results []Result) report.Table {
 	return t
 }
 
-// loops is the table of worksharing loops.
+// loops returns the table of worksharing loops.
 func loops(results []Result) report.Table {
 	t := report.Table{Key: "loops", Title: "Worksharing loops, and how their iterations were divided", Columns: report.Columns(
 		"cores", "source", "schedule", "divided=divided as", "times=executions", "iterations", "fewest=fewest in one")}
@@ -331,7 +331,7 @@ func loops(results []Result) report.Table {
 	return t
 }
 
-// source returns a place as file.c:12.
+// source formats a source location, as in file.c:12.
 func source(p trace.Place) string {
 	if p.File == "" || p.Line == 0 {
 		return ""
@@ -340,7 +340,7 @@ func source(p trace.Place) string {
 }
 
 func speedUps(results []Result) report.Table {
-	t := report.Table{Key: "speedup", Title: "Times, and losses of all cores' time", Columns: report.Columns(
+	t := report.Table{Key: "speedup", Title: "Run time, and shares of all cores' time that are lost", Columns: report.Columns(
 		"cores", "cycles", "milliseconds=time (ms)", "speedup=speed-up", "efficiency", "serial=serial work", "imbalance", "copied=copied work",
 		"caches", "bandwidth", "limit")}
 	for i := range results {
@@ -370,7 +370,7 @@ func notes(results []Result) report.Table {
 		r := &results[i]
 		say := func(text string) { t.Add(report.Count(uint64(r.Cores)), report.TextOf(text)) }
 		if r.Idle > 0 {
-			say(plural(r.Idle, "core has", "cores have") + " no work; means of caches exclude these.")
+			say(plural(r.Idle, "core has", "cores have") + " no work and are excluded from the means over caches.")
 		}
 		for _, w := range r.Warnings {
 			say(sentence(string(w)))
@@ -389,7 +389,7 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// sentence returns text with a capital letter and a full stop.
+// sentence returns text with an initial capital letter and a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return text

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rest sets the sample size and the interval of a level by SDCM from a sample of lines. all are
-// the accesses to the first level.
+// rest sets the sample size and the confidence interval of a level if SDCM uses a sample of lines.
+// all is the number of accesses to the first level.
 func (l *Level) rest(found *profile.Profile, all float64) {
 	if !found.Sampled.Estimates() {
 		return
@@ -24,7 +24,7 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 	if !ok || all == 0 {
 		return
 	}
-	// Scale the interval of the fully associative cache.
+	// Scale the confidence interval of the fully associative cache of the same size.
 	scale := 1.0
 	if misses > 0 {
 		scale = l.Misses / misses
@@ -33,8 +33,8 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 }
 
 // fullBounds returns the misses of all cores' fully associative caches of that size, with a
-// confidence interval of at least 95 %. The cores' estimates use the same lines, so that their
-// errors may be correlated, and the widths of their intervals are added.
+// confidence interval of at least 95 %. The estimates for the cores use the same lines, so their
+// errors may be correlated. Therefore the widths of their intervals are added.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {
@@ -86,25 +86,25 @@ func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high f
 	return misses, low, high, true
 }
 
-// byThread is a sample of the threads' stacks, for an answer and not for a profile: the common
-// stack of all accesses is only analysed until a second thread appears.
+// byThread samples the threads' stacks for a prediction rather than a profile: it analyses the
+// common stack of all accesses only until a second thread appears.
 type byThread struct{ analysis.Sampling }
 
-// Locality returns the analysis of the common stack.
+// Locality returns the analysis of the stack of all accesses.
 func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
 	return &alone{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
-// alone analyses a run until it has a second thread.
+// alone analyses a run until a second thread appears.
 type alone struct {
 	analysis.SampledLocality
 	lineBytes []uint32
-	several   bool   // there is a second thread
+	several   bool   // a second thread has appeared
 	seen      bool   // first is known
-	first     uint32 // thread
+	first     uint32 // the first thread
 }
 
-// Consume consumes the rows of a run with one thread.
+// Consume analyses rows as long as the run has one thread.
 func (a *alone) Consume(b *trace.Batch) error {
 	if a.isOver(b) {
 		return nil
@@ -112,14 +112,14 @@ func (a *alone) Consume(b *trace.Batch) error {
 	return a.SampledLocality.Consume(b)
 }
 
-// ConsumePiece consumes a piece of the single reference of b: see contract.PieceConsumer.
+// ConsumePiece analyses a piece of the single reference in b: see contract.PieceConsumer.
 func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if !a.isOver(b) {
 		a.SampledLocality.ConsumePiece(b, from, end)
 	}
 }
 
-// isOver reports whether there are several threads, including those of b.
+// isOver reports whether there have been several threads, including the threads of b.
 func (a *alone) isOver(b *trace.Batch) bool {
 	if a.several || b.Thread == nil {
 		return a.several
@@ -131,7 +131,7 @@ func (a *alone) isOver(b *trace.Batch) bool {
 	return a.several
 }
 
-// Result sets the locality, and only the line sizes for several threads.
+// Result sets the locality. If there are several threads, it sets only the line sizes.
 func (a *alone) Result(p *profile.Profile, state bool) {
 	if !a.several {
 		a.SampledLocality.Result(p, state)

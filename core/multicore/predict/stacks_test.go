@@ -12,12 +12,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Answers from sampled stacks do not depend on the stack of all accesses together, which is left
-// out.
+// Predictions from sampled stacks do not depend on the stack of all accesses, which is not
+// analysed.
 func TestSampledStacks(t *testing.T) {
 	for _, test := range []struct {
 		alone, iterations int
-		cores             int // that make references, of four
+		cores             int // number of cores, of four, that make references
 	}{{5000, 40_000, 4}, {5000, 0, 4}, {0, 20_000, 2}, {20_000, 0, 1}} {
 		q := predict.Question{Cores: []int{4}, Hierarchy: caches("L1=4KiB,4", "L2=64KiB,8,128,shared=2", "L3=256KiB,full,128,shared=all"), Stacks: true, Sample: predict.FewLines(1)}
 		open := func(multicore.Options) (predict.Threads, error) {
@@ -53,7 +53,7 @@ func TestSampledStacks(t *testing.T) {
 			size := found.Sampled.Sizes[min(i, 1)]
 			of, estimates := got[i].Looked, found.Sampled.Estimates()
 			if (of != nil) != estimates || estimates && (of.Lines != size.Lines || of.Accesses != size.Samples) {
-				t.Errorf("%+v: level %d rests on %+v, want %+v", test, i, of, size)
+				t.Errorf("%+v: level %d has sample size %+v, want %+v", test, i, of, size)
 			}
 		}
 		if len(got) != 3 || !reflect.DeepEqual(misses, expected) {

@@ -11,35 +11,35 @@ import (
 
 // Time is the runtime with several cores, in cycles of the processor.
 //
-// Only core 0 works outside of parallel regions. A region consists of phases between barriers; a
+// Outside of parallel regions, only core 0 works. A region consists of phases between barriers; a
 // phase takes as long as the core with the most work, and at least as long as memory needs for the
 // lines that all cores fetch. The time of all cores, Cores × Cycles, is the time of one core, plus
 // the losses
 //
-//	Serial     of the other cores, while core 0 works alone (Amdahl)
-//	Imbalance  of cores that wait at the end of phases
-//	Copied     by work in regions that every core repeats
-//	Caches     by loads that take longer than with one core; below 0 if they take less time
+//	Serial     of idle cores, while core 0 works alone (Amdahl)
+//	Imbalance  of cores that wait at the ends of phases
+//	Copied     for work in regions that every core repeats
+//	Caches     for loads that take longer than with one core; negative if they take less time
 //	Bandwidth  while memory transfers lines
 //
 // which add up exactly. Within a phase, a core's work is weighted by the blocks' cycles with
 // one core, and the sum of a region's phases is scaled to their cycles with this many cores.
 type Time struct {
 	Cycles  float64
-	Seconds float64 // 0: the processor has no clock
-	SpeedUp float64 // one core's cycles by these
+	Seconds float64 // 0 if the clock frequency of the processor is unknown
+	SpeedUp float64 // cycles of one core / Cycles
 	// Shares of Cores × Cycles; with Efficiency they add up to 1.
 	Serial, Imbalance, Copied, Caches, Bandwidth float64
 	Efficiency                                   float64 // SpeedUp / Cores
 	Limit                                        Limit
-	Cores                                        []float64 // cycles of each one's own work
+	Cores                                        []float64 // cycles of each core's own work
 	Missing                                      []pipeline.Missing
 }
 
-// Limit names the largest loss.
+// Limit is the name of the largest loss.
 type Limit string
 
-// The limits. None: all losses are below 5 %.
+// The limits. NoLimit means that all losses are below 5 %.
 const (
 	NoLimit        Limit = "none"
 	SerialLimit    Limit = "serial work"
@@ -52,51 +52,52 @@ const (
 
 // NotModelled lists the effects that times do not include.
 func NotModelled() []string {
-	return append(pipeline.NotModelled(), "forks, joins, barriers and locks themselves, and waiting for locks",
-		"clocks that depend on how many cores work", "lines that cores pass to each other, but as misses of their caches")
+	return append(pipeline.NotModelled(), "the cost of forks, joins, barriers and locks, and the time spent waiting for locks",
+		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except as cache misses")
 }
 
-// timedKinds are the events that times need.
+// timedKinds has the kinds of events that times depend on.
 const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// mostRegions bounds the regions. Later ones are merged with the last one.
+// mostRegions is the maximum number of regions. Further regions are merged into the last one.
 const mostRegions = 64
 
-// timed collects the data for the times of a pass.
+// timed collects the data from which the times of a pass are computed.
 type timed struct {
 	cores, levels int
-	program       func() *trace.Program // as known so far
-	base          *timed                // of one core; nil in that pass itself
-	weights       []float64             // cycles of an execution of each block with one core; nil if unknown
+	program       func() *trace.Program // returns the program as far as it is known
+	base          *timed                // from the pass with one core; nil in that pass itself
+	weights       []float64             // cycles per execution of each block with one core; nil if unknown
 
-	blocks, sites int        // of the program so far
-	served        [][]uint64 // by site: references by the level with their lines, memory last
-	strides       []stride   // by site, of one core
+	blocks, sites int        // numbers in the program so far
+	served        [][]uint64 // by site: references by the level that had their lines, memory last
+	strides       []stride   // by site, in the pass with one core
 	serial        []uint64   // by block: executions outside of regions
 	visits        [][]uint64 // by core and block: executions in regions
-	serialBytes   uint64     // from memory outside of regions
+	serialBytes   uint64     // bytes fetched from memory outside of regions
 	regions       []*region
-	byPlace       map[uint32]*region // by the site of their begin
+	byPlace       map[uint32]*region // by the site of their fork
 	now           *region            // nil outside of regions
-	depth         int                // of nested regions
-	clocks        []float64          // of each core, in this phase
-	barriers      []uint64           // that each core has left
+	depth         int                // number of regions around the current row
+	clocks        []float64          // cycles of each core in this phase
+	barriers      []uint64           // number of barriers that each core has left
 	phase         uint64
 
-	costs   []float64 // cycles of an execution of each block with these cores
+	costs   []float64 // cycles per execution of each block with this number of cores
 	missing []pipeline.Missing
 }
 
-// stride counts the references of a site that repeat the last step.
+// stride counts the references of a site whose address differs from the previous one by the same
+// stride as before.
 type stride struct {
 	last, step         trace.Addr
 	regular, irregular uint64
 }
 
-// region is all executions of a fork.
+// region has the sums over all executions of one fork.
 type region struct {
-	visits   []uint64 // by block, of all cores
-	bytes    uint64   // from memory
+	visits   []uint64 // executions by block, of all cores
+	bytes    uint64   // fetched from memory
 	critical float64  // sum over phases of the cycles of the core with the most work
 }
 
@@ -111,7 +112,7 @@ func newTimed(cores int, base *timed, levels int, program func() *trace.Program)
 	return t
 }
 
-// knows resizes the tables to the program.
+// knows grows the tables to the size of the program.
 func (t *timed) knows(p *trace.Program) {
 	if p == nil || len(p.Blocks) == t.blocks && len(p.Sites) == t.sites {
 		return
@@ -136,8 +137,8 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows of one region, or outside of regions. The first row may be the region's begin or
-// end.
+// take counts rows, which are all in one region or all outside of regions. The first row may be the
+// beginning or the end of the region.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
@@ -145,7 +146,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 			core = b.Thread[i]
 		}
 		if int(core) >= t.cores {
-			continue // the simulator reports it
+			continue // the simulator reports the error
 		}
 		site := ^uint32(0)
 		if b.Site != nil {
@@ -181,7 +182,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	}
 }
 
-// reference counts the level of a reference.
+// reference counts a reference at the level that had its line.
 func (t *timed) reference(site uint32, depth uint8, addr trace.Addr) {
 	of := t.served[site]
 	if of == nil {
@@ -216,7 +217,7 @@ func (t *timed) enter(core, block uint32) {
 
 func (t *timed) begin(place uint32) {
 	if t.depth++; t.depth > 1 {
-		return // one core executes a region in a region
+		return // one core executes a nested region
 	}
 	t.now = t.byPlace[place]
 	if t.now == nil && len(t.regions) < mostRegions {
@@ -257,10 +258,11 @@ func (t *timed) endPhase() {
 	clear(t.clocks)
 }
 
-// price computes the cycles of blocks with these cores, or returns why it cannot, as a sentence.
+// price computes the cycles of blocks with this number of cores. If it cannot, it returns the
+// reason as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
-		return "The trace contains no blocks, so there are no times: compile the program with \"stackglass cc -- clang …\", which traces them."
+		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which traces them."
 	}
 	t.knows(p)
 	run := pipeline.Run{Program: p, Visits: make([]float64, t.blocks)}
@@ -274,7 +276,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 		told = told || n > 0 && len(p.Blocks[b].Instrs) > 0
 	}
 	if !told {
-		return "The trace does not tell the instructions of blocks, so there are no times: capture it with them."
+		return "The trace does not contain the instructions of blocks, so times cannot be computed: record them."
 	}
 	latency := t.latencies(q)
 	run.LoadLatency = func(block, site uint32) float64 {
@@ -293,7 +295,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	}
 	made, err := q.Processor.Runtime(run)
 	if err != nil {
-		return "There are no times: " + err.Error() + "."
+		return "Times cannot be computed: " + err.Error() + "."
 	}
 	t.missing, t.costs = made.Missing, make([]float64, t.blocks)
 	for b, n := range run.Visits {
@@ -304,7 +306,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	return ""
 }
 
-// latencies returns E(λ) of each site, 0 if unknown.
+// latencies returns the expected latency E(λ) of each site, or 0 if it is unknown.
 func (t *timed) latencies(q *Question) []float64 {
 	list, hits := make([]float64, t.sites), make([]float64, t.levels)
 	h, _ := costmodel.CompleteLatencies(q.Hierarchy, q.Processor)
@@ -327,7 +329,7 @@ func (t *timed) latencies(q *Question) []float64 {
 	return list
 }
 
-// sequential counts the lines from memory in sequence, by block.
+// sequential counts, by block, the lines that are fetched from memory in sequence.
 func (t *timed) sequential(p *trace.Program, lines []float64) {
 	base := t
 	if t.base != nil {
@@ -345,7 +347,7 @@ func (t *timed) sequential(p *trace.Program, lines []float64) {
 	}
 }
 
-// work returns the cycles of executions of blocks.
+// work returns the total cycles of the executions of all blocks.
 func work(visits []uint64, cycles []float64) (sum float64) {
 	for b, n := range visits {
 		if n > 0 && b < len(cycles) {
@@ -355,7 +357,7 @@ func work(visits []uint64, cycles []float64) (sum float64) {
 	return sum
 }
 
-// time computes the times.
+// time computes the run time and its losses.
 func (t *timed) time(q *Question) *Time {
 	one := t
 	if t.base != nil {
@@ -401,7 +403,7 @@ func (t *timed) time(q *Question) *Time {
 	return out
 }
 
-// oneCore is the time of one core.
+// oneCore has the times of the pass with one core.
 type oneCore struct{ cycles, regions, bandwidth float64 }
 
 func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
@@ -418,7 +420,7 @@ func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
 	return one
 }
 
-// finish turns losses into shares, and sets the limit.
+// finish converts losses to shares of all cores' time, and sets the limit.
 func (out *Time) finish(one, cores float64, q *Question) {
 	if q.Processor.ClockGHz > 0 {
 		out.Seconds = out.Cycles / (q.Processor.ClockGHz * 1e9)

@@ -10,42 +10,42 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// WindowSampling selects the statistical method of PPT-SASMM (§3.4 to §3.6; package
-// blocksample): SDCM on the weighted reuse profiles of some executions of each block, without
+// WindowSampling has the options of the statistical method of PPT-SASMM (§3.4 to §3.6; package
+// blocksample): SDCM on the weighted reuse profiles of a sample of each block's executions, without
 // coherence. If executions of blocks are divided, private caches see each core's own order
-// (Algorithm 1), and other caches the common order (Algorithm 2).
+// (Algorithm 1), and other caches see the common order (Algorithm 2).
 type WindowSampling struct {
 	Looked  blocksample.Looked
 	Weights blocksample.Weighting
-	Seed    uint64 // of the choice of windows
+	Seed    uint64 // seed of the choice of windows
 }
 
-// Check tests the numbers. The error is a *trace.OptionError.
+// Check validates the sample size. The error is a *trace.OptionError.
 func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
-// Looked is the size of the sample of a level's estimate: windows or lines.
+// Looked is the size of the sample behind a level's estimate, in windows or lines.
 type Looked struct {
 	Windows  uint64 // executions of blocks in the sample
-	Of       uint64 // all executions
-	Lines    uint64 // in the sample
+	Of       uint64 // executions in total
+	Lines    uint64 // lines in the sample
 	Accesses uint64 // line accesses in the sample
-	All      uint64 // all line accesses
+	All      uint64 // line accesses in total
 }
 
-// stacksOf are the stacks of levels with the same lines and sharers.
+// stacksOf has the stacks for levels with the same line size and the same number of sharers.
 type stacksOf struct {
 	lineBytes uint32
-	cores     uint32 // that share a cache; 0: all
+	cores     uint32 // number of cores that share a cache; 0: all
 	seen      []*blocksample.Collector
 }
 
-// windowed samples windows in a pass.
+// windowed samples windows during a pass.
 type windowed struct {
 	stacks []*stacksOf
-	asked  []WindowSampling // of the question, and all windows in place of stacks if executions are divided
+	asked  []WindowSampling // the question's options; if executions are divided, all windows in addition, in place of stacks
 }
 
-// sharers returns the number of cores that share a cache of a level, 0 for all.
+// sharers returns the number of cores that share a cache of a level, or 0 for all cores.
 func sharers(c *hierarchy.Cache, cores int) uint32 {
 	if n := max(c.SharedBy, 1); int64(n) < int64(cores) {
 		return n
@@ -85,7 +85,7 @@ func (p *pass) newWindowed() error {
 	return nil
 }
 
-// of returns the stacks for a cache.
+// of returns the stacks that apply to a cache.
 func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	for _, s := range w.stacks {
 		if s.lineBytes == c.LineBytes && s.cores == sharers(c, cores) {
@@ -95,7 +95,8 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// lookAt passes rows to the stacks of one of both orders.
+// lookAt passes rows to the stacks that need the cores' own orders, if apart is set, or else to the
+// stacks that need the common order.
 func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {
@@ -110,7 +111,7 @@ func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	return nil
 }
 
-// answer adds the estimates from windows.
+// answer adds the estimates from windows to the result.
 func (p *pass) answer(r *Result) error {
 	if p.windowed == nil {
 		return nil
@@ -152,7 +153,7 @@ func (p *pass) answer(r *Result) error {
 			low, high := e.Global.Bounds()
 			l.Low, l.High, l.Bounded = min(low, l.Global), max(high, l.Global), true
 			l.Off = blocksample.Interval95 * e.Global.Off
-			switch { // a lower level has only means of the misses above
+			switch { // for lower levels, only the mean misses of the level above are known
 			case k == 0:
 				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, blocksample.Interval95*e.Mean.Off, true
 			case l.Caches == 1:
@@ -162,7 +163,7 @@ func (p *pass) answer(r *Result) error {
 			list = append(list, l)
 		}
 		if unknown > 0.001 {
-			r.Warnings = append(r.Warnings, "blocks that never ran where their cache is have a weight by these equations, and stay out of its rate")
+			r.Warnings = append(r.Warnings, "the equations as printed also give weight to blocks that never ran on the cores of a cache; such blocks are left out of its hit ratio")
 		}
 		if !whole {
 			r.Windowed = append(r.Windowed, list)
@@ -175,14 +176,14 @@ func (p *pass) answer(r *Result) error {
 		r.Modelled = list
 	}
 	if len(r.Windowed) == 0 {
-		r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
+		r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and treats every level as if it saw all accesses; a real lower level sees only the misses of the level above")
 		return nil
 	}
-	r.Warnings = append(r.Warnings, "SDCM from windows: ± is half of the 95 % confidence interval of the sampling alone; SDCM assumes that lines fall into random sets, asks every level about all accesses, and here ignores lines that other cores' stores invalidate")
+	r.Warnings = append(r.Warnings, "SDCM from windows: ± is half the width of the 95 % confidence interval, which covers the sampling error only; SDCM assigns lines to sets at random, treats every level as if it saw all accesses, and here ignores invalidations by other cores' stores")
 	return nil
 }
 
-// bare returns the threads as multicore made them.
+// bare returns the reader of package multicore inside t.
 func bare(t Threads) any {
 	if u, ok := t.(interface{ Unwrap() Threads }); ok {
 		return u.Unwrap()

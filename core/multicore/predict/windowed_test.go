@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// All windows, weighted by their counts, equal the trace: if no line is lost to other cores, SDCM
-// gives the same for them as for whole stacks.
+// All windows, weighted by their counts, are equivalent to the trace: if no line is invalidated by
+// other cores, SDCM predicts the same from all windows as from complete stacks.
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
@@ -28,19 +28,19 @@ func TestAllWindows(t *testing.T) {
 				t.Errorf("%d cores: %+v, want %+v", r.Cores, l, want)
 			}
 			if l.Off != 0 || !l.Bounded || l.Low > l.Global || l.High < l.Global || l.High-l.Low > 1e-9 || l.Looked.Windows != l.Looked.Of || l.Looked.Accesses != l.Looked.All {
-				t.Errorf("%d cores: all windows, and not certain: %+v, %+v", r.Cores, l, l.Looked)
+				t.Errorf("%d cores: uncertain in spite of all windows: %+v, %+v", r.Cores, l, l.Looked)
 			}
 			if x := some.Looked; x.Windows >= x.Of || x.Of != l.Looked.Of || x.All != l.Looked.All || x.Accesses == 0 || x.Lines != 0 {
-				t.Errorf("%d cores: some windows: %+v of %+v", r.Cores, x, l.Looked)
+				t.Errorf("%d cores: sample of windows: %+v of %+v", r.Cores, x, l.Looked)
 			}
 			if !(some.Off > 0) || math.Abs(some.Global-l.Global) > 3*some.Off || some.Averaged != (k == 0 || some.Caches == 1) {
-				t.Errorf("%d cores: %+v, of all windows %+v", r.Cores, some, l)
+				t.Errorf("%d cores: %+v, with all windows %+v", r.Cores, some, l)
 			}
 		}
 	}
 }
 
-// oneRegion is a run with one thread: executions of a block alone, and of another one in a region.
+// oneRegion returns a single-threaded run with one region, in which two blocks are executed.
 func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -52,7 +52,7 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	}
 	const frame = 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(executions) { // of both blocks in turn, except for each third one
+	for i := range uint64(executions) { // both blocks in turn, but every third time only one of them
 		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
 			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
 		}
@@ -60,8 +60,9 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// If executions are divided, private caches and windows of private caches see each core's own order
-// (Algorithm 1), as naive stacks of those traces confirm, and shared ones see Algorithm 2.
+// If executions are divided, private caches and their windows see each core's own order (Algorithm
+// 1), and shared caches see the common order (Algorithm 2). Naive stacks of these traces confirm
+// it.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
 	opened := 0
@@ -109,23 +110,23 @@ func TestWindowsOfExecutions(t *testing.T) {
 		}
 		for k, l := range r.Modelled {
 			if w := &r.Windowed[0][k]; l.Method != hierarchy.SDCM || l.Bounded || l.Looked != nil || l.Misses != w.Misses || l.Global != w.Global {
-				t.Errorf("%s: SDCM of whole stacks %+v, of all windows %+v", division, l, w)
+				t.Errorf("%s: SDCM from complete stacks %+v, from all windows %+v", division, l, w)
 			}
 		}
 		if want := misses(true, false, 16); math.Abs(first.Misses-want) > 1e-6 {
 			t.Errorf("%s: %v misses in private caches, want %v", division, first.Misses, want)
 		}
 		if want := misses(false, true, 64); math.Abs(last.Misses-want) > 1e-6 {
-			t.Errorf("%s: %v misses in the shared one, want %v", division, last.Misses, want)
+			t.Errorf("%s: %v misses in the shared cache, want %v", division, last.Misses, want)
 		}
 		if other := r.Windowed[1][0]; other.Global == first.Global {
-			t.Errorf("%s: by the equations as printed nothing is different", division)
+			t.Errorf("%s: the equations as printed make no difference", division)
 		}
 	}
 }
 
-// An estimate from a few lines has an interval, and names their number. The accuracy of intervals
-// is tested in package analysis/sample.
+// An estimate from a few lines has a confidence interval and the number of lines. The accuracy of
+// confidence intervals is tested in package analysis/sample.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)
@@ -151,9 +152,9 @@ func TestFewLines(t *testing.T) {
 		}
 	}
 	if within < of*3/4 {
-		t.Errorf("%d of %d truths are within", within, of)
+		t.Errorf("%d of %d intervals contain the true value", within, of)
 	}
 	if truth[0].Modelled[0].Bounded || truth[1].Modelled[0].Looked != nil {
-		t.Error("what is exact has an interval")
+		t.Error("an exact result has a confidence interval")
 	}
 }
