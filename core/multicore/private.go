@@ -7,27 +7,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coreShift places the private addresses of core c c·2^48 bytes higher than in the sequential run.
-// No program's addresses are as high, so that they do not collide. The distance is a multiple of
-// every cache's sets × line, so that every reference stays in its set.
+// coreShift moves the private addresses of core c up by c·2^48 bytes, relative to the sequential
+// run. The addresses of programs are lower, so nothing collides. The distance is a multiple of sets
+// × line size for every cache, so every reference stays in its set.
 const coreShift = 48
 
-// stagger is an additional distance of each core's stack. Otherwise threads' stacks would fall into
-// the same sets of a shared cache and evict each other. LLVM's runtime places each thread's frames
-// a line higher than the previous thread's (KMP_STKOFFSET).
+// stagger is an additional distance between the stacks of successive cores. Otherwise the threads'
+// stacks would fall into the same sets of a shared cache and evict each other. LLVM's runtime
+// places each thread's frames a line higher than the previous thread's (KMP_STKOFFSET).
 const stagger = 64
 
-// stackBytes is the assumed size of a stack, as for a main thread, if the trace does not state it.
+// stackBytes is the stack size that is assumed if the trace does not contain it. It is the usual
+// size for a main thread.
 const stackBytes = 8 << 20
 
-// privacy decides which rows of a region move to addresses of the core's own.
+// privacy decides which rows of a region are moved to private addresses of their core.
 type privacy struct {
 	ranges []Range
-	// The stack below the function that forks is private: addresses from low to high.
+	// The stack below the function that forks is private: the addresses in [low, high).
 	low, high trace.Addr
 }
 
-// distance returns by how much private addresses of a core are moved.
+// distance returns the offset that is added to the private addresses of a core.
 func (v *privacy) distance(core int) trace.Addr {
 	d := trace.Addr(core) << coreShift
 	if len(v.ranges) == 0 {
@@ -36,7 +37,7 @@ func (v *privacy) distance(core int) trace.Addr {
 	return d
 }
 
-// has reports whether an address in a region is private.
+// has reports whether an address that a region refers to is private.
 func (v *privacy) has(addr trace.Addr) bool {
 	if len(v.ranges) == 0 {
 		return addr-v.low < v.high-v.low
@@ -45,10 +46,10 @@ func (v *privacy) has(addr trace.Addr) bool {
 	return n < len(v.ranges) && addr >= v.ranges[n].Low
 }
 
-// moves are the kinds of rows with the address of data.
+// moves has the kinds of rows that contain a data address.
 const moves trace.Kinds = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
 
-// mark sets the private rows of a page.
+// mark marks the private rows of a page.
 func (v *privacy) mark(p *tape.Page) {
 	if len(v.ranges) == 0 {
 		v.markStack(p)

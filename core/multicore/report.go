@@ -15,23 +15,24 @@ type Report struct {
 	Phases  uint64 // parts of regions between barriers
 	Loops   []Loop // worksharing loops of the code, by their sites
 
-	References []uint64 // by core, of the selected kinds
-	Outside    uint64   // references of core 0 in no region
-	Doubts     []string // caveats: differences to real threads, as sentences
+	References []uint64 // references of each core, of the selected kinds
+	Outside    uint64   // references of core 0 outside of regions
+	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
-// Loop is a worksharing loop of the code: all its executions with a schedule.
+// Loop has the sums over all executions of a worksharing loop of the code with the same schedule.
 type Loop struct {
-	Site       uint32 // of the event that begins it
+	Site       uint32 // site of the event that begins the loop
 	Place      trace.Place
 	Asked      string   // the program's schedule: "static", "dynamic,4", "runtime"
-	Used       Schedule // the schedule of the division
-	Times      uint64   // executions
-	Iterations uint64   // of all executions
+	Used       Schedule // the schedule by which the loop was divided
+	Times      uint64   // number of executions
+	Iterations uint64   // iterations of all executions
 	Fewest     uint64   // iterations of the shortest execution
 }
 
-// Imbalance returns the maximum references of a core in regions by their mean, or 0 without any.
+// Imbalance returns the ratio of the maximum to the mean number of references of a core in regions,
+// or 0 if there are none.
 func (r *Report) Imbalance() float64 {
 	var most, sum uint64
 	for c, n := range r.References {
@@ -46,12 +47,12 @@ func (r *Report) Imbalance() float64 {
 	return float64(most) * float64(len(r.References)) / float64(sum)
 }
 
-// found has the counts of the survey.
+// found has what the pre-scan counts.
 type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	empty, few, unknown, split, wide             uint64 // loops: without iterations; with fewer than cores; with unknown schedules; split by the compiler; with vectors that are too wide
+	empty, few, unknown, split, wide             uint64 // numbers of loops: without iterations; with fewer iterations than cores; with unknown schedules; split by the compiler; with vectors that are too wide
 	runtime, auto                                uint64 // loops whose schedule is set at runtime
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
@@ -76,7 +77,7 @@ func (f *found) event(k trace.Kind) {
 	}
 }
 
-// loop returns the entry of a loop.
+// loop returns the report's entry for a loop.
 func (f *found) loop(site uint32, l *loop) *Loop {
 	if f.loops == nil {
 		f.loops = map[loopKey]*Loop{}
@@ -150,7 +151,7 @@ func (m *Reader) Report() Report {
 	return r
 }
 
-const noRegion = "No parallel region began, so core 0 makes all accesses. Was the program compiled with -fopenmp?"
+const noRegion = "There is no parallel region, so core 0 makes all accesses. Was the program compiled with -fopenmp?"
 
 // doubts returns the caveats.
 func (m *Reader) doubts() (list []string) {
@@ -170,47 +171,47 @@ func (m *Reader) doubts() (list []string) {
 	}
 	say(f.regions == 0, noRegion)
 	say(f.cut, "The trace ends within a parallel region.")
-	count(f.strayEnds, "parallel region ended that had not begun.", "parallel regions ended that had not begun.")
-	say(f.noStack, "The trace does not contain the address of the stack at the beginning of a region: nothing on it is private there.")
-	say(f.noStackEnd, "The trace does not tell where the stack ends: 8 MiB below the function that forks are taken for it.")
-	count(f.nested, "parallel region began within another one: one thread does it, which is the default of OpenMP.",
-		"parallel regions began within others: one thread does each, which is the default of OpenMP.")
-	count(f.leagues, "league of teams began: it is taken to have one team.", "leagues of teams began: each is taken to have one team.")
-	count(f.unknownLoops, "worksharing loop was not divided, for its code is not known: every core does all of it.",
-		"worksharing loops were not divided, for their code is not known: every core does all of them.")
-	count(f.loopsInLoops, "worksharing loop began within another one, and was not divided separately.",
-		"worksharing loops began within others, and were not divided separately.")
-	count(f.empty, "worksharing loop had no recognisable iterations: every core does all its work.",
-		"worksharing loops had no recognisable iterations: every core does all their work.")
+	count(f.strayEnds, "parallel region ended without a beginning.", "parallel regions ended without a beginning.")
+	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is private there.")
+	say(f.noStackEnd, "The trace does not contain the end of the stack: the stack is assumed to extend 8 MiB below the function that forks.")
+	count(f.nested, "parallel region was nested: one thread executes it, which is OpenMP's default.",
+		"parallel regions were nested: one thread executes each, which is OpenMP's default.")
+	count(f.leagues, "league of teams is assumed to have one team.", "leagues of teams are assumed to have one team each.")
+	count(f.unknownLoops, "worksharing loop was not divided, because its code is unknown: every core executes all of it.",
+		"worksharing loops were not divided, because their code is unknown: every core executes all of them.")
+	count(f.loopsInLoops, "worksharing loop was nested in another one and was not divided separately.",
+		"worksharing loops were nested in others and were not divided separately.")
+	count(f.empty, "worksharing loop had no recognisable iterations: every core executes all of it.",
+		"worksharing loops had no recognisable iterations: every core executes all of them.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
-	count(f.split, "worksharing loop was compiled to several, vectorised or unrolled: the bytes that they reference show how many of the program's iterations are one of theirs, and these stay together.",
-		"worksharing loops were compiled to several, vectorised or unrolled: the bytes that they reference show how many of the program's iterations are one of theirs, and these stay together.")
-	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: threads would do the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.",
-		"worksharing loops have vectors that are longer than a chunk or a core's part: threads would do the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.")
+	count(f.split, "worksharing loop was vectorised or unrolled, so its code has several loops: the number of the program's iterations in one iteration of these loops was determined from the bytes that they access, and these iterations stay together.",
+		"worksharing loops were vectorised or unrolled, so their code has several loops each: the number of the program's iterations in one iteration of these loops was determined from the bytes that they access, and these iterations stay together.")
+	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.",
+		"worksharing loops have vectors that are longer than a chunk or a core's part: threads would execute the iterations one by one, in code that the run did not execute; compile with -fno-vectorize to divide them.")
 	if m.options.Schedule == nil {
-		count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
-			"worksharing loops have schedules that are not known: they were divided as static.")
-		count(f.runtime, "worksharing loop has the schedule that OMP_SCHEDULE says when it runs, which the trace does not tell: it was divided as static; choose a schedule to have another.",
-			"worksharing loops have the schedule that OMP_SCHEDULE says when they run, which the trace does not tell: they were divided as static; choose a schedule to have another.")
-		count(f.auto, "worksharing loop leaves its schedule to the runtime, which the trace does not tell: it was divided as static; choose a schedule to have another.",
-			"worksharing loops leave their schedule to the runtime, which the trace does not tell: they were divided as static; choose a schedule to have another.")
+		count(f.unknown, "worksharing loop has an unknown schedule: it was divided as static.",
+			"worksharing loops have unknown schedules: they were divided as static.")
+		count(f.runtime, "worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: it was divided as static; set a schedule to divide it differently.",
+			"worksharing loops take their schedules from OMP_SCHEDULE, which the trace does not contain: they were divided as static; set a schedule to divide them differently.")
+		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain it: it was divided as static; set a schedule to divide it differently.",
+			"worksharing loops leave their schedules to the runtime, and the trace does not contain them: they were divided as static; set a schedule to divide them differently.")
 	}
-	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and idle threads steal chunks. Cores do the same here, as if every reference took the same time; in a real run the order depends on chance.")
-	count(f.orders, "worksharing loop is ordered: cores do not wait for each other there.",
-		"worksharing loops are ordered: cores do not wait for each other there.")
-	count(f.criticals, "critical section: cores are not kept from being in it at the same time.",
-		"critical sections: cores are not kept from being in one at the same time.")
-	count(f.reductions, "reduction: every core adds its part to the whole, as threads do in teams of up to 4; larger ones add two by two.",
-		"reductions: every core adds its part to the whole, as threads do in teams of up to 4; larger ones add two by two.")
-	count(f.tasks, "task: the core that made it does it.", "tasks: the core that made one does it.")
-	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program makes tasks: the core that makes one does it.")
-	count(f.allocs, "object was allocated within a parallel region: cores have it at the same address, threads would not.",
-		"objects were allocated within parallel regions: cores have them at the same addresses, threads would not.")
-	say(f.roles&usesNumber != 0, "The program asks for the number of a thread, or of all: work that it divides by them is done by every core.")
-	say(f.roles&setsThreads != 0, "The program says how many threads it wants: it gets the number of cores instead.")
-	say(f.roles&locks != 0, "The program uses locks: cores do not wait for them.")
-	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: cores have them at the same addresses, threads would not.")
-	say(f.roles&inOrder != 0, "Iterations wait for others in the program: cores do not.")
-	say(f.roles&cancels != 0, "The program may cancel a loop or region: all cores continue.")
+	say(f.steals, "LLVM's runtime starts dynamic schedules like static ones, and idle threads steal chunks. The predicted cores do the same, as if every reference took the same time; in a real run the order depends on chance.")
+	count(f.orders, "worksharing loop is ordered: the predicted cores do not wait for each other there.",
+		"worksharing loops are ordered: the predicted cores do not wait for each other there.")
+	count(f.criticals, "critical section: several predicted cores may be in it at the same time.",
+		"critical sections: several predicted cores may be in one at the same time.")
+	count(f.reductions, "reduction: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.",
+		"reductions: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.")
+	count(f.tasks, "task: the core that created it executes it.", "tasks: the core that created a task executes it.")
+	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the core that creates a task executes it.")
+	count(f.allocs, "object was allocated within a parallel region: all predicted cores have it at the same address; real threads would not.",
+		"objects were allocated within parallel regions: all predicted cores have them at the same addresses; real threads would not.")
+	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): every core executes all work that it divides by them.")
+	say(f.roles&setsThreads != 0, "The program sets the number of threads: the number of cores is used instead.")
+	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for them.")
+	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: all predicted cores have them at the same addresses; real threads would not.")
+	say(f.roles&inOrder != 0, "The program has iterations that wait for others: the predicted cores do not wait.")
+	say(f.roles&cancels != 0, "The program may cancel a loop or region: the predicted cores continue.")
 	return list
 }

@@ -2,13 +2,13 @@ package multicore
 
 import "strconv"
 
-// schedule is a program's schedule, as LLVM's runtime numbers it: enum sched_type of
-// openmp/runtime/src/kmp.h.
+// schedule is a program's schedule. LLVM's runtime numbers schedules in enum sched_type
+// (openmp/runtime/src/kmp.h).
 type schedule struct {
 	kind    scheduleAsked
 	ordered bool
-	// monotonic, nonmonotonic: modifiers. A dynamic schedule without one is nonmonotonic in
-	// OpenMP 5.
+	// The modifiers monotonic and nonmonotonic. In OpenMP 5, a dynamic schedule without a modifier
+	// is nonmonotonic.
 	monotonic, nonmonotonic bool
 	chunk                   uint64 // 0: none
 }
@@ -23,11 +23,11 @@ const (
 	guidedChunked
 	byRuntime
 	byItself
-	distribute // among teams
+	distribute // distributes iterations among teams
 )
 
-// The numbers that compilers pass. The numbers of ordered loops, and of loops whose chunks must not
-// be merged, are higher by the difference of the lower bounds.
+// The schedule numbers that compilers pass to the runtime. For ordered loops, and for loops whose
+// chunks must not be merged, the difference of the lower bounds is added.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower
@@ -38,7 +38,7 @@ const (
 	nonmonotonicBit = 1 << 30 // kmp_sch_modifier_nonmonotonic
 )
 
-// asked parses the arguments of a worksharing call.
+// asked returns the schedule that a worksharing call requests by its arguments.
 func asked(number, chunk uint64) schedule {
 	s := schedule{monotonic: number&monotonicBit != 0, nonmonotonic: number&nonmonotonicBit != 0}
 	n := uint32(number) &^ (monotonicBit | nonmonotonicBit)
@@ -57,7 +57,7 @@ func asked(number, chunk uint64) schedule {
 	default:
 		return s
 	}
-	// The chunk is a signed number of 32 or 64 bits; below 1 there is none.
+	// The chunk is a signed number of 32 or 64 bits; values below 1 mean that there is none.
 	if int64(chunk) > 0 && chunk>>31 != 1 {
 		s.chunk = chunk
 	}
@@ -81,7 +81,7 @@ func asked(number, chunk uint64) schedule {
 	return s
 }
 
-// String returns the schedule as in OpenMP, with modifiers.
+// String returns the schedule in OpenMP's syntax, with modifiers.
 func (s schedule) String() string {
 	text := "unknown"
 	switch s.kind {
@@ -110,7 +110,7 @@ func (s schedule) String() string {
 	return text
 }
 
-// used returns the schedule of the division.
+// used returns the schedule by which the loop is divided.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -126,27 +126,27 @@ func (s schedule) used(instead *Schedule) Schedule {
 	return Schedule{Kind: Static}
 }
 
-// steals reports whether idle threads steal chunks of others. A schedule of the user's assigns
-// each chunk to the core with the least work instead.
+// steals reports whether idle threads steal chunks from others. If the user sets the schedule, each
+// chunk is assigned to the core with the least work instead.
 func (s schedule) steals(instead *Schedule) bool {
 	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
 }
 
-// thieves are the cores of a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
-// kmp_dispatch.cpp) gives each a part of the chunks. An idle core steals from the end of another
-// part: a fourth of the chunks, or one of up to seven. With fewer chunks than cores all take the
-// next one.
+// thieves has the cores of a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
+// kmp_dispatch.cpp) gives each core a part of the chunks. An idle core steals from the end of
+// another core's part: a quarter of the remaining chunks, or one chunk if at most seven remain. If
+// there are fewer chunks than cores, each idle core takes the next chunk.
 type thieves struct {
 	cores []thief
-	taken uint64 // of the chunks in all
-	all   uint64 // chunks that have no owner
+	taken uint64 // number of chunks in all that have been taken
+	all   uint64 // number of chunks without an owner
 }
 
-// thief is a core with its remaining chunks [from, to).
+// thief is a core whose remaining chunks are [from, to).
 type thief struct {
 	from, to uint64
-	victim   int  // the first one to try
-	robs     bool // it is stealing, or has stolen one chunk: nothing is stolen from it
+	victim   int  // the first core to steal from
+	robs     bool // it is stealing, or has stolen a single chunk, so others cannot steal from it
 }
 
 func newThieves(chunks uint64, cores int) *thieves {
@@ -162,7 +162,7 @@ func newThieves(chunks uint64, cores int) *thieves {
 	return t
 }
 
-// next returns the next chunk of a core, if it finds one.
+// next returns the next chunk for a core, if there is one.
 func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	if t.taken < t.all {
 		t.taken++
@@ -179,8 +179,8 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// rob steals chunks from another core. It tries as many victims as there are other cores, without
-// those that steal themselves, so that it may miss some chunks.
+// rob steals chunks from another core. It tries as many victims as there are other cores and skips
+// cores that are stealing themselves, so it may miss some chunks.
 func (t *thieves) rob(core int) bool {
 	c, n := &t.cores[core], len(t.cores)
 	c.robs = true
@@ -209,8 +209,8 @@ func (t *thieves) rob(core int) bool {
 	return false
 }
 
-// share returns the part of n iterations for a core. The first cores get one more if n is not a
-// multiple of cores (kmp_sch_static_balanced).
+// share returns the range of n iterations that a core executes. If n is not a multiple of cores,
+// the first cores get one iteration more (kmp_sch_static_balanced).
 func share(n uint64, core, cores int) (from, to uint64) {
 	part, more := n/uint64(cores), n%uint64(cores)
 	c := uint64(core)
@@ -222,9 +222,8 @@ func share(n uint64, core, cores int) (from, to uint64) {
 	return from, to
 }
 
-// guidedChunk returns the next chunk of a guided schedule: the 2·cores-th part of the remaining
-// iterations, rounded down, unless fewer than 2·cores·(chunk + 1) remain
-// (guided_iterative_chunked in kmp_dispatch.cpp).
+// guidedChunk returns the size of the next chunk of a guided schedule: ⌊left / (2·cores)⌋, or at
+// most chunk if left < 2·cores·(chunk + 1) (guided_iterative_chunked in kmp_dispatch.cpp).
 func guidedChunk(left, chunk uint64, cores int) uint64 {
 	chunk = max(chunk, 1)
 	if left/(2*uint64(cores)) > chunk {

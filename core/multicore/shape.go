@@ -7,47 +7,48 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// shape is a worksharing loop in the code: the blocks that begin its iterations.
+// shape describes the code of a worksharing loop: which blocks begin its iterations.
 //
-// The call that shares the loop is in a block of some depth; loops of the next depth in the same
+// The block with the worksharing call has some loop depth; the loops at the next depth in the same
 // function contain the iterations. If the runtime hands out chunks, or the loop is divided into
-// chunks of a fixed length, that loop is over chunks, and the loops in it over iterations. There
-// may be several loops: the compiler makes one for vectors and one for the rest. Then an iteration
-// that references w times as many bytes on average stands for w iterations of the program.
+// chunks of a fixed length, the loop at that depth is over chunks, and the loops within it are over
+// iterations. There may be several such loops: the compiler generates a vectorised loop and one for
+// the remaining iterations. An iteration that accesses w times as many bytes on average then stands
+// for w iterations of the program.
 //
-// An iteration begins with the loop's header if the loop is left after its body (at a latch, as in
-// optimised code). If it is left earlier, by a test that is no latch, the iteration begins after
-// the test, and includes the next test: each core then executes one test more than iterations, as
+// If the loop exits after its body (at a latch, as in optimised code), an iteration begins with the
+// loop's header. If it exits earlier, at a test that is not a latch, an iteration begins after the
+// test and includes the next test. Each core then executes one test more than iterations, as
 // threads do.
 type shape struct {
 	function   uint32
-	first      uint32 // block of the function
-	iterations []step // by block of the function
-	chunks     []step // nil: there is no loop over chunks
+	first      uint32 // number of the function's first block
+	iterations []step // for each block of the function
+	chunks     []step // nil if there is no loop over chunks
 	depth      []uint8
-	plain      []bool // entering the block within an iteration has no effect
-	// widths are the program's iterations per iteration of the loop with that header, by the code:
-	// above 1 if its references are wider than the references of another loop, for the remainder.
-	// nil: 1.
+	plain      []bool // by block: entering it within an iteration has no effect
+	// widths has, by loop header, the number of the program's iterations in one iteration of the
+	// loop, as derived from the code. It is above 1 if the loop's references are wider than those
+	// of the loop for the remaining iterations. If nil, all widths are 1.
 	widths map[uint32]uint64
 }
 
-// The position of a block of the loop's function.
+// Where a block of the loop's function lies.
 const (
-	outside = iota // of all loops of the call
-	inChunk        // in the loop over chunks only
+	outside = iota // outside of all loops of the call
+	inChunk        // in the loop over chunks, but not in an iteration
 	inIteration
 )
 
 // step is the effect of entering a block.
 type step struct {
-	header uint32   // 1 + the loop's header, if this is it
-	test   bool     // it tests for another iteration, and may leave the loop
-	whole  bool     // of the header: an iteration begins with it
+	header uint32   // 1 + the block's number if it is a loop header, else 0
+	test   bool     // the block tests for another iteration and may leave the loop
+	whole  bool     // the block is a header with which an iteration begins
 	bodies []uint32 // 1 + the headers of the loops around the block
 }
 
-// isPlain reports whether no loop begins or ends there.
+// isPlain reports whether the block neither begins nor ends a loop.
 func (s *step) isPlain() bool { return s.header == 0 && !s.test }
 
 // shapeOf returns the shape of the worksharing loop that begins at a site, or nil if its code is
@@ -60,7 +61,7 @@ func (c *code) shapeOf(site uint32, sched schedule) *shape {
 	if b, ok := c.block(site); ok {
 		s = c.makeShape(b, sched)
 	}
-	if s != nil { // otherwise it may be known later
+	if s != nil { // otherwise the code may become known later
 		c.shapes[site] = s
 	}
 	return s
@@ -98,10 +99,11 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 	return s
 }
 
-// vectorBytes is the least size of a reference to several elements.
+// vectorBytes is the minimum size of a reference to several elements.
 const vectorBytes = 16
 
-// widths compares the references of the loops of a call, by their headers, without inner loops.
+// widths compares the references of a call's loops, without their inner loops, and returns the
+// widths by loop header.
 func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[uint32]uint64 {
 	type body struct{ bytes, widest uint64 }
 	bodies := map[uint32]*body{}
@@ -139,8 +141,8 @@ func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[ui
 	return widths
 }
 
-// sharedOut returns the blocks that are reachable from a call, up to the end of its loop or the begin
-// of another one.
+// sharedOut reports which blocks are reachable from a call, up to the end of its loop or the
+// beginning of another one.
 func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
 	seen := make([]bool, len(blocks))
 	seen[call] = true
@@ -168,7 +170,7 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 	return false
 }
 
-// loopSteps finds the loops of a depth among a function's blocks, numbered from first.
+// loopSteps finds the loops at a depth among a function's blocks, which are numbered from first.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)
@@ -211,7 +213,8 @@ func predecessors(blocks []trace.Block, first uint32) [][]uint32 {
 	return before
 }
 
-// bodyOf returns the natural loop of a header: the blocks that reach its latches without it.
+// bodyOf returns the natural loop of a header: the blocks from which its latches are reachable
+// without passing the header.
 func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	body := make([]bool, len(blocks))
 	body[h] = true
@@ -236,7 +239,7 @@ func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	return body
 }
 
-// leaves reports whether a block leaves a loop, other than by an exception.
+// leaves reports whether a loop can be left from a block, other than by an exception.
 func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
 	for _, s := range blocks[b].Successors {
 		if s >= first && s-first < uint32(len(blocks)) && !body[s-first] && blocks[s-first].Flags&trace.LandingPad == 0 {
@@ -250,7 +253,7 @@ func leadsTo(blocks []trace.Block, first, b, to uint32) bool {
 	return slices.Contains(blocks[b].Successors, first+to)
 }
 
-// walk follows loops through the blocks that are entered.
+// walk detects iterations of loops from the blocks that are entered.
 type walk struct {
 	steps  []step
 	loop   uint32 // 1 + the header of the loop whose test is pending, or 0
@@ -258,7 +261,7 @@ type walk struct {
 	head   uint32 // 1 + the header of the loop of the last iteration
 }
 
-// enter reports whether an iteration begins with a block, by its number in the function.
+// enter reports whether an iteration begins with block b of the function.
 func (w *walk) enter(b uint32) bool {
 	s := &w.steps[b]
 	if w.tested {

@@ -2,34 +2,34 @@ package multicore
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// survey is the state of the current region and phase.
+// survey has the state of the pre-scan of the current region and phase.
 type survey struct {
-	thread   uint32 // of the trace
+	thread   uint32 // the trace's thread
 	threaded bool   // thread is known
-	ended    bool   // the trace
-	later    error  // a wrong record after the rows that were returned
-	failure  error  // the tape's first error; the survey stops at the end of the row
+	ended    bool   // the trace has ended
+	later    error  // error of an invalid record, to be returned after the rows before it
+	failure  error  // first error of the region buffer; the pre-scan stops after the current row
 
-	forks   []fork // that have not joined, outermost first
-	teams   int    // forks that are no leagues
-	again   bool   // a phase ended before the current row, which is processed a second time
+	forks   []fork // forks that have not joined, outermost first
+	teams   int    // number of forks that are not leagues
+	again   bool   // a phase ended before the current row, so the row is processed again
 	pending pending
 	private privacy
 
-	parts    []part // of the phase
-	partFrom uint64 // tape row at which the current part begins
-	partWho  who    // of the current part
-	run      int    // first row of the batch that is neither on the tape nor passed on
+	parts    []part // parts of the phase
+	partFrom uint64 // row in the region buffer at which the current part begins
+	partWho  who    // who executes the current part
+	run      int    // first row of the batch that is neither in the region buffer nor passed on
 
-	reducing  bool         // the current block adds a thread's part of a reduction
+	reducing  bool         // the current block adds a thread's partial result to a reduction variable
 	reduction *trace.Batch // the block's references
 
 	guard guard
 	loop  *loopRun // nil outside of worksharing loops
 
-	cost   float64 // of the current unit
-	bytes  uint64  // referenced since the loop began
-	byTime bool    // the order of cores needs the cycles of blocks
+	cost   float64 // cost of the current unit
+	bytes  uint64  // bytes referenced since the loop began
+	byTime bool    // the order of references depends on the cycles of blocks
 	timed  bool    // the current block has a known number of cycles
 	clock  []float64
 
@@ -37,13 +37,13 @@ type survey struct {
 	found   found
 }
 
-// fork is one that has not joined yet.
+// fork is a fork that has not joined yet.
 type fork struct {
-	league   bool   // of teams
-	function uint32 // that forks
+	league   bool   // the fork creates a league of teams
+	function uint32 // the function that forks
 }
 
-// pending is an event whose effect came with the block before it.
+// pending is an event that already took effect when the block before it was entered.
 type pending uint8
 
 const (
@@ -52,7 +52,7 @@ const (
 	itsBarrier         // Barrier between two phases
 )
 
-// guard follows code that one thread executes for all.
+// guard follows code that one thread executes on behalf of all.
 type guard struct {
 	state guardState
 	block uint32
@@ -63,16 +63,16 @@ type guardState uint8
 const (
 	noGuard   guardState = iota
 	isAsked              // the runtime was asked whether this thread executes the code
-	isChecked            // block, which tests the answer, runs
-	isOne                // the guarded code runs
-	isEnding             // the last part of block runs
+	isChecked            // block is running, which tests the answer
+	isOne                // the guarded code is running
+	isEnding             // the last part of block is running
 )
 
-// inRegion reports whether rows go to the tape.
+// inRegion reports whether rows are written to the region buffer.
 func (s *survey) inRegion() bool { return s.teams > 0 }
 
-// shares reports whether rows belong to a region's threads. A region within a region has one
-// thread.
+// shares reports whether the threads of a region share the work of the current rows. A nested
+// region has one thread.
 func (s *survey) shares() bool { return s.teams == 1 && !s.forks[len(s.forks)-1].league }
 
 // step processes rows of the batch until it ends, b is full, or a phase ends.
@@ -116,15 +116,15 @@ func (m *Reader) step(b *trace.Batch) error {
 	return m.failure
 }
 
-// isPlain reports whether entering a block has no effect on the current loop. Most blocks
-// are in the middle of an iteration.
+// isPlain reports whether entering a block has no effect on the current loop. This is the common
+// case, as most blocks are in the middle of an iteration.
 func (m *Reader) isPlain(block uint32) bool {
 	s := m.loop.shape
 	i := block - s.first
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// room returns the row before which step has to flush.
+// room returns the row up to which step may go before it must flush.
 func (m *Reader) room(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -132,7 +132,7 @@ func (m *Reader) room(b *trace.Batch) int {
 	return min(m.batch.Len(), m.run+b.Cap()-b.Len())
 }
 
-// flush writes the rows before the current one to the tape or, outside of regions, to b.
+// flush writes the rows before the current row to the region buffer or, outside of regions, to b.
 func (m *Reader) flush(b *trace.Batch) {
 	from := m.run
 	m.run = m.at
@@ -145,14 +145,14 @@ func (m *Reader) flush(b *trace.Batch) {
 	}
 }
 
-// record appends rows to the tape.
+// record appends rows to the region buffer.
 func (m *Reader) record(b *trace.Batch, from, to int) {
 	if m.failure == nil {
 		m.failure = m.tape.Add(b, from, to, m.kept)
 	}
 }
 
-// row returns the current row's number on the tape, in a region.
+// row returns the number of the current row, which is in a region, in the region buffer.
 func (m *Reader) row() uint64 {
 	m.flush(nil)
 	return m.tape.Rows()
@@ -246,7 +246,7 @@ func (m *Reader) popFork() {
 	m.forks = m.forks[:last]
 }
 
-// beginRegion begins to record a region. stack is the stack pointer of the function that forks.
+// beginRegion starts to record a region. stack is the stack pointer of the function that forks.
 func (m *Reader) beginRegion(stack trace.Addr) {
 	m.found.regions++
 	m.guard, m.loop, m.pending = guard{}, nil, nothing
@@ -296,7 +296,7 @@ func (m *Reader) closePhase() {
 	m.endPart(everyCore)
 }
 
-// end processes the end of the trace.
+// end closes a region that is open at the end of the trace.
 func (m *Reader) end() error {
 	if !m.inRegion() {
 		return nil
@@ -310,7 +310,7 @@ func (m *Reader) end() error {
 	return m.failure
 }
 
-// endPart ends the current part before the current row. The next part is for who.
+// endPart ends the current part before the current row. who executes the next part.
 func (m *Reader) endPart(who who) {
 	row := m.row()
 	m.add(part{from: m.partFrom, to: row, who: m.partWho})
@@ -360,7 +360,7 @@ func (m *Reader) enter(block uint32) (phase bool) {
 	return false
 }
 
-// followGuard finds code that one thread executes for all.
+// followGuard detects code that one thread executes on behalf of all.
 func (m *Reader) followGuard(block uint32, roles roles) {
 	switch g := &m.guard; g.state {
 	case isEnding:
@@ -393,10 +393,11 @@ func (m *Reader) followGuard(block uint32, roles roles) {
 	}
 }
 
-// mostSummed is the maximum number of references of a block that adds parts of a reduction.
+// mostSummed is the maximum number of references that are held for a block that adds to a reduction
+// variable.
 const mostSummed = 256
 
-// holdReference keeps the current reference, of a block that adds to a reduction.
+// holdReference holds back the current reference if its block adds to a reduction variable.
 func (m *Reader) holdReference() {
 	m.flush(nil)
 	m.run = m.at + 1
@@ -411,10 +412,11 @@ func (m *Reader) holdReference() {
 	}
 }
 
-// releaseReferences records the references of a block that adds to a reduction. A load and a store
-// of the same address become a modification: a run with one thread adds to a variable that no other
-// thread uses, but in teams of up to four LLVM's runtime has each thread modify it atomically.
-// Otherwise other cores' references could come between the load and the store.
+// releaseReferences records the references of a block that adds to a reduction variable. It
+// combines a load and a store of the same address into one modification. The reason is that a
+// single thread loads and stores the variable, but in teams of up to four, LLVM's runtime makes
+// each thread modify it atomically. Other cores' references must not come between the load and the
+// store.
 func (m *Reader) releaseReferences() {
 	m.reducing = false
 	held := m.reduction
@@ -432,7 +434,7 @@ func (m *Reader) releaseReferences() {
 	held.Reset()
 }
 
-// makesModify finds the last load of the address that row i stores to, and converts it to a
+// makesModify finds the last load from the address that row i stores to, and converts it to a
 // modification.
 func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	if m.private.has(held.Addr[i]) {
@@ -447,7 +449,7 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase lets the cores execute the rows on the tape.
+// beginPhase makes the cores execute the rows in the region buffer.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()
@@ -466,7 +468,7 @@ func (m *Reader) beginPhase() {
 	m.merging = true
 }
 
-// endPhase empties the tape for the next phase.
+// endPhase empties the region buffer for the next phase.
 func (m *Reader) endPhase() {
 	m.merging = false
 	m.tape.Reset()

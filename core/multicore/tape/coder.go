@@ -6,14 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form is the common part of rows of one form: kind, site, and the number of marks before each.
+// form is what rows of the same form have in common: kind, site, and the number of marks before the
+// row.
 type form struct {
 	kind  trace.Kind
 	site  uint32
 	marks uint32
 }
 
-// first has the values of a form's first row, with which each page begins.
+// first has the values of a form's first row. In each page, predictions for the form start from
+// them.
 type first struct {
 	addr  trace.Addr
 	bytes uint32
@@ -21,8 +23,8 @@ type first struct {
 	pc    trace.Addr
 }
 
-// forms numbers all forms of a tape. Number 0 is none: each page begins as if after a row of
-// that form.
+// forms numbers all forms of a tape. Number 0 is not a form of any row: each page begins as if
+// after a row of form 0.
 type forms struct {
 	list   []form
 	firsts []first
@@ -33,7 +35,7 @@ func newForms() *forms {
 	return &forms{list: make([]form, 1), firsts: make([]first, 1), number: map[form]uint32{}}
 }
 
-// of returns a form's number, a new one if necessary.
+// of returns the number of a form, and numbers it if it is new.
 func (f *forms) of(x form, values first) uint32 {
 	n, ok := f.number[x]
 	if !ok {
@@ -46,18 +48,18 @@ func (f *forms) of(x form, values first) uint32 {
 
 // state predicts a form's next row.
 type state struct {
-	last, stride, link uint64 // address of the last row; differences to it and to the previous reference
-	page               uint32 // of the state; in another page it is reset
-	next, other        uint32 // forms that followed last time, and the time before
+	last, stride, link uint64 // address of the form's last row; predicted difference from it; predicted difference from the previous reference
+	page               uint32 // page that the state is for; it is reset in other pages
+	next, other        uint32 // forms that followed this form last time, and the time before
 	site, bytes, marks uint32
 	kind               trace.Kind
-	pick               bool // the address follows the link, not the stride
+	pick               bool // predict the address by link instead of stride
 	sure               bool // the last prediction was right
 	arg                uint64
 	pc                 trace.Addr
 }
 
-// expected predicts the address. previous is the address of the reference before.
+// expected predicts the address. previous is the address of the previous reference.
 func (s *state) expected(previous uint64) uint64 {
 	if s.pick {
 		return previous + s.link
@@ -65,7 +67,8 @@ func (s *state) expected(previous uint64) uint64 {
 	return s.last + s.stride
 }
 
-// fits reports whether the state's form has these values, form 0 excepted.
+// fits reports whether the state's form has these values. n is the number of the form; form 0 never
+// fits.
 func (s *state) fits(n uint32, kind trace.Kind, site, marks uint32) bool {
 	return s.kind == kind && s.site == site && s.marks == marks && n != 0
 }
@@ -75,14 +78,14 @@ func (s *state) matches(v *first, expected uint64) bool {
 	return v.addr == expected && v.bytes == s.bytes && v.arg == s.arg && v.pc == s.pc
 }
 
-// coder has the predictions, for writing or for reading.
+// coder has the predictor state, for writing or for reading.
 type coder struct {
 	forms  *forms
 	states []state
 	page   uint32
 }
 
-// begin begins a page, and resets all states.
+// begin starts a page, and resets all states.
 func (c *coder) begin() {
 	if c.page++; c.page == 0 { // after 2^32 pages
 		clear(c.states)
@@ -97,7 +100,7 @@ func (c *coder) grow() {
 	}
 }
 
-// fresh returns the state of a form in this page.
+// fresh returns the state of a form, which it resets at the first use in this page.
 func (c *coder) fresh(n uint32) *state {
 	s := &c.states[n]
 	if s.page != c.page {
@@ -111,8 +114,8 @@ func (c *coder) reset(s *state, n uint32) {
 	*s = state{last: v.addr, page: c.page, next: n, other: n, site: x.site, bytes: v.bytes, marks: x.marks, kind: x.kind, arg: v.arg, pc: v.pc}
 }
 
-// missed updates the state with an address that was not predicted. previous is the address of
-// the reference before.
+// missed updates the state after a mispredicted address. previous is the address of the previous
+// reference.
 func (s *state) missed(addr, previous uint64) {
 	d := addr - s.last
 	switch {
@@ -137,9 +140,9 @@ const (
 	attributeBit = 1 << 3
 	runShift     = 4
 	longestRun   = 15
-	mostToken    = 1 + 10 + 5 + 10 + 1 + 5 + 10 + 10 // bytes of a token
+	mostToken    = 1 + 10 + 5 + 10 + 1 + 5 + 10 + 10 // maximum size of a token
 
-	// The attributes that differ.
+	// Bits for the attributes that differ.
 	bytesBit = 1 << 0
 	argBit   = 1 << 1
 	pcBit    = 1 << 2
@@ -150,8 +153,8 @@ type encoder struct {
 	coder
 	out      []byte
 	run      uint64
-	before   uint32 // form of the row before
-	previous uint64 // address of the reference before
+	before   uint32 // form of the previous row
+	previous uint64 // address of the previous reference
 }
 
 func (e *encoder) begin() {
@@ -159,7 +162,7 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
-// expects adds a row if it is as predicted.
+// expects adds a row and returns true if the row is as predicted.
 func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	before := &e.states[e.before]
 	n := before.next
@@ -205,7 +208,7 @@ func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	}
 }
 
-// token writes a row that was not predicted.
+// token writes a token for a mispredicted row.
 func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64) {
 	var mask byte
 	if v.bytes != s.bytes {
@@ -264,7 +267,7 @@ func (e *encoder) head(b byte) {
 // decoder decompresses pages.
 type decoder struct {
 	coder
-	data    []byte // of the page, padded to the length of a token
+	data    []byte // the page's data, with padding for one more token
 	at      int
 	damaged bool
 }
@@ -285,7 +288,7 @@ func (d *decoder) byte() byte {
 	return b
 }
 
-// page fills the columns of p from data, which has capacity for another token.
+// page fills the columns of p from data, whose capacity has room for another token.
 func (d *decoder) page(p *Page, data []byte, rows int) error {
 	d.begin()
 	d.data, d.at, d.damaged = data[:len(data)+mostToken], 0, false
@@ -351,7 +354,8 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 	return nil
 }
 
-// token reads the rest of a token and returns the form of its row, whose state has the values.
+// token reads the rest of a token and returns the form of its row. The state of this form then has
+// the row's values.
 func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32) {
 	last := d.fresh(before)
 	form = last.next

@@ -9,33 +9,33 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options define where a tape keeps its rows.
+// Options defines where and how a tape stores its rows.
 type Options struct {
-	// MemoryBytes bounds the compressed pages in memory; 0: 256 MiB.
+	// MemoryBytes is the maximum size of the compressed pages in memory. 0 means 256 MiB.
 	MemoryBytes int
-	Store       Store // for the rest; nil if there is none
-	// Readers is the number of places that are read at the same time. It bounds the pages
-	// that stay decompressed.
+	Store       Store // for further pages; may be nil
+	// Readers is the number of positions that are read at the same time. It bounds the number of
+	// pages that stay decompressed.
 	Readers   int
 	Args, PCs bool // rows have these columns
-	// Mark, if not nil, sets Page.Private of each page that was decompressed.
+	// Mark, if not nil, is called for each decompressed page and sets Page.Private.
 	Mark func(*Page)
 }
 
 const (
 	defaultMemory = 256 << 20
-	// arenaBytes is the size of the allocations for compressed pages. A page is smaller.
+	// arenaBytes is the size of the allocations for compressed pages. Every page is smaller.
 	arenaBytes = 1 << 20
 )
 
-// Tape is a list of rows with marks between them. It is written, sealed, and then read at any
-// position, and can be reset and written again.
+// Tape is a list of rows with marks between them. After it has been written and sealed, it can be
+// read at any position. It can be reset and written again.
 type Tape struct {
 	options Options
 	e       encoder
 	d       decoder
 	inPage  int
-	marks   uint32 // before the next row
+	marks   uint32 // number of marks before the next row
 	owners  []uint8
 	waiting []uint8 // owners of marks
 	pages   []page
@@ -50,11 +50,11 @@ type Tape struct {
 	hand    int
 }
 
-// page is the place of a compressed page.
+// page locates a compressed page.
 type page struct {
 	firstMark uint64
-	at        int64 // in the store or arena
-	arena     int32 // -1: in the store
+	at        int64 // offset in the store or arena
+	arena     int32 // -1 if the page is in the store
 	bytes     uint32
 	owners    uint32 // length of the owners, after the rows
 	check     uint32
@@ -71,7 +71,7 @@ func New(o Options) *Tape {
 	return t
 }
 
-// Reset empties the tape. No page may be in use.
+// Reset empties the tape. No page may be in use during Reset.
 func (t *Tape) Reset() {
 	for _, p := range t.slots {
 		if p.number >= 0 {
@@ -88,10 +88,10 @@ func (t *Tape) Rows() uint64 { return t.rows }
 // Marks returns the number of marks.
 func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 
-// Followed returns the number of marks that a row follows. The others are on no page.
+// Followed returns the number of marks that are followed by a row. The other marks are on no page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
-// NeedPC adds the column of PCs, which are 0 so far.
+// NeedPC adds the column of PCs. For rows added before, the PC is 0.
 func (t *Tape) NeedPC() { t.options.PCs = true }
 
 // Bytes returns the compressed size, in memory and in the store.
@@ -102,13 +102,13 @@ func (t *Tape) Bytes() (n int64) {
 	return n
 }
 
-// Mark sets a mark after the last row, with its owner.
+// Mark sets a mark with an owner after the last row.
 func (t *Tape) Mark(owner uint8) {
 	t.marks++
 	t.waiting = append(t.waiting, owner)
 }
 
-// Add appends the rows of b in [from, to) that have one of the kinds.
+// Add appends the rows of b in [from, to) whose kind is in kinds.
 func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	addr, bytes, kind := b.Addr[:to], b.Bytes[:to], b.Kind[:to]
 	for row := from; row < to; row++ {
@@ -150,7 +150,7 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	return nil
 }
 
-// Seal ends the current page, and writing until Reset.
+// Seal ends the current page. Nothing can be written until Reset.
 func (t *Tape) Seal() error {
 	if t.inPage == 0 {
 		return nil
@@ -170,7 +170,7 @@ func (t *Tape) Seal() error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// keep stores a compressed page where there is room.
+// keep stores a compressed page in memory or, if there is no room, in the store.
 func (t *Tape) keep(p *page, data []byte) error {
 	if t.used == 0 || len(t.arenas[t.used-1])+len(data) > cap(t.arenas[t.used-1]) {
 		if (t.used+1)*arenaBytes > t.options.MemoryBytes && t.used > 0 {
@@ -200,11 +200,11 @@ func (t *Tape) keep(p *page, data []byte) error {
 type Page struct {
 	trace.Batch        // without threads
 	Row         uint64 // number of the first row
-	// Marks are the rows of the batch that follow a mark, ascending. Mark is the number of
+	// Marks has the rows of the batch that follow a mark, in ascending order. Mark is the number of
 	// the first mark.
 	Marks   []uint16
 	Mark    uint64
-	Owners  []uint8 // of Marks; empty if all are 0
+	Owners  []uint8 // owners of Marks; empty if all are 0
 	Private []uint8 // 1 for each private row; empty if there is none
 
 	number int // -1: unused
@@ -212,7 +212,7 @@ type Page struct {
 	recent bool
 }
 
-// End returns the number of the row after the page.
+// End returns the number of the first row after the page.
 func (p *Page) End() uint64 { return p.Row + uint64(p.Len()) }
 
 func (p *Page) mark(row int, n uint32) {
@@ -221,7 +221,7 @@ func (p *Page) mark(row int, n uint32) {
 	}
 }
 
-// Page returns the page that contains a row of a sealed tape. Release it after use.
+// Page returns the page that contains a row of a sealed tape. Call Release after use.
 func (t *Tape) Page(row uint64) (*Page, error) {
 	n := int(row / PageRows)
 	for len(t.loaded) < len(t.pages) {
@@ -312,7 +312,7 @@ func (t *Tape) unpack(p *Page, n int) error {
 	return nil
 }
 
-// Grow returns Private with a value for each row.
+// Grow resizes Private to one value per row, and returns it.
 func (p *Page) Grow() []uint8 {
 	p.Private = slices.Grow(p.Private[:0], p.Len())[:p.Len()]
 	return p.Private

@@ -11,7 +11,7 @@ import (
 
 const all = trace.AllKinds | trace.EventKinds
 
-// memory is a store.
+// memory is a store in memory.
 type memory struct{ data []byte }
 
 func (m *memory) WriteAt(p []byte, off int64) (int, error) {
@@ -32,7 +32,7 @@ func (m *memory) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// someRows are loops over arrays, with random rows between them.
+// someRows returns rows of loops over arrays, with random rows between them.
 func someRows(rng *rand.Rand, rows int) *trace.Batch {
 	b := trace.NewBatch(rows)
 	b.NeedSite()
@@ -61,8 +61,8 @@ func someRows(rng *rand.Rand, rows int) *trace.Batch {
 	return b
 }
 
-// TestTapeReturnsWrittenRows: rows, marks and owners, in any order of pages, many times over,
-// from memory and from a store.
+// TestTapeReturnsWrittenRows writes rows, marks and owners, and reads their pages in any order,
+// many times, from memory and from a store.
 func TestTapeReturnsWrittenRows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -115,7 +115,7 @@ func checkTape(t *testing.T, rng *rand.Rand, tape *Tape) {
 			j := int(p.Row) + i
 			if p.Addr[i] != b.Addr[j] || p.Bytes[i] != b.Bytes[j] || p.Kind[i] != b.Kind[j] || p.Site[i] != b.Site[j] ||
 				p.Arg[i] != b.Arg[j] || p.PC[i] != b.PC[j] {
-				t.Fatalf("row %d is another one", j)
+				t.Fatalf("row %d differs", j)
 			}
 		}
 		if int(p.End()) != min(rows, (row/PageRows+1)*PageRows) {
@@ -123,7 +123,7 @@ func checkTape(t *testing.T, rng *rand.Rand, tape *Tape) {
 		}
 		for i, m := range p.Marks {
 			if n := int(p.Mark) + i; marks[n] != int(p.Row)+int(m) || len(p.Owners) > 0 && owners[n] != p.Owners[i] || len(p.Owners) == 0 && owners[n] != 0 {
-				t.Fatalf("mark %d is another one", n)
+				t.Fatalf("mark %d differs", n)
 			}
 		}
 		tape.Release(p)
@@ -134,7 +134,7 @@ func checkTape(t *testing.T, rng *rand.Rand, tape *Tape) {
 				t.Fatal(err)
 			}
 			if i := n - int(p.Mark); i < 0 || i >= len(p.Marks) || marks[n] != int(p.Row)+int(p.Marks[i]) {
-				t.Fatalf("mark %d is not in its page", n)
+				t.Fatalf("mark %d is not on its page", n)
 			}
 			tape.Release(p)
 		}
@@ -155,7 +155,7 @@ func TestFullWithoutStore(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a thousand wild pages fit into a megabyte")
+	t.Error("a thousand random pages fit into a megabyte")
 }
 
 func TestDamagedStoreIsNoticed(t *testing.T) {
@@ -172,15 +172,15 @@ func TestDamagedStoreIsNoticed(t *testing.T) {
 	}
 	store.data[len(store.data)/2] ^= 1
 	if _, err := tape.Page(tape.Rows() - 1); err == nil {
-		t.Error("the page was read")
+		t.Error("the damaged page was read")
 	}
 	store.data = store.data[:len(store.data)/2]
 	if _, err := tape.Page(tape.Rows() - 1); err == nil {
-		t.Error("the page that is cut was read")
+		t.Error("the truncated page was read")
 	}
 }
 
-// FuzzPage: reading a damaged page gives an error and does not panic.
+// FuzzPage checks that reading a damaged page returns an error and does not panic.
 func FuzzPage(f *testing.F) {
 	tape := New(Options{Args: true, PCs: true})
 	if err := tape.Add(someRows(rand.New(rand.NewPCG(3, 1)), PageRows), 0, PageRows, all); err != nil {
