@@ -97,7 +97,7 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 
 // Memory use depends on the number of cores and on the limit of the region buffer, but not on how
 // long the cores run without a barrier.
-func TestMemoryOfALongPhase(t *testing.T) {
+func TestMemoryOfLongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)
 	long, manyRows := liveBytes(t, 150_000, tapeBytes)

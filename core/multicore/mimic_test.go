@@ -266,8 +266,8 @@ func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []ui
 	}
 }
 
-// TestOneCoreDoesAll checks that one core executes all rows of the trace, as thread 0.
-func TestOneCoreDoesAll(t *testing.T) {
+// TestOneCoreExecutesAllRows checks that one core executes all rows of the trace, as thread 0.
+func TestOneCoreExecutesAllRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		m := newModel(rng, 1)

@@ -9,29 +9,29 @@ import (
 // EmptyError reports that there is nothing to read.
 type EmptyError struct {
 	File     string
-	Packings []string // that were unpacked
+	Packings []string // compressions that were removed
 }
 
 func (e *EmptyError) Error() string {
 	if len(e.Packings) > 0 {
-		return e.File + ": nothing is in it once " + chain(e.Packings) + " is unpacked; check how it was made"
+		return e.File + ": the file is empty after decompression (" + chain(e.Packings) + "); check how it was made"
 	}
 	return e.File + ": the file is empty; check how it was made"
 }
 
-// PackingError reports a compression that this program does not read.
+// PackingError reports a compression that this program does not support.
 type PackingError struct {
 	File    string
 	Packing string
-	Unpack  string // the command that unpacks it
+	Unpack  string // the command that decompresses it
 }
 
 func (e *PackingError) Error() string {
-	return e.File + ": it is packed with " + e.Packing + ", which is not read here; unpack it first, with " + e.Unpack
+	return e.File + ": it is compressed with " + e.Packing + ", which is not supported here; decompress it first, with " + e.Unpack
 }
 
-// UnpackerError reports that a decompressor is missing or failed; the file may be whole. A [Packing]
-// that runs elsewhere returns it, with Err only.
+// UnpackerError reports that a decompressor is missing or failed; the file may be intact. A
+// [Packing] that runs elsewhere returns it with only Err set.
 type UnpackerError struct {
 	File    string
 	Packing string
@@ -39,11 +39,11 @@ type UnpackerError struct {
 }
 
 func (e *UnpackerError) Error() string {
-	return e.File + ": it is packed with " + e.Packing + ", and " + e.Err.Error() +
-		"; or unpack it first, with " + e.Packing + " -d"
+	return e.File + ": it is compressed with " + e.Packing + ", and " + e.Err.Error() +
+		"; or decompress it first, with " + e.Packing + " -d"
 }
 
-// Nameless returns the error without the trace's name.
+// Nameless returns the error's message without the trace's name.
 func (e *UnpackerError) Nameless() string {
 	nameless := *e
 	nameless.File = "the trace"
@@ -52,7 +52,7 @@ func (e *UnpackerError) Nameless() string {
 
 func (e *UnpackerError) Unwrap() error { return e.Err }
 
-// Refusal is the reason why a file is not of a format.
+// Refusal says why a file does not have a format.
 type Refusal struct {
 	Format string
 	Reason string
@@ -61,12 +61,12 @@ type Refusal struct {
 // UnknownError reports that no format recognises a file.
 type UnknownError struct {
 	File     string
-	Packings []string  // that were unpacked
-	Tried    []Refusal // in the order tried
+	Packings []string  // compressions that were removed
+	Tried    []Refusal // formats in the order in which they were tried
 	Head     []byte    // the first bytes, at most 32
 }
 
-// Error has several lines: one for each format.
+// Error returns several lines, including one for each format.
 func (e *UnknownError) Error() string {
 	var s strings.Builder
 	s.WriteString(e.File + ": unknown format")
@@ -81,34 +81,34 @@ func (e *UnknownError) Error() string {
 	return s.String()
 }
 
-// advice says what to do about a file that begins with head.
+// advice returns what to do about a file that begins with head.
 func advice(head []byte) string {
 	for _, known := range []struct{ magic, what string }{
 		{"\xff\xfe", "this is UTF-16 text, as PowerShell writes it: save it as UTF-8"},
 		{"\xfe\xff", "this is UTF-16 text: save it as UTF-8"},
-		{"PK\x03\x04", "this is a ZIP archive: take the trace out of it"},
-		{"BZh", "this is packed with bzip2: unpack it first, with bunzip2"},
+		{"PK\x03\x04", "this is a ZIP archive: extract the trace from it"},
+		{"BZh", "this is compressed with bzip2: decompress it first, with bunzip2"},
 		{"\x7fELF", "this is a program, not a trace: run it under a tracer"},
-		{"7z\xbc\xaf", "this is a 7z archive: take the trace out of it"},
-		{"\x89PNG\r\n", "this is a PNG picture, not a trace"},
-		{"\xff\xd8\xff", "this is a JPEG picture, not a trace"},
-		{"GIF8", "this is a GIF picture, not a trace"},
+		{"7z\xbc\xaf", "this is a 7z archive: extract the trace from it"},
+		{"\x89PNG\r\n", "this is a PNG image, not a trace"},
+		{"\xff\xd8\xff", "this is a JPEG image, not a trace"},
+		{"GIF8", "this is a GIF image, not a trace"},
 		{"%PDF", "this is a PDF document, not a trace"},
 		{"<!DOCTYPE", "this is a web page, not a trace"},
 		{"<!doctype", "this is a web page, not a trace"},
-		{"PERFILE", "this is a recording of perf, not a trace"},
+		{"PERFILE", "this is a perf recording, not a trace"},
 	} {
 		if strings.HasPrefix(string(head), known.magic) {
 			return known.what
 		}
 	}
-	return "name the format with --input-format, one of " + names() + ", or convert the trace to one of them"
+	return "set --input-format to one of " + names() + ", or convert the trace to one of them"
 }
 
-// chain names packings from the outside in.
+// chain lists the names of compressions from the outermost to the innermost.
 func chain(packings []string) string { return strings.Join(packings, " in ") }
 
-// first keeps the first bytes of a file.
+// first returns a copy of the first bytes of a file.
 func first(head []byte) []byte {
 	const most = 32
 	return bytes.Clone(head[:min(len(head), most)])

@@ -20,34 +20,35 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Format is one format of traces.
+// Format is a trace format.
 type Format struct {
-	Name  string // as for --input-format
-	Title string // in a few words
-	// Recognise reports whether a trace that begins with head, up to 16 KiB of whole lines if it
-	// has lines, is of this format, and otherwise the reason, in a clause.
+	Name  string // its name for --input-format
+	Title string // a short description
+	// Recognise reports whether a trace that begins with head has this format. If not, it also
+	// returns the reason, as a clause. head has up to 16 KiB; it ends with a complete line if the
+	// trace has lines.
 	Recognise func(head []byte) (reason string, ok bool)
 	New       func(name string, r io.Reader, o Options) trace.Reader
 }
 
-// plain adapts the reader of a format without options.
+// plain adapts the constructor of a reader that has no options.
 func plain[R trace.Reader](read func(name string, r io.Reader) R) func(string, io.Reader, Options) trace.Reader {
 	return func(name string, r io.Reader, _ Options) trace.Reader { return read(name, r) }
 }
 
-// formats are tried in this order: formats with magic numbers, then texts, the stricter ones first,
-// and last the others.
+// formats lists all formats in the order in which they are tried: formats with magic numbers, text
+// formats from the strictest to the most permissive, and finally the rest.
 var formats = []Format{
-	{"sgt", "stackglass' own container", sgt.Recognise,
+	{"sgt", "stackglass container", sgt.Recognise,
 		func(name string, r io.Reader, o Options) trace.Reader {
 			return sgt.NewReader(name, r, sgt.Options{Strict: o.Strict})
 		}},
-	{"sgl", "stackglass' folded trace", sgl.Recognise, plain(sgl.NewReader)},
+	{"sgl", "stackglass loop-compressed trace", sgl.Recognise, plain(sgl.NewReader)},
 	{"gem5", "gem5 packet trace", gem5.Recognise, plain(gem5.NewReader)},
 	{"drmemtrace", "DynamoRIO drmemtrace, offline", drmemtrace.Recognise, plain(drmemtrace.NewReader)},
 	{"lackey", "Valgrind lackey, --trace-mem=yes", lackey.Recognise, plain(lackey.NewReader)},
 	{"din", "Dinero din", din.Recognise, plain(din.NewReader)},
-	{"ppt", "PPT-SASMM, labelled with blocks", ppt.Recognise, plain(ppt.NewReader)},
+	{"ppt", "PPT-SASMM, with block labels", ppt.Recognise, plain(ppt.NewReader)},
 	{"pinatrace", "Intel Pin pinatrace", pinatrace.Recognise, plain(pinatrace.NewReader)},
 	{"execlog", "QEMU plugin execlog", execlog.Recognise, plain(execlog.NewReader)},
 	{"csv", "CSV with a header line", csv.Recognise, plain(csv.NewReader)},
@@ -57,7 +58,7 @@ var formats = []Format{
 // Formats lists the formats in the order in which they are tried.
 func Formats() []Format { return slices.Clone(formats) }
 
-// names lists the formats' names for an error.
+// names returns the formats' names for error messages.
 func names() string {
 	var all []string
 	for _, f := range formats {
@@ -66,7 +67,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// find returns the format of that name, nil for "".
+// find returns the format with this name, or nil if name is "".
 func find(name string) (*Format, error) {
 	if name == "" {
 		return nil, nil
@@ -77,12 +78,12 @@ func find(name string) (*Format, error) {
 	return nil, &trace.OptionError{Option: "input-format", Got: name, Want: names()}
 }
 
-// recognise returns the first format that recognises head.
+// recognise returns the first format whose Recognise accepts head.
 func recognise(file string, head []byte, packings []string) (*Format, error) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // a byte order mark
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // skip a byte order mark
 	if end := bytes.LastIndexByte(head, '\n') + 1; len(head) >= beginning-3 && end > 0 {
-		head = head[:end] // whole lines
+		head = head[:end] // complete lines only
 	}
 	for i := range formats {
 		reason, ok := formats[i].Recognise(head)

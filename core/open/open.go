@@ -1,16 +1,16 @@
 // Package open detects the format of a trace file and reads it.
 //
-//  1. While the first bytes are the magic number of a compression (an LZ4 frame, gzip, zstd, xz),
-//     the stream is decompressed. This project's container and loop-compressed traces consist of
-//     LZ4 frames, too, but count as formats.
-//  2. The first of the [Formats] that recognises the beginning reads the trace, unless
-//     [Options.Format] names another one.
+//  1. The stream is decompressed as long as it begins with the magic number of a compression (an
+//     LZ4 frame, gzip, zstd, xz). Containers and loop-compressed traces of this project also
+//     consist of LZ4 frames, but are treated as formats.
+//  2. The trace is read in the first of the [Formats] that recognises its beginning, unless
+//     [Options.Format] selects a format.
 //
-// A stream that breaks delivers every row before the break and then a [*trace.DamageError]: Cut if
-// it ends too early, else because its bytes are wrong. Errors of the reader underneath are returned
-// unchanged. Text has no end mark: if it is cut within a line, the incomplete line is a
-// [*trace.SyntaxError], or a reference by accident. A cut between two LZ4 frames, or between two
-// blocks of 8 MiB of legacy frames, is invisible.
+// A damaged stream returns every row before the damage and then a [*trace.DamageError]: Cut is set
+// if the stream ends too early; otherwise its bytes are wrong. Errors of the underlying reader are
+// returned unchanged. Text has no end mark: if it is truncated within a line, the incomplete line
+// leads to a [*trace.SyntaxError] or happens to be a valid reference. Truncation between two LZ4
+// frames, or between two blocks of 8 MiB in legacy frames, cannot be detected.
 package open
 
 import (
@@ -23,26 +23,27 @@ import (
 )
 
 const (
-	beginning = 16 << 10 // decompressed bytes that formats may examine
-	deepest   = 4        // packings inside each other
+	beginning = 16 << 10 // number of decompressed bytes that formats may examine
+	deepest   = 4        // maximum number of nested compressions
 )
 
-// Options are options to open a trace; the zero value detects everything.
+// Options has the options for opening a trace. The zero value detects everything.
 type Options struct {
 	// Format is the name of the trace's format, one of [Formats]; "" detects it.
 	Format string
-	// Packings are the compressions that are read in addition to LZ4. Their decoders are large, so
-	// a program links only the ones that it names.
+	// Packings lists the compressions to support in addition to LZ4. Their decoders are large, so a
+	// program links only those that it lists.
 	Packings []Packing
-	// Watch, if not nil, is called before each read and decompression. Its error ends the trace as the
-	// file's own would. (A few bytes may decompress to endless blank lines, in which Next finds no row.)
+	// Watch, if not nil, is called before each read and decompression. An error that it returns
+	// ends the trace like an error of the file. (It is needed because a few bytes may decompress to
+	// endless blank lines, in which Next finds no row.)
 	Watch func() error
-	// Strict stops a container at the first chunk that cannot be read; otherwise the chunk is
-	// left out, and the error comes at the end.
+	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is
+	// skipped, and the error is returned at the end.
 	Strict bool
 }
 
-// Trace is an opened trace.
+// Trace is an open trace.
 type Trace struct {
 	reader   trace.Reader
 	format   string
@@ -50,11 +51,11 @@ type Trace struct {
 	unpacked *counter
 }
 
-// Open detects the format of r; name is the trace's name in errors.
+// Open detects the format of r. name is the trace's name in error messages.
 //
-// Besides errors of r there are: [*EmptyError]; [*UnknownError] if no format recognises r;
-// [*PackingError] for a compression that is not among [Options.Packings]; [*trace.DamageError] for
-// damage before the first line; [*trace.OptionError] for an unknown [Options.Format].
+// The error is an error of r; an [*EmptyError]; an [*UnknownError] if no format recognises r; a
+// [*PackingError] for a compression that is not in [Options.Packings]; a [*trace.DamageError] for
+// damage before the first line; or a [*trace.OptionError] for an unknown [Options.Format].
 func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	chosen, err := find(o.Format)
 	if err != nil {
@@ -82,7 +83,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 			break
 		}
 		if len(t.packings) == deepest {
-			return nil, &UnknownError{File: name, Packings: t.packings, Head: first(head), Tried: []Refusal{{p.Name, "it is packed more than four times"}}}
+			return nil, &UnknownError{File: name, Packings: t.packings, Head: first(head), Tried: []Refusal{{p.Name, "it is compressed more than four times"}}}
 		}
 		t.packings = append(t.packings, p.Name)
 		stream = bufio.NewReaderSize(&layer{file: name, packing: *p, packed: stream, source: source}, beginning)
@@ -91,7 +92,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
 			if broken != nil && broken != io.EOF {
-				err = broken // there may be too little to recognise
+				err = broken // the head may be too short to recognise
 			}
 			return nil, err
 		}
@@ -102,32 +103,32 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// isOwn reports whether head begins a file of ours, which is made of LZ4 frames but is not
-// compressed; chosen is the required format, or nil.
+// isOwn reports whether head begins a file in one of our own formats, which consist of LZ4 frames
+// but do not count as compressed. chosen is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)
 	return container && (chosen == nil || chosen.Name == "sgt") || folded && (chosen == nil || chosen.Name == "sgl")
 }
 
-// Next fills b as [trace.Reader] says.
+// Next fills b as specified by [trace.Reader].
 func (t *Trace) Next(b *trace.Batch) error { return t.reader.Next(b) }
 
-// Select selects kinds if the format has events; others have references only.
+// Select selects the kinds of rows to read. It has no effect on formats that have only references.
 func (t *Trace) Select(kinds trace.Kinds) {
 	if s, ok := t.reader.(trace.Selector); ok {
 		s.Select(kinds)
 	}
 }
 
-// Container returns the reader of a trace that is our own container, else nil.
+// Container returns the reader if the trace is one of our own containers, or else nil.
 func (t *Trace) Container() *sgt.Reader {
 	r, _ := t.reader.(*sgt.Reader)
 	return r
 }
 
-// Mover returns the reader of a trace that is our own container and not compressed again, so that its
-// chunks are at their offsets in the file; otherwise nil.
+// Mover returns the reader if the trace is one of our own containers and the file is not compressed
+// again, so that chunks are at their offsets in the file. Otherwise it returns nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r
@@ -135,8 +136,8 @@ func (t *Trace) Mover() trace.Mover {
 	return nil
 }
 
-// Expect calls [sgt.Reader.Expect] with the outline from the index of the file. It reports false if
-// the trace is no container, or is compressed again.
+// Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. It returns false if
+// the trace is not a container, or if the file is compressed again.
 func (t *Trace) Expect(o trace.Outline) bool {
 	r, ok := t.Mover().(*sgt.Reader)
 	if ok {
@@ -145,7 +146,7 @@ func (t *Trace) Expect(o trace.Outline) bool {
 	return ok
 }
 
-// Header describes the trace as far as it was read.
+// Header describes the trace as far as it has been read.
 func (t *Trace) Header() trace.Header {
 	if d, ok := t.reader.(trace.Describer); ok {
 		return d.Header()
@@ -153,13 +154,13 @@ func (t *Trace) Header() trace.Header {
 	return trace.Header{Format: t.format}
 }
 
-// Format is the name of the trace's format.
+// Format returns the name of the trace's format.
 func (t *Trace) Format() string { return t.format }
 
-// Packings are the names of the compressions of the trace, outermost first.
+// Packings returns the names of the trace's compressions, outermost first.
 func (t *Trace) Packings() []string { return t.packings }
 
-// Unpacked is the number of bytes that the format has read, after decompression.
+// Unpacked returns the number of decompressed bytes that have been read.
 func (t *Trace) Unpacked() int64 { return t.unpacked.bytes }
 
 // counter counts the bytes that are read through it.

@@ -85,14 +85,14 @@ func skippable(content string) []byte {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// packed is one way to pack the text of data.lackey, or several copies of it.
+// packed is a file with the compressed text of data.lackey, or several copies of the text.
 type packed struct {
 	name    string
 	bytes   []byte
 	times   int
 	chain   string
-	checked bool // any wrong byte is noticed, if only at the end
-	clean   int  // cuts after the first reference that leave a whole file
+	checked bool // any wrong byte is detected, possibly only at the end
+	clean   int  // number of cuts after the first reference that leave a valid file
 }
 
 func packings(t testing.TB) []packed {
@@ -107,7 +107,7 @@ func packings(t testing.TB) []packed {
 		{"lz4 two legacy frames", join(legacy, legacy), 2, "lz4", false, 2},
 		{"lz4 frames", join(frame, skippable("x"), frame, frame), 3, "lz4", true, 3},
 		{"lz4 skippable first and last", join(skippable(""), skippable("header"), frame, skippable("index")), 1, "lz4", true, 1},
-		{"lz4 frame behind legacy", join(frame, legacy, frame, legacy, skippable("x"), legacy), 5, "lz4", false, 6},
+		{"lz4 frames and legacy frames", join(frame, legacy, frame, legacy, skippable("x"), legacy), 5, "lz4", false, 6},
 		{"gzip", file(t, "plain.gz"), 1, "gzip", true, 0},
 		{"gzip members", join(member, member), 2, "gzip", true, 1},
 		{"zstd", file(t, "check.zst"), 1, "zstd", true, 0},
@@ -118,7 +118,7 @@ func packings(t testing.TB) []packed {
 	}
 }
 
-// wanted is the batch of the text, repeated times times.
+// wanted returns the rows of the text, repeated the given number of times.
 func wanted(t testing.TB, times int) *trace.Batch {
 	t.Helper()
 	_, b, err := read(bytes.NewReader(bytes.Repeat(tracetest.Small("data.lackey"), times)), all)
@@ -151,7 +151,7 @@ func TestPackings(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got.Len() != want.Len() || !isPrefix(got, want) {
-					t.Errorf("%d rows, want the %d of the text", got.Len(), want.Len())
+					t.Errorf("%d rows, want the %d rows of the text", got.Len(), want.Len())
 				}
 				text := len(tracetest.Small("data.lackey")) * p.times
 				if chain := strings.Join(tr.Packings(), " "); chain != p.chain || tr.Format() != "lackey" || tr.Unpacked() != int64(text) {
@@ -165,8 +165,8 @@ func TestPackings(t *testing.T) {
 	}
 }
 
-// TestCuts cuts files at many places: all whole lines before the cut are read, then the damage is
-// reported, unless the cut is between two frames.
+// TestCuts truncates files at many offsets. All complete lines before the cut must be read. Then
+// the damage must be reported, unless the cut is between two frames.
 func TestCuts(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -179,7 +179,7 @@ func TestCuts(t *testing.T) {
 				var damage *trace.DamageError
 				switch {
 				case !isPrefix(got, want):
-					t.Fatalf("cut at %d: the rows are not those of the text", cut)
+					t.Fatalf("cut at %d: the rows differ from the text", cut)
 				case errors.As(err, &damage):
 					if !damage.Cut {
 						t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
@@ -198,14 +198,14 @@ func TestCuts(t *testing.T) {
 				rows = got.Len()
 			}
 			if clean > p.clean {
-				t.Errorf("%d cuts were not noticed, want at most the %d between frames", clean, p.clean)
+				t.Errorf("%d cuts were not detected, want at most %d, those between frames", clean, p.clean)
 			}
 		})
 	}
 }
 
-// stride spreads the cuts of a file so that every place near its ends is tried and the test takes
-// seconds: unpackers allocate megabytes.
+// stride returns the distance to the next cut: 1 near the ends of a file, and more elsewhere, so
+// that the test takes only seconds. Decompressors allocate megabytes.
 func stride(cut, length int) int {
 	if cut < 48 || length-cut < 48 {
 		return 1
@@ -213,8 +213,8 @@ func stride(cut, length int) int {
 	return 1 + length/60
 }
 
-// TestWrongBytes changes single bytes: nothing panics, and where there are checksums, no wrong
-// trace is read as a correct one.
+// TestWrongBytes changes single bytes. Nothing may panic, and if there are checksums, no wrong
+// trace may be read without an error.
 func TestWrongBytes(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -227,19 +227,19 @@ func TestWrongBytes(t *testing.T) {
 				wrong[i] ^= 1 << (i % 8)
 				_, got, err := read(bytes.NewReader(wrong), all)
 				if p.checked && err == nil && !(got.Len()%(want.Len()/p.times) == 0 && isPrefix(got, want)) {
-					t.Fatalf("byte %d of %d is wrong, and no error tells it", i, len(p.bytes))
+					t.Fatalf("byte %d of %d is wrong, and there was no error", i, len(p.bytes))
 				}
 			}
 		})
 	}
 }
 
-func TestWrongChecksumFollowsTheRows(t *testing.T) {
+func TestRowsBeforeWrongChecksum(t *testing.T) {
 	want := wanted(t, 1)
 	for _, c := range []struct {
 		name  string
 		bytes []byte
-		from  int // the checksum, from the end
+		from  int // offset of the checksum from the end
 	}{
 		{"lz4", packLZ4(t, tracetest.Small("data.lackey")), 4},
 		{"gzip", file(t, "plain.gz"), 8},
@@ -257,7 +257,7 @@ func TestWrongChecksumFollowsTheRows(t *testing.T) {
 	}
 }
 
-func TestTextCutInALine(t *testing.T) {
+func TestTextCutWithinLine(t *testing.T) {
 	tr, err := open.Open("a.lackey", strings.NewReader(" L 8,8\n S 1f"), open.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -268,20 +268,20 @@ func TestTextCutInALine(t *testing.T) {
 	}
 }
 
-func TestErrorOfTheSourceIsNoDamage(t *testing.T) {
+func TestSourceErrorIsNotDamage(t *testing.T) {
 	gone := fmt.Errorf("the disk is gone: %w", io.ErrUnexpectedEOF)
 	for _, p := range packings(t) {
 		half := p.bytes[:len(p.bytes)/2]
 		_, _, err := read(io.MultiReader(bytes.NewReader(half), iotest.ErrReader(gone)), all)
 		if err != gone {
-			t.Errorf("%s: %v, want the error of the source", p.name, err)
+			t.Errorf("%s: %v, want the error of the underlying reader", p.name, err)
 		}
 	}
 }
 
-// TestErrorOfTheUnpackerIsNoDamage: the innermost packing that failed is named,
-// also where others are around it, and the rows before are kept.
-func TestErrorOfTheUnpackerIsNoDamage(t *testing.T) {
+// TestUnpackerErrorIsNotDamage checks that the error names the innermost compression that
+// failed, even if others are around it, and that the rows before the error are returned.
+func TestUnpackerErrorIsNotDamage(t *testing.T) {
 	died := errors.New("it died")
 	failing := open.Packing{Name: "xz", New: func(io.Reader) (io.Reader, error) {
 		rows := bytes.NewReader(packGzip(t, tracetest.Small("data.lackey")))
@@ -290,12 +290,12 @@ func TestErrorOfTheUnpackerIsNoDamage(t *testing.T) {
 	_, got, err := read(bytes.NewReader(file(t, "crc64.xz")), open.Options{Packings: []open.Packing{opengzip.Packing, failing}})
 	var unpacker *open.UnpackerError
 	if !errors.As(err, &unpacker) || unpacker.Packing != "xz" || !errors.Is(err, died) {
-		t.Fatalf("got %v, want that xz died", err)
+		t.Fatalf("got %v, want the error that xz died", err)
 	}
 	if got.Len() == 0 || !isPrefix(got, wanted(t, 1)) {
 		t.Errorf("%d rows before the error", got.Len())
 	}
-	if said, nameless := err.Error(), unpacker.Nameless(); said != "t: it is packed with xz, and it died; or unpack it first, with xz -d" ||
+	if said, nameless := err.Error(), unpacker.Nameless(); said != "t: it is compressed with xz, and it died; or decompress it first, with xz -d" ||
 		nameless != "the trace"+strings.TrimPrefix(said, "t") {
 		t.Errorf("got %q and %q", said, nameless)
 	}
@@ -315,7 +315,7 @@ func TestFormats(t *testing.T) {
 	for _, text := range []string{
 		"\ufeff L 8,8\n",
 		"\ufeffaddr\n8\n",
-		strings.Repeat("==1== a line of Valgrind's\n", 1000) + " L 8,8\n", // longer than the beginning that is examined
+		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // longer than the part that is examined
 	} {
 		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
 			t.Errorf("%.20q: %d rows, %v, want one", text, b.Len(), err)
@@ -323,7 +323,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// container converts lackey's text.
+// container converts lackey text to a container.
 func container(t testing.TB, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -340,7 +340,7 @@ func container(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// folded folds a trace of lackey's.
+// folded compresses a lackey trace to a loop-compressed trace.
 func folded(t testing.TB, text string) []byte {
 	t.Helper()
 	r, f, b := lackey.NewReader("t", strings.NewReader(text)), loops.NewFolder(0), trace.NewBatch(0)
@@ -360,8 +360,8 @@ func folded(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// TestContainer: our own container consists of LZ4 frames and is not unpacked as such, also inside
-// other packings.
+// TestContainer checks that our own container, which consists of LZ4 frames, is not decompressed as
+// LZ4, even inside other compressions.
 func TestContainer(t *testing.T) {
 	want := wanted(t, 1)
 	file := container(t, string(tracetest.Small("data.lackey")))
@@ -383,7 +383,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestFolded: a folded trace consists of LZ4 frames as well.
+// TestFolded checks the same for a loop-compressed trace, which also consists of LZ4 frames.
 func TestFolded(t *testing.T) {
 	want := wanted(t, 1)
 	file := folded(t, string(tracetest.Small("data.lackey")))
@@ -397,15 +397,15 @@ func TestFolded(t *testing.T) {
 			continue
 		}
 		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgl" || chain != c.chain || tr.Container() != nil {
-			t.Errorf("%s in %q, want a folded trace in %q", tr.Format(), chain, c.chain)
+			t.Errorf("%s in %q, want a loop-compressed trace in %q", tr.Format(), chain, c.chain)
 		}
 	}
 }
 
-// TestStrictContainer stops at the first chunk that is damaged.
+// TestStrictContainer checks that Strict ends the trace at the first damaged chunk.
 func TestStrictContainer(t *testing.T) {
 	file := container(t, string(tracetest.Small("data.lackey")))
-	at := bytes.LastIndex(file, []byte("\x04\x22\x4d\x18")) // the content of the only chunk
+	at := bytes.LastIndex(file, []byte("\x04\x22\x4d\x18")) // offset of the content of the only chunk
 	file[at+40] ^= 1
 	for _, strict := range []bool{false, true} {
 		_, got, err := read(bytes.NewReader(file), open.Options{Strict: strict})
@@ -416,7 +416,8 @@ func TestStrictContainer(t *testing.T) {
 	}
 }
 
-// TestRecognise: each format is recognised from a trace of it, and by its name.
+// TestRecognise checks that a trace in each format is recognised, and that the format can be
+// selected by its name.
 func TestRecognise(t *testing.T) {
 	champsim := make([]byte, 128)
 	for at, v := range map[int]uint64{0: 0x401000, 32: 0x7fff0000, 64: 0x401004, 64 + 16: 0x7fff0008} {
@@ -445,13 +446,14 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestBinaryWithoutNewline: the examined beginning is cut to whole lines only if it has any.
+// TestBinaryWithoutNewline checks that the examined part is cut to complete lines only if it has
+// lines.
 func TestBinaryWithoutNewline(t *testing.T) {
 	record := make([]byte, 64)
 	record[0], record[32] = 1, 2
 	tr, b, err := read(bytes.NewReader(bytes.Repeat(record, 1000)), open.Options{})
 	if err != nil || tr.Format() != "champsim" || b.Len() != 2000 {
-		t.Errorf("%d rows, %v, want 2000 of champsim", b.Len(), err)
+		t.Errorf("%d rows, %v, want 2000 ChampSim rows", b.Len(), err)
 	}
 }
 
@@ -462,9 +464,9 @@ func TestErrors(t *testing.T) {
 		want       string
 	}{
 		{"empty", "", all, `t: the file is empty; check how it was made`},
-		{"empty inside", string(packGzip(t, nil)), all, `t: nothing is in it once gzip is unpacked; check how it was made`},
-		{"skippable frames only", string(skippable("x")), all, `t: nothing is in it once lz4 is unpacked; check how it was made`},
-		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is packed with zstd, which is not read here; unpack it first, with zstd -d`},
+		{"empty inside", string(packGzip(t, nil)), all, `t: the file is empty after decompression (gzip); check how it was made`},
+		{"skippable frames only", string(skippable("x")), all, `t: the file is empty after decompression (lz4); check how it was made`},
+		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is compressed with zstd, which is not supported here; decompress it first, with zstd -d`},
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
 		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
   not sgt: bytes 8 to 11 are not SGT.
@@ -478,7 +480,7 @@ func TestErrors(t *testing.T) {
   not execlog: line 1: processor "hello", want a decimal number, at most 4294967295
   not csv: line 1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
   not champsim: it has less than the 64 bytes of a record
-name the format with --input-format, one of ` + names() + `, or convert the trace to one of them`},
+set --input-format to one of ` + names() + `, or convert the trace to one of them`},
 		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
 	} {
 		_, _, err := read(strings.NewReader(c.text), c.options)
@@ -496,8 +498,8 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// TestCompressedTooOften keeps a file that unpacks to itself from being unpacked for
-// ever.
+// TestCompressedTooOften checks that a file that decompresses to itself is not decompressed
+// forever.
 func TestCompressedTooOften(t *testing.T) {
 	text := tracetest.Small("data.lackey")
 	for range 5 {
@@ -505,7 +507,7 @@ func TestCompressedTooOften(t *testing.T) {
 	}
 	_, _, err := read(bytes.NewReader(text), all)
 	if !errors.As(err, new(*open.UnknownError)) {
-		t.Errorf("got %v, want an error that it is packed too often", err)
+		t.Errorf("got %v, want an error about too many compressions", err)
 	}
 }
 
@@ -521,7 +523,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 
@@ -563,7 +565,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A few bytes may unpack to gigabytes, so only a part is read.
+		// A few bytes may decompress to gigabytes, so only a part is read.
 		b := trace.NewBatch(0)
 		for range 200 {
 			err := tr.Next(b)
@@ -603,8 +605,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestBombs: files that unpack to a thousand times their length and more need no more memory than
-// others, whatever they contain.
+// TestBombs checks that files that decompress to a thousand times their length or more need no more
+// memory than other files, whatever they contain.
 func TestBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{
@@ -633,7 +635,7 @@ func TestBombs(t *testing.T) {
 				}
 				runtime.ReadMemStats(&after)
 				if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
-					t.Errorf("%d bytes took %d bytes of memory, want at most 8 MiB", len(packed), n)
+					t.Errorf("%d bytes needed %d bytes of memory, want at most 8 MiB", len(packed), n)
 				}
 				if c.want == "" && err != io.EOF || c.want != "" && !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%d rows, then %v, want %q", rows, err, c.want)

@@ -11,18 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Packing is one way in which a stream can be compressed.
+// Packing is a compression format.
 type Packing struct {
 	Name string // "lz4", "gzip", "zstd", "xz"
-	// New decompresses r, which is also an io.ByteReader. The error for a stream that ends too early must
-	// be an io.ErrUnexpectedEOF. Errors are damage, unless they are r's or an [*UnpackerError].
+	// New returns a reader that decompresses r, which is also an io.ByteReader. The error for a
+	// stream that ends too early must be an io.ErrUnexpectedEOF. Other errors are treated as
+	// damage, unless they come from r or are an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
-// builtin is the packing that every program reads.
+// builtin is the compression that every program supports.
 var builtin = Packing{Name: "lz4", New: newLZ4}
 
-// magics are the first bytes of packings, including those that are not read.
+// magics has the first bytes of compressed files, including formats that may not be supported.
 var magics = []struct{ magic, packing, unpack string }{
 	{"\x04\x22\x4d\x18", "lz4", "lz4 -d"},
 	{"\x02\x21\x4c\x18", "lz4", "lz4 -d"},
@@ -31,7 +32,7 @@ var magics = []struct{ magic, packing, unpack string }{
 	{"\xfd7zXZ\x00", "xz", "xz -d"},
 }
 
-// packingOf returns the packing of a stream that begins with head, or nil.
+// packingOf returns the compression of a stream that begins with head, or nil.
 func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	name, unpack := magicOf(head)
 	if name == "" {
@@ -46,9 +47,9 @@ func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	return nil, &PackingError{File: file, Packing: name, Unpack: unpack}
 }
 
-// magicOf returns the packing that head begins with, and the command for it. LZ4 and zstd may begin
-// with skippable frames of the same form, so the first other frame decides; if it is not in head,
-// the packing is assumed to be LZ4.
+// magicOf returns the name of the compression whose magic number head begins with, and the command
+// that decompresses it. LZ4 and zstd files may both begin with the same kind of skippable frames,
+// so the first other frame decides. If that frame is not in head, LZ4 is assumed.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -67,17 +68,18 @@ func magicOf(head []byte) (name, unpack string) {
 	return "", ""
 }
 
-// isSkippable reports whether magic begins one of the sixteen skippable frames.
+// isSkippable reports whether magic is one of the sixteen magic numbers of skippable frames.
 func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 
-// origin is the caller's reader. It keeps its error to distinguish it from errors of decompression.
+// origin is the caller's reader. It remembers the reader's error, to distinguish it from errors of
+// decompression.
 type origin struct {
 	reader io.Reader
 	watch  func() error // [Options.Watch]
 	err    error
 }
 
-// proceed calls watch, and keeps its error like the reader's.
+// proceed calls watch, and remembers its error as if it came from the reader.
 func (o *origin) proceed() error {
 	if o.watch == nil {
 		return nil
@@ -101,15 +103,15 @@ func (o *origin) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// layer decompresses one packing and reports what broke where.
+// layer removes one compression, and reports what was damaged where.
 type layer struct {
 	file     string
 	packing  Packing
 	packed   io.Reader
 	source   *origin
-	unpacked io.Reader // nil: not begun
+	unpacked io.Reader // nil before the first Read
 	bytes    int64
-	err      error // of the layer's end
+	err      error // the error that ended the layer
 }
 
 // Read returns all bytes that could be decompressed before an error.
@@ -131,7 +133,7 @@ func (l *layer) Read(p []byte) (n int, err error) {
 	return n, l.err
 }
 
-// classify turns an error of the decompressor into one of the trace.
+// classify converts an error of the decompressor to the error that the trace returns.
 func (l *layer) classify(err error) error {
 	if err == nil || err == io.EOF && l.unpacked != nil {
 		return err
@@ -145,7 +147,7 @@ func (l *layer) classify(err error) error {
 	}
 	var unpacker *UnpackerError
 	if errors.As(err, &unpacker) {
-		if unpacker.File != "" { // completed by an inner packing
+		if unpacker.File != "" { // an inner layer has already completed the error
 			return unpacker
 		}
 		return &UnpackerError{File: l.file, Packing: l.packing.Name, Err: unpacker.Err}
@@ -154,16 +156,17 @@ func (l *layer) classify(err error) error {
 	return &trace.DamageError{File: l.file, Layer: l.packing.Name, Offset: l.bytes, Cut: cut, Err: err}
 }
 
-// lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, skippable and legacy
-// ones too. But a legacy frame has no end: the library takes the magic number of the next frame for
-// the size of a block, and fails. It never reads ahead, so a new reader can resume there.
+// lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, including
+// skippable and legacy frames. But a legacy frame has no end mark: the library misinterprets the
+// magic number of the next frame as the size of a block, and fails. It never reads ahead, so a new
+// reader can resume there.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord
 }
 
-// newLZ4 decompresses in the caller's goroutine: the browser has no other thread, and natively the
-// parser is the slower half.
+// newLZ4 returns a reader that decompresses in the caller's goroutine. The browser has no other
+// thread, and in native programs the parser takes more time anyway.
 func newLZ4(r io.Reader) (io.Reader, error) {
 	z := &lz4Reader{packed: &lastWord{reader: r}}
 	return z, z.begin(z.packed)
@@ -191,7 +194,7 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 type lastWord struct {
 	reader io.Reader
 	word   [4]byte
-	again  []byte // read these before the rest, again
+	again  []byte // bytes to read again, before the rest
 }
 
 func (l *lastWord) Read(p []byte) (int, error) {
@@ -210,7 +213,7 @@ func (l *lastWord) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isMagic reports whether a frame begins with the word.
+// isMagic reports whether the word is the magic number of a frame.
 func (l *lastWord) isMagic() bool {
 	const frame = 0x184d2204
 	word := binary.LittleEndian.Uint32(l.word[:])

@@ -81,7 +81,7 @@ func TestNoUnpacker(t *testing.T) {
 		p.drop(p.write("a.lackey."+packing, pack(t, text, packer)))
 		said := p.problem()
 		t.Log(said)
-		if !regexp.MustCompile(`^a\.lackey\.` + packing + `: it is packed with ` + packing + `, and the program that unpacks it could not be loaded \(.*404.*go online and reload`).MatchString(said) {
+		if !regexp.MustCompile(`^a\.lackey\.` + packing + `: it is compressed with ` + packing + `, and the program that unpacks it could not be loaded \(.*404.*go online and reload`).MatchString(said) {
 			t.Errorf("the page says %q", said)
 		}
 		p.waitGone("[data-running]")

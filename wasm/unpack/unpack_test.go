@@ -415,11 +415,11 @@ func TestNoUnpacker(t *testing.T) {
 		want string
 	}{
 		{[]message{{kind: gone, text: "Failed to fetch"}}, 0,
-			`a.zst: it is packed with zstd, and the program that unpacks it could not be loaded (Failed to fetch): it comes from this site when it is first needed, so go online and reload the page; or unpack it first, with zstd -d`},
+			`a.zst: it is compressed with zstd, and the program that unpacks it could not be loaded (Failed to fetch): it comes from this site when it is first needed, so go online and reload the page; or decompress it first, with zstd -d`},
 		{[]message{runs, some, {kind: gone, text: "panic: x"}}, 2,
-			`a.zst: it is packed with zstd, and the program that unpacks it died (panic: x): reload the page and try again; or unpack it first, with zstd -d`},
+			`a.zst: it is compressed with zstd, and the program that unpacks it died (panic: x): reload the page and try again; or decompress it first, with zstd -d`},
 		{[]message{{kind: ready, number: 7}}, 0,
-			`a.zst: it is packed with zstd, and the program that unpacks it is of another version of this site (7, want 1): reload the page; or unpack it first, with zstd -d`},
+			`a.zst: it is compressed with zstd, and the program that unpacks it is of another version of this site (7, want 1): reload the page; or decompress it first, with zstd -d`},
 	} {
 		packing := open.Packing{Name: "zstd", New: func(io.Reader) (io.Reader, error) { return scripted(c.says...), nil }}
 		tr, err := open.Open("a.zst", strings.NewReader(file), open.Options{Packings: []open.Packing{packing}})
@@ -433,7 +433,7 @@ func TestNoUnpacker(t *testing.T) {
 			t.Errorf("got\n%v\nwant\n%s", err, c.want)
 			continue
 		}
-		if reason := analysis.StateAfter(err, 2).Reason; strings.Contains(reason, "a.zst") || !strings.Contains(reason, "the trace: it is packed with zstd, and the program that unpacks it") {
+		if reason := analysis.StateAfter(err, 2).Reason; strings.Contains(reason, "a.zst") || !strings.Contains(reason, "the trace: it is compressed with zstd, and the program that unpacks it") {
 			t.Errorf("reason %q", reason)
 		}
 	}

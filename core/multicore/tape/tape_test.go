@@ -158,7 +158,7 @@ func TestFullWithoutStore(t *testing.T) {
 	t.Error("a thousand random pages fit into a megabyte")
 }
 
-func TestDamagedStoreIsNoticed(t *testing.T) {
+func TestDamagedStoreIsDetected(t *testing.T) {
 	store := &memory{}
 	tape := New(Options{MemoryBytes: 1, Store: store})
 	b := someRows(rand.New(rand.NewPCG(1, 1)), PageRows)

@@ -9,5 +9,5 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// Packing is gzip.
+// Packing is the gzip compression.
 var Packing = open.Packing{Name: "gzip", New: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }}

@@ -1,8 +1,9 @@
 // Package xz lets package open read traces that are compressed with xz. It adds 120 KB to a compressed
 // WebAssembly module.
 //
-// The library accepts a file that is cut between two blocks, or within a block's header. So this
-// package checks that the file ends with the magic bytes of a stream's footer, and perhaps zeros.
+// The library accepts a file that is truncated between two blocks, or within a block's header.
+// Therefore this package checks that the file ends with the magic bytes of a stream footer,
+// optionally followed by zeros.
 package xz
 
 import (
@@ -12,10 +13,10 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// Packing is xz.
+// Packing is the xz compression.
 var Packing = open.Packing{Name: "xz", New: newReader}
 
-// source is the reader of package open.
+// source is the interface of the reader that package open passes to New.
 type source interface {
 	io.Reader
 	io.ByteReader

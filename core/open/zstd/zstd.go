@@ -1,8 +1,8 @@
 // Package zstd lets package open read traces that are compressed with Zstandard (RFC 8878). It adds
 // 180 KB to a compressed WebAssembly module.
 //
-// The library checks a frame's checksum before it returns the frame's last block, up to 128 KiB of
-// text, which is lost if the checksum is wrong or cut off.
+// The library checks a frame's checksum before it returns the frame's last block. If the checksum
+// is wrong or missing, this block, up to 128 KiB of text, is lost.
 package zstd
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// Packing is Zstandard.
+// Packing is the Zstandard compression.
 var Packing = open.Packing{Name: "zstd", New: newReader}
 
-// windowBytes is the largest window that is read: the largest that zstd --ultra --long=27 writes and
-// zstd -d reads by default.
+// windowBytes is the maximum window size: the size that zstd --ultra --long=27 writes, and the
+// maximum that zstd -d accepts by default.
 const windowBytes = 128 << 20
 
-// newReader decompresses in the caller's goroutine, with little memory.
+// newReader returns a reader that decompresses in the caller's goroutine and uses little memory.
 func newReader(r io.Reader) (io.Reader, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(windowBytes))
