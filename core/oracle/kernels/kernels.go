@@ -1,7 +1,7 @@
-// Package kernels describes the loop nests of known programs, to validate cache models: products of
-// matrices (plain, blocked and triangular), transposition, products with vectors, Jacobi's method, and
-// walks at a stride. Elements are doubles. A begins at [Base]; the other arrays follow, each on a line of
-// 64 bytes of its own, the vectors of [MVT] with a line between them.
+// Package kernels describes the loop nests of well-known programs, for the validation of cache
+// models: matrix products (plain, blocked and triangular), transposition, matrix-vector products,
+// Jacobi's method, and strided walks. Elements are doubles. A begins at [Base]; the other arrays
+// follow, each at the beginning of a 64-byte line. The vectors of [MVT] are one line further apart.
 package kernels
 
 import (
@@ -14,19 +14,19 @@ import (
 // Base is the address of the first array.
 const Base trace.Addr = 0x10000000
 
-// Kernel is a nest with a name.
+// Kernel is a named loop nest.
 type Kernel struct {
-	Family, Name string // the name is the family and the size
+	Family, Name string // Name contains the family and the size
 	Nest         loops.Nest
 	Known        []Known
 }
 
-// Known is a count of DineroIV, for a cache with lines of 64 bytes.
+// Known is a miss count of DineroIV, for a cache with 64-byte lines.
 type Known struct {
 	SizeBytes, Ways, Misses uint64
 }
 
-// Vectors returns the kernels whose counts by DineroIV are known, and one more.
+// Vectors returns the kernels whose DineroIV counts are known, and [GemmSum].
 func Vectors() []Kernel {
 	known := func(k Kernel, a, b, c uint64) Kernel {
 		k.Known = []Known{{1 << 10, 2, a}, {1 << 10, 1, b}, {2 << 10, 2, c}}
@@ -58,30 +58,30 @@ func store(site uint32, addr trace.Addr, steps ...int64) loops.Item {
 	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr, steps...)
 }
 
-// after returns the beginning of the next array, after an array of this number of bytes.
+// after returns the address of the array that follows an array with this address and size.
 func after(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
 
-// matrices returns where three matrices of n × n elements begin, and the bytes of a row.
+// matrices returns the addresses of three n × n matrices, and the size of a row in bytes.
 func matrices(n uint64) (a, b, c trace.Addr, row int64) {
 	b = after(Base, 8*n*n)
 	return Base, b, after(b, 8*n*n), int64(8 * n)
 }
 
-// Gemm is C += A·B of n × n, with C loaded and stored in the innermost loop.
+// Gemm is C += A·B for n × n matrices, with C loaded and stored in the innermost loop.
 func Gemm(n uint64) Kernel {
 	a, b, c, row := matrices(n)
 	return kernel("gemm", text(n), loops.Loop(n, loops.Loop(n, loops.Loop(n,
 		load(1, a, row, 0, 8), load(2, b, 0, 8, row), load(3, c, row, 8), store(4, c, row, 8)))))
 }
 
-// GemmSum is Gemm with the sum in a register, as compilers make it.
+// GemmSum is Gemm with the sum in a register, as compilers generate it.
 func GemmSum(n uint64) Kernel {
 	a, b, c, row := matrices(n)
 	return kernel("gemm, sum in register", text(n), loops.Loop(n, loops.Loop(n,
 		load(1, c, row, 8), loops.Loop(n, load(2, a, row, 0, 8), load(3, b, 0, 8, row)), store(4, c, row, 8))))
 }
 
-// BlockedGemm is Gemm in blocks of side × side, which divides n.
+// BlockedGemm is Gemm in blocks of side × side elements. side must divide n.
 func BlockedGemm(n, side uint64) Kernel {
 	a, b, c, row := matrices(n)
 	wide, down, m := int64(8*side), row*int64(side), n/side
@@ -90,20 +90,21 @@ func BlockedGemm(n, side uint64) Kernel {
 		load(3, c, down, wide, 0, row, 8), store(4, c, down, wide, 0, row, 8))))))))
 }
 
-// Transpose is B = Aᵀ of n × n, along the rows of A.
+// Transpose is B = Aᵀ for n × n matrices, along the rows of A.
 func Transpose(n uint64) Kernel {
 	a, b, _, row := matrices(n)
 	return kernel("transpose", text(n), loops.Loop(n, loops.Loop(n, load(1, a, row, 8), store(2, b, 8, row))))
 }
 
-// Trmm is C += A·B of n × n, of the lower triangle of A, along the rows of B.
+// Trmm is C += A·B for n × n matrices with a lower triangular A, along the rows of B.
 func Trmm(n uint64) Kernel {
 	a, b, c, row := matrices(n)
 	return kernel("trmm", text(n), loops.Loop(n, loops.Item{Trips: 1, Steps: []int64{1}, Body: []loops.Item{loops.Loop(n,
 		load(1, a, row, 8), load(2, b, 0, row, 8), load(3, c, row, 0, 8), store(4, c, row, 0, 8))}}))
 }
 
-// Jacobi is the five-point stencil on n × n with a border, from A to B and back, steps times.
+// Jacobi is the five-point stencil on an n × n grid including the border. Each of the steps
+// computes B from A, and then A from B.
 func Jacobi(n, steps uint64) Kernel {
 	a, b, _, row := matrices(n)
 	sweep := func(from, to trace.Addr, site uint32) loops.Item {
@@ -115,8 +116,9 @@ func Jacobi(n, steps uint64) Kernel {
 	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
 }
 
-// MVT is x1 += A·y1, then x2 += Aᵀ·y2, of n × n. The vectors are a line apart: adjacent vectors of a whole
-// number of sets would conflict with A in every set.
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. There is a line between the vectors: if
+// they were adjacent and their size were a multiple of the cache's sets, they would conflict with A
+// in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
 	x1 := after(Base, 8*n*n)
@@ -128,7 +130,8 @@ func MVT(n uint64) Kernel {
 		loops.Loop(n, loops.Loop(n, load(5, x2, 8), load(6, Base, 8, row), load(7, y2, 0, 8), store(8, x2, 8))))
 }
 
-// Strides is a walk of n loads, bytes apart, repeated times times.
+// Strides performs n loads with a stride of the given number of bytes, and repeats this walk the
+// given number of times.
 func Strides(n, bytes, times uint64) Kernel {
 	return kernel("strides", text(n)+" × "+text(bytes)+" B, "+text(times)+" times",
 		loops.Loop(times, loops.Loop(n, load(1, Base, 0, int64(bytes)))))

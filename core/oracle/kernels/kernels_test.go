@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// TestKnown: the counts of DineroIV equal the trees'.
+// TestKnown compares the counts of DineroIV with those computed from the loop trees.
 func TestKnown(t *testing.T) {
 	known := 0
 	for _, k := range Vectors() {

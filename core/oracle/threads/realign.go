@@ -1,22 +1,25 @@
-// Package threads puts the references of a program's threads in a known order. It is the oracle for
-// the predictions of package multicore.
+// Package threads puts the references of a program's threads in a defined order. It is the
+// reference for the predictions of package multicore.
 //
-// A trace of a run with several threads has them in the order in which a machine happened to run them,
-// perhaps with fewer processors than threads. The references of each thread between two barriers hardly
-// depend on that order, but shared caches do. Realign keeps each thread's references and sets the order:
+// In a trace with several threads, references are in the order in which a machine happened to
+// execute them, perhaps with fewer processors than threads. The references of each thread between
+// two barriers hardly depend on this order, but the contents of shared caches do. Realign keeps
+// each thread's references and changes their order:
 //
 //  1. Records outside of parallel regions stay as they are.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
-//     apart. A thread's n-th Barrier in the region begins its phase n.
-//  3. At the join, the phases follow each other. Within a phase, the records of all
-//     threads are in the chosen order (package interleave), threads ascending by number.
+//     apart. The n-th Barrier of a thread in the region begins the thread's phase n.
+//  3. At the join, the phases are returned one after the other. Within a phase, the records of all
+//     threads are in the chosen order (package interleave), with threads in ascending order of
+//     their numbers.
 //
-// Threads are renumbered as cores, from 0 in order of appearance. Threads that appear in the same region
-// get their OpenMP order if their stacks show it (see stagger), or else the order of their numbers.
+// Threads are renumbered as cores, from 0 in order of appearance. Threads that appear in the same
+// region get their OpenMP order if it follows from their stacks (see stagger), or else the order of
+// their numbers in the trace.
 //
-// A region within a region on the same thread belongs to the phase around it, as do its barriers:
-// LLVM's runtime gives it no further thread by default. Threads that are not in the team but run
-// meanwhile count as part of it.
+// A nested region on the same thread belongs to the enclosing phase, as do its barriers: by
+// default, LLVM's runtime does not add threads to it. Threads that are not in the team but run at
+// the same time are treated as part of it.
 package threads
 
 import (
@@ -29,67 +32,68 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostRows is the default bound of the records in a region: 1.5 GB.
+// MostRows is the default maximum number of records in a region. They need 1.5 GB.
 const MostRows = 40 << 20
 
-// needed are the events that mark regions and phases.
+// needed has the events that delimit regions and phases.
 const needed = trace.Kinds(1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// Reader reads a trace with its threads in a known order. It is a [trace.Reader], [trace.Describer] and
-// [trace.Selector].
+// Reader reads a trace with its threads in a defined order. It implements [trace.Reader],
+// [trace.Describer] and [trace.Selector].
 type Reader struct {
 	r        trace.Reader
 	order    interleave.Order
 	mostRows int
-	kinds    trace.Kinds // that were selected
+	kinds    trace.Kinds // the selected kinds
 	merger   *interleave.Merger
 
-	numbers map[uint32]uint32 // of threads, new by old
-	thread  uint32            // looked up last, and its new number
+	numbers map[uint32]uint32 // new number of each thread, by number in the trace
+	thread  uint32            // thread that was looked up last, and its new number
 	number  uint32
-	program trace.Program // for Header
+	program trace.Program // the program that Header returns
 
-	in    *trace.Batch // of r
-	at    int          // the next row of it
-	err   error        // after its rows and the collected ones
+	in    *trace.Batch // current batch of r
+	at    int          // index of the next row in the batch
+	err   error        // error to return after the rows of the batch and the collected rows
 	ended bool         // err is final
 
 	open    bool   // a region is being collected
-	master  uint32 // the thread that forked it
-	rows    int    // of the region so far
+	master  uint32 // the thread that forked the region
+	rows    int    // number of rows of the region so far
 	members []*member
 	fresh   []*member // members without a number
-	recent  *member   // of the last row
+	recent  *member   // member of the last row
 
-	phases  int // of the region that is being returned; 0: none
-	phase   int // the next to begin
+	phases  int // number of phases of the region that is being returned; 0: none
+	phase   int // number of the next phase
 	merging bool
 	cores   []uint32
 	streams []interleave.Stream
-	kept    []int32 // rows of a batch
+	kept    []int32 // scratch space of selectKinds: rows to keep
 }
 
 // member is a thread of the current region.
 type member struct {
-	thread  uint32       // as in the trace
-	number  uint32       // the new one, known when the region is over
-	rows    *trace.Batch // all its rows of the region; its columns grow
-	phases  []int        // by phase: its first row
-	depth   int          // regions inside of this one
-	fromTop trace.Addr   // bytes from the highest stack address used in the region to the top; 0: unknown
-	from    int          // the rows of the phase that is being returned, as a stream
+	thread  uint32       // its number in the trace
+	number  uint32       // its new number, known when the region has ended
+	rows    *trace.Batch // all its rows in the region; the columns grow
+	phases  []int        // first row of each phase
+	depth   int          // number of nested regions that are open
+	fromTop trace.Addr   // distance of the highest stack address used in the region from the top of the stack; 0: unknown
+	from    int          // range of rows in the phase that is being returned, for Next
 	to      int
 }
 
-// RegionError reports that a region has more records than may be kept.
+// RegionError reports that a region has more records than the limit.
 type RegionError struct{ MostRows int }
 
 func (e *RegionError) Error() string {
-	return "a parallel region has more than " + strconv.Itoa(e.MostRows) + " rows; trace a smaller input, or allow more"
+	return "a parallel region has more than " + strconv.Itoa(e.MostRows) + " records; trace a smaller input, or allow more records"
 }
 
-// Realign returns a reader of the records of r in the order o, which passes its Check. Regions may have
-// mostRows records; < 1 means [MostRows]. The error for a larger one is a *RegionError. The reader owns r.
+// Realign returns a reader of the records of r in the order o, which must be valid. Regions may
+// have mostRows records, or [MostRows] if mostRows < 1. The error for a larger region is a
+// *RegionError. The reader owns r.
 func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
 		mostRows = MostRows
@@ -114,7 +118,7 @@ func (a *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// Header returns the header of the trace, with the threads by their new numbers.
+// Header returns the header of the trace, with the new thread numbers.
 func (a *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := a.r.(trace.Describer); ok {
@@ -144,7 +148,7 @@ func (a *Reader) Next(b *trace.Batch) error {
 		err := a.fill(b)
 		a.selectKinds(b)
 		if b.Len() > 0 {
-			return nil // an error is returned again
+			return nil // the error is returned by the next call
 		}
 		if err != nil {
 			if !a.ended {
@@ -157,7 +161,7 @@ func (a *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fill appends rows to an empty batch, as many as fit or come in one piece.
+// fill appends rows to an empty batch until it is full.
 func (a *Reader) fill(b *trace.Batch) error {
 	for b.Len() < b.Cap() {
 		if a.phases > 0 {
@@ -173,7 +177,7 @@ func (a *Reader) fill(b *trace.Batch) error {
 				a.ended = a.err != nil && !trace.IsSyntax(a.err)
 			}
 			if a.err != nil && a.open && a.ended {
-				a.join() // the program ended in a region
+				a.join() // the program ended within a region
 				continue
 			}
 			if a.err != nil {
@@ -190,7 +194,7 @@ func (a *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// take moves the next rows of a.in, of one thread, to b or to a member of the region.
+// take moves the next rows of a.in, all of one thread, to b or to a member of the region.
 func (a *Reader) take(b *trace.Batch) error {
 	from := a.at
 	thread, kind := a.threadOf(from), a.in.Kind[from]
@@ -219,7 +223,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		m.depth++
 	case trace.ParallelEnd:
 		if m.depth == 0 && thread == a.master {
-			a.join() // and return the row after the region
+			a.join() // the row itself is returned after the region
 			return nil
 		}
 		m.depth = max(m.depth-1, 0)
@@ -248,7 +252,7 @@ func (a *Reader) threadOf(row int) uint32 {
 	return a.in.Thread[row]
 }
 
-// member returns the member of a thread, new if need be.
+// member returns the member for a thread, and adds one if there is none.
 func (a *Reader) member(thread uint32) *member {
 	if a.recent != nil && a.recent.thread == thread {
 		return a.recent
@@ -259,7 +263,7 @@ func (a *Reader) member(thread uint32) *member {
 	if !found {
 		n := len(a.members)
 		if n < cap(a.members) {
-			a.members = a.members[:n+1] // of an earlier region
+			a.members = a.members[:n+1] // reuse a member of an earlier region
 		} else {
 			a.members = append(a.members, nil)
 		}
@@ -276,13 +280,13 @@ func (a *Reader) member(thread uint32) *member {
 	return a.recent
 }
 
-// stagger is the number of bytes by which each thread's frames lie higher in its stack than those of the
-// OpenMP thread before it: LLVM's runtime offsets stacks so that threads use different cache sets
-// (KMP_STKOFFSET, 64 by default). A trace numbers threads as they happen to begin, so that only this
-// identifies them.
+// stagger is the number of bytes by which the frames of an OpenMP thread lie higher in its stack
+// than those of the previous OpenMP thread. LLVM's runtime offsets stacks so that threads use
+// different cache sets (KMP_STKOFFSET, 64 by default). As a trace numbers threads in the order in
+// which they happen to start, only this offset shows their OpenMP numbers.
 const stagger = 64
 
-// numberNew numbers the new members, in OpenMP's order if their stacks show it.
+// numberNew numbers the new members, in OpenMP's order if it follows from their stacks.
 func (a *Reader) numberNew() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {
@@ -313,7 +317,7 @@ func (a *Reader) numberNew() {
 	}
 }
 
-// threadsOf returns the threads that the trace describes so far.
+// threadsOf returns the threads that the trace has described so far.
 func (a *Reader) threadsOf() []trace.Thread {
 	if d, ok := a.r.(trace.Describer); ok {
 		if p := d.Header().Program; p != nil {
@@ -323,7 +327,7 @@ func (a *Reader) threadsOf() []trace.Thread {
 	return nil
 }
 
-// depthOf finds the distance of the thread's first frame from the top of its stack in t.
+// depthOf sets fromTop from the stack of t.
 func (m *member) depthOf(t trace.Thread) {
 	m.fromTop = 0
 	for i, addr := range m.rows.Addr {
@@ -348,7 +352,7 @@ func (a *Reader) numberOf(thread uint32) uint32 {
 	return n
 }
 
-// join ends the region, and begins to return its phases.
+// join ends the region, and prepares its phases to be returned.
 func (a *Reader) join() {
 	a.open, a.phases, a.phase, a.merging = false, 1, 0, false
 	for _, m := range a.members {
@@ -390,7 +394,7 @@ func (a *Reader) give(b *trace.Batch) error {
 	return nil
 }
 
-// Next implements interleave.Stream: the thread's records of the phase.
+// Next implements interleave.Stream. It returns the thread's records in the phase.
 func (m *member) Next() (b *trace.Batch, from, to int, err error) {
 	if m.from == m.to {
 		return nil, 0, 0, io.EOF
@@ -399,7 +403,7 @@ func (m *member) Next() (b *trace.Batch, from, to int, err error) {
 	return m.rows, from, m.to, nil
 }
 
-// selectKinds removes the rows of kinds that were not selected.
+// selectKinds removes the rows whose kinds were not selected.
 func (a *Reader) selectKinds(b *trace.Batch) {
 	a.kept = a.kept[:0]
 	for i, k := range b.Kind {

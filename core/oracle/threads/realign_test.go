@@ -15,16 +15,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// row is a row as far as these tests look at it.
+// row has the columns of a row that these tests check.
 type row struct {
 	thread uint32
 	kind   trace.Kind
 	addr   trace.Addr
 }
 
-// script writes traces as text: in order, with a letter for a row of thread 1, 2, 3 as a, b, c; F
-// forks, J joins, of thread 1; A, B, C are barriers; ( and ) a region inside, of thread 2. The
-// references of a thread are numbered.
+// script converts text to a trace, one letter for each row: a, b and c are references of threads 1,
+// 2 and 3; A, B and C are their barriers; F is a fork and J a join by thread 1; ( and ) are the
+// fork and join of a nested region of thread 2. The addresses of a thread's references are
+// successive numbers.
 func script(text string) (rows []row) {
 	var next [4]trace.Addr
 	for _, letter := range []byte(text) {
@@ -70,8 +71,7 @@ func letters(rows []row) string {
 	return string(text)
 }
 
-// given is a trace of rows, in batches of a given size, restricted to the kinds that were asked
-// for.
+// given is a reader that returns rows of the selected kinds, in batches of at most a given size.
 type given struct {
 	rows  []row
 	most  int
@@ -99,7 +99,8 @@ func (g *given) Next(b *trace.Batch) error {
 	return g.end
 }
 
-// realigned drains r. Sites are threads' numbers in the trace; r renumbers the threads from 0 on.
+// realigned reads all rows of r. Sites contain the thread numbers of the trace; r numbers the
+// threads from 0.
 func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
 	b, numbers := trace.NewBatch(capacity), map[uint32]uint32{}
 	for {
@@ -113,16 +114,16 @@ func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err err
 			return rows, err
 		}
 		if b.Len() == 0 {
-			t.Fatalf("neither rows nor an error")
+			t.Fatalf("Next returned neither rows nor an error")
 		}
 		for i, k := range b.Kind {
 			was := b.Site[i]
 			if n, ok := numbers[was]; ok && n != b.Thread[i] || !ok && slices.Contains(slices.Collect(maps.Values(numbers)), b.Thread[i]) || b.Thread[i] > 3 {
-				t.Fatalf("thread %d got the number %d, beside %v", was, b.Thread[i], numbers)
+				t.Fatalf("thread %d got the number %d; the numbers were %v", was, b.Thread[i], numbers)
 			}
 			numbers[was] = b.Thread[i]
 			if b.Bytes[i] != 8 {
-				t.Fatalf("a row has %d bytes", b.Bytes[i])
+				t.Fatalf("a row with %d bytes, want 8", b.Bytes[i])
 			}
 			rows = append(rows, row{was, k, b.Addr[i]})
 		}
@@ -134,15 +135,15 @@ func TestRealigned(t *testing.T) {
 		{"aaa", "aaa"},
 		{"aFaaabbbJa", "aFabababJa"},
 		{"FaaabbbcJ", "FabcababJ"},
-		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // barriers travel with the row after them
-		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // each region by itself
-		{"FaabbJbbaFbaJ", "FababJbbaFabJ"},   // outside of regions as they come
-		{"FaaAabbBb", "FababAaBb"},           // the program ends in a region
+		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // barriers stay with the row after them
+		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // each region is ordered separately
+		{"FaabbJbbaFbaJ", "FababJbbaFabJ"},   // rows outside of regions keep their order
+		{"FaaAabbBb", "FababAaBb"},           // the program ends within a region
 		{"FJFJ", "FJFJ"},
-		{"FccbbaaCcBbAaJ", "FabcabcAaBbCcJ"}, // threads ascending
+		{"FccbbaaCcBbAaJ", "FabcabcAaBbCcJ"}, // threads in ascending order
 		{"bbFaJ", "bbFaJ"},
 		{"FbbbbAAaaJ", "FbbbbAAaaJ"},     // thread 1 is in phase 2, thread 2 in phase 0
-		{"Fab(bBb)BbaJ", "Faba(bBb)BbJ"}, // a barrier inside is none of the team's
+		{"Fab(bBb)BbaJ", "Faba(bBb)BbJ"}, // a barrier in a nested region is not a barrier of the team
 		{"aFFaAaJbaBbAaJa", "aFFabAaJaAaBbJa"},
 	} {
 		for most := 1; most < 6; most++ {
@@ -156,7 +157,7 @@ func TestRealigned(t *testing.T) {
 	}
 }
 
-// team draws each thread's rows in each phase of a region.
+// team draws random rows for each thread and phase of a region.
 func team(t *rapid.T) (threads [][][]row) {
 	phases := rapid.IntRange(1, 4).Draw(t, "phases")
 	for n := range rapid.IntRange(1, 4).Draw(t, "threads") {
@@ -169,7 +170,7 @@ func team(t *rapid.T) (threads [][][]row) {
 			}
 			n := rapid.SampledFrom([]int{0, 1, 3, 50}).Draw(t, "rows")
 			if p == 0 {
-				n++ // for threads to appear in the order of their numbers
+				n++ // so that threads appear in the order of their numbers
 			}
 			for i := range n {
 				rows = append(rows, row{thread, trace.Store, trace.Addr(100*p + i)})
@@ -181,7 +182,7 @@ func team(t *rapid.T) (threads [][][]row) {
 	return threads
 }
 
-// run returns the rows of a region in some order in which a machine may run it.
+// run returns the rows of a region in a random order in which a machine could have executed them.
 func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	rows = append(rows, row{1, trace.ParallelBegin, 0})
 	for phase := range threads[0] {
@@ -201,9 +202,9 @@ func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	return append(rows, row{1, trace.ParallelEnd, 0})
 }
 
-// TestNoRunMatters: however a machine ran the threads, the rows have the same order, which is that
-// of an implementation that has the rows by phase from the start.
-func TestNoRunMatters(t *testing.T) {
+// TestOrderDoesNotDependOnRun checks that the result does not depend on the order in which a machine executed
+// the threads. The expected order is computed from rows that are already grouped by phase.
+func TestOrderDoesNotDependOnRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := interleave.Order{Policy: interleave.Policy(rapid.IntRange(0, int(interleave.Uniform)).Draw(t, "policy")), Seed: 3}
 		rng := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
@@ -247,7 +248,7 @@ func TestNoRunMatters(t *testing.T) {
 			got, _ = realigned(t, r, capacity)
 			references := slices.DeleteFunc(slices.Clone(want), func(r row) bool { return !r.kind.IsReference() })
 			if !slices.Equal(got, references) {
-				t.Fatalf("references alone: %s, want %s", letters(got), letters(references))
+				t.Fatalf("references only: %s, want %s", letters(got), letters(references))
 			}
 		}
 	})
@@ -287,7 +288,7 @@ func TestRealignEnds(t *testing.T) {
 	}
 }
 
-// endless gives a script again and again.
+// endless repeats a script forever.
 type endless struct{ once, now given }
 
 func (e *endless) Select(kinds trace.Kinds) { e.once.kinds = kinds }
@@ -315,7 +316,7 @@ func TestRealignAllocatesNothing(t *testing.T) {
 	}
 }
 
-// told is a trace that states where stacks are.
+// told is a trace whose header contains the threads' stacks.
 type told struct {
 	given
 	program trace.Program
@@ -323,16 +324,17 @@ type told struct {
 
 func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
 
-// TestNumbersOfOpenMP: threads 2, 3 and 4 begin in another order than that of their OpenMP numbers,
-// which can be derived from their stacks if these are placed as LLVM's runtime places them.
-func TestNumbersOfOpenMP(t *testing.T) {
+// TestOpenMPThreadNumbers has threads 2, 3 and 4 start in a different order from their OpenMP numbers.
+// These numbers can be derived from the threads' stacks if the stacks are placed as LLVM's runtime
+// places them.
+func TestOpenMPThreadNumbers(t *testing.T) {
 	for _, c := range []struct {
-		offsets [3]trace.Addr // from the tops of threads 2, 3 and 4
+		offsets [3]trace.Addr // distances from the tops of the stacks of threads 2, 3 and 4
 		want    [3]uint32
 	}{
 		{[3]trace.Addr{0x1000, 0x1000 - 128, 0x1000 - 64}, [3]uint32{1, 3, 2}},
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 64, 0x1000}, [3]uint32{3, 2, 1}},
-		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}}, // not as LLVM places them
+		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}}, // not as LLVM's runtime places them
 		{[3]trace.Addr{0x1000, 0x1000, 0x1000}, [3]uint32{1, 2, 3}},
 	} {
 		trace1 := &told{}
@@ -356,11 +358,11 @@ func TestNumbersOfOpenMP(t *testing.T) {
 			}
 		}
 		if got != c.want {
-			t.Errorf("%#x from the top: numbers %d, want %d", c.offsets, got, c.want)
+			t.Errorf("offsets %#x from the top: numbers %d, want %d", c.offsets, got, c.want)
 		}
 		for i, thread := range r.Header().Program.Threads {
 			if thread.Number != uint32(i+1) || got[thread.StackHigh>>32-2] != thread.Number {
-				t.Errorf("the header has thread %d with the stack up to %#x", thread.Number, thread.StackHigh)
+				t.Errorf("the header has thread %d with a stack up to %#x", thread.Number, thread.StackHigh)
 			}
 		}
 	}

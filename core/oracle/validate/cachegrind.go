@@ -11,18 +11,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cachegrind contains the counts of Valgrind's cache simulator for the data references of some source
-// files. The simulator has one first-level cache for all threads, which take turns; stores invalidate
-// nothing in other cores; instructions share the last level with data; and it counts accesses that save
-// registers, which a trace may lack.
+// Cachegrind contains the counts of Valgrind's cache simulator for the data references of some
+// source files. The simulator has one first-level cache for all threads, which take turns. Stores
+// never invalidate lines in other cores' caches. Instructions share the last level with data. The
+// simulator also counts accesses that save registers, which a trace may lack.
 type Cachegrind struct {
 	References, FirstMisses, LastMisses uint64
 }
 
-// First returns the hit rate of the first-level cache.
+// First returns the hit ratio of the first-level cache.
 func (c Cachegrind) First() float64 { return c.rate(c.FirstMisses) }
 
-// Last returns the global hit rate of the last level: 1 - misses by all references.
+// Last returns the global hit ratio of the last level: 1 - misses / references.
 func (c Cachegrind) Last() float64 { return c.rate(c.LastMisses) }
 
 func (c Cachegrind) rate(misses uint64) float64 {
@@ -32,9 +32,9 @@ func (c Cachegrind) rate(misses uint64) float64 {
 	return 1 - float64(misses)/float64(c.References)
 }
 
-// ReadCachegrind sums the counts of the program's own source files in a cachegrind.out file (Valgrind User
-// Manual, §5.9), written with --cache-sim=yes. name is for messages. The error is a *trace.SyntaxError, or
-// an error of r.
+// ReadCachegrind sums the counts of the program's own source files in a cachegrind.out file
+// (Valgrind User Manual, §5.9), written with --cache-sim=yes. name is the file's name in error
+// messages. The error is a *trace.SyntaxError or an error of r.
 func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cachegrind, err error) {
 	var columns []string
 	counted, at := false, 0
@@ -50,7 +50,7 @@ func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cac
 			columns = strings.Fields(string(rest))
 			for _, column := range []string{"Dr", "D1mr", "DLmr", "Dw", "D1mw", "DLmw"} {
 				if !slices.Contains(columns, column) {
-					return c, wrong("events", string(rest), "Dr, D1mr, DLmr, Dw, D1mw and DLmw among them, as with --cache-sim=yes")
+					return c, wrong("events", string(rest), "a list with Dr, D1mr, DLmr, Dw, D1mw and DLmw, as with --cache-sim=yes")
 				}
 			}
 			continue
@@ -64,7 +64,7 @@ func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cac
 		}
 		fields := strings.Fields(string(line))[1:]
 		if len(fields) > len(columns) {
-			return c, wrong("counts", string(line), "as many as there are events")
+			return c, wrong("counts", string(line), "at most as many counts as events")
 		}
 		for i, field := range fields {
 			n, err := strconv.ParseUint(field, 10, 63)

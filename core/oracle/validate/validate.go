@@ -1,20 +1,21 @@
-// Package validate measures the errors of predictions for many cores from a run with one thread,
-// and their causes.
+// Package validate measures the errors of predictions that are made for many cores from a
+// single-threaded run, and finds their causes.
 //
 // The truth is an exact simulation of the program's own threads, in runs with as many threads as
-// cores, with their references between barriers in the chosen order (package threads). Package
-// predict makes the prediction, from the run with one thread, in the same order. So the two differ
-// only by the division of the work; the caches are the same code.
+// cores. Between barriers, their references are put in the chosen order (package threads). Package
+// predict makes the prediction from the single-threaded run, in the same order. The two therefore
+// differ only in the division of the work; the same code simulates the caches.
 //
-// Further errors are measured for single steps, on the predicted threads alone: the stack distance cache
-// model instead of simulated caches; profiles of some windows of each block instead of all (package
-// blocksample), and weights of blocks by the paper's equations instead of counts; and caches without
-// invalidation by other cores' stores. Together they are the method of PPT-SASMM, step by step.
+// The errors of single steps are measured on the predicted threads alone: the stack distance cache
+// model instead of simulated caches; profiles of a sample of each block's windows instead of all
+// windows (package blocksample); block weights from the paper's equations instead of counts; and
+// caches without invalidation by other cores' stores. Together, these steps are the method of
+// PPT-SASMM.
 //
-// Errors are in percentage points of a hit rate: predicted less true. For private caches this is
-// the mean over the caches (Barai et al., MEMSYS 2020), which weighs caches equally; the rate of
-// all caches together, which weighs references equally, is reported, too. For shared caches it is
-// the global rate: 1 - misses by all references.
+// Errors are differences of hit ratios in percentage points: predicted minus true. For private
+// caches, the hit ratio is the mean over the caches (Barai et al., MEMSYS 2020), which weights
+// caches equally; the hit ratio of all caches together, which weights references equally, is
+// reported, too. For shared caches it is the global hit ratio: 1 - misses / all references.
 package validate
 
 import (
@@ -30,29 +31,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Rates are hit rates of one level.
+// Rates has the hit ratios of one level.
 type Rates struct {
-	Mean   float64 // over its caches that have accesses
-	Local  float64 // hits by accesses of all its caches
-	Global float64 // 1 - misses by all references
+	Mean   float64 // mean over the caches that have accesses
+	Local  float64 // hits / accesses, summed over all caches
+	Global float64 // 1 - misses / all references
 }
 
-// Level is one level of the hierarchy, for one number of cores.
+// Level has the results for one level of the hierarchy and one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
-	// Shared: the level has fewer caches than there are cores, so that its Global rate counts, not
-	// Mean.
+	// Shared means that the level has fewer caches than there are cores. Its error is then the
+	// error of Global instead of Mean.
 	Shared           bool
 	Truth, Predicted Rates
-	Varies           Rates // largest difference between the truths of several runs
-	SDCM             Rates // by the stack distance cache model, for the predicted threads; no Mean
-	// Sampled is the stack distance cache model on sampled windows, Weighed on all windows with the same
-	// weights, and Counted on all with counted weights. Mean is only set for the first level.
+	Varies           Rates // maximum difference between the truths of several runs
+	SDCM             Rates // from the stack distance cache model, for the predicted threads; without Mean
+	// Sampled is the result of the stack distance cache model on sampled windows, Weighed on all
+	// windows with the same weights, and Counted on all windows with counted weights. Mean is set
+	// only for the first level.
 	Sampled, Weighed, Counted Rates
-	SampledOff, MeanOff       float64 // half of the interval of Sampled's Global and Mean, in points
+	SampledOff, MeanOff       float64 // half-widths of the confidence intervals of Sampled.Global and Sampled.Mean, in percentage points
 	HasSampled                bool
-	// Alone is the rate of the predicted threads in private caches without invalidation. It is
-	// set for the first level if that is private.
+	// Alone has the hit ratios of the predicted threads in private caches without invalidation. It
+	// is set for the first level if it is private.
 	Alone    Rates
 	HasAlone bool
 }
@@ -60,15 +62,16 @@ type Level struct {
 // Row is a comparison for one number of cores.
 type Row struct {
 	Cores                               int
-	Threads                             int // of the real trace
+	Threads                             int // number of threads in the real trace
 	TrueReferences, PredictedReferences uint64
 	Levels                              []Level
 }
 
-// Points returns by how many percentage points a is above b.
+// Points returns a − b in percentage points.
 func Points(a, b float64) float64 { return 100 * (a - b) }
 
-// Error returns the error of the level's prediction, in points of the rate that counts.
+// Error returns the error of the level's prediction in percentage points: of Global if the level is
+// Shared, or else of Mean.
 func (l *Level) Error() float64 {
 	if l.Shared {
 		return Points(l.Predicted.Global, l.Truth.Global)
@@ -76,24 +79,26 @@ func (l *Level) Error() float64 {
 	return Points(l.Predicted.Mean, l.Truth.Mean)
 }
 
-// Weighted is Error with all references weighed equally.
+// Weighted returns the error of Global, which weights all references equally.
 func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
 
-// SDCMError returns the error of the stack distance cache model against simulation of the same threads, in
-// points of the global rate.
+// SDCMError returns the error of the stack distance cache model relative to simulation of the same
+// threads, in percentage points of Global.
 func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
 
-// SamplingError returns the error of sampled against all windows, in points of the global rate.
+// SamplingError returns the error of sampled windows relative to all windows, in percentage points
+// of Global.
 func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weighed.Global) }
 
-// WeightsError returns the error of weights by equations against counts, in points of the global rate.
+// WeightsError returns the error of weights from equations relative to counts, in percentage points
+// of Global.
 func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
 
-// CoherenceError returns the increase of the first level's rate without invalidation, in points of
-// Mean.
+// CoherenceError returns the increase of the first level's hit ratio without invalidation, in
+// percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
-// Truth is a [predict.Source] of the real threads, in the order of the question.
+// Truth returns a [predict.Source] of the real threads, in the order that the question specifies.
 func Truth(open func() (trace.Reader, error)) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := open()
@@ -104,7 +109,7 @@ func Truth(open func() (trace.Reader, error)) predict.Source {
 	}
 }
 
-// closing is a realigned trace whose file is closed with it.
+// closing is a realigned trace that closes its file.
 type closing struct {
 	*threads.Reader
 	of trace.Reader
@@ -117,12 +122,12 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// Compare predicts for q.Cores[0] cores from synthesised threads, and compares with the truth,
-// whose trace has as many threads. The SDCM rates are set if q.Stacks is set, and the rates by
-// windows if q.Windows has a window.
+// Compare makes a prediction for q.Cores[0] cores from synthesised threads, and compares it with
+// the truth, a trace with as many threads. The SDCM hit ratios are set if q.Stacks is set, and
+// those from windows if q.Windows is not empty.
 //
-// If the division of the work varies, several runs can be given; the truth is the mean over them.
-// Without runs, there is only the prediction.
+// If the division of the work varies from run to run, pass several truths; the results are compared
+// with their mean. Without truths, Compare only makes the prediction.
 func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
@@ -130,7 +135,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
-			return r, err // each of these caches sees one core only
+			return r, err // each of these caches sees only one core
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err
@@ -165,7 +170,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	return row, row.hold(q, truths)
 }
 
-// hold fills in the truth.
+// hold sets the truth.
 func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
@@ -193,7 +198,7 @@ func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	return nil
 }
 
-// both combines each rate of two.
+// both applies f to each pair of hit ratios.
 func both(a, b Rates, f func(a, b float64) float64) Rates {
 	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }
@@ -222,7 +227,8 @@ func ratesOf(l *predict.Level) Rates {
 	return r
 }
 
-// alone passes threads on, and simulates each in a first-level cache of its own.
+// alone returns the rows of threads unchanged, and simulates each thread in a first-level cache of
+// its own.
 type alone struct {
 	predict.Threads
 	cores  []*simulate.Simulator

@@ -24,8 +24,8 @@ func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// team is a region of two threads: each stores to its own lines and then loads the other's,
-// several times. Thread 0 loads all lines first, outside of the region.
+// team returns a trace of a region with two threads. Each stores to its own lines and then loads
+// the other's, several times. Before the region, thread 0 loads all lines.
 func team(lines int) *trace.Batch {
 	b := trace.NewBatch(8 * lines * 4)
 	b.NeedThread()
@@ -55,10 +55,10 @@ func sourceOf(b *trace.Batch) predict.Source {
 	return Truth(func() (trace.Reader, error) { return tracetest.NewReader(b, 100), nil })
 }
 
-// TestSameThreads: a comparison with itself has no errors, and its rates are those computed by
-// hand. Of 10 lines each, thread 0 loads 20 (all miss), stores to 10 of them (hit), and loads 10
-// that thread 1 has stored to (coherence misses; alone, hits). Thread 1 stores to 10 (miss) and
-// loads 10 (miss: they are thread 0's).
+// TestSameThreads compares a run with itself: there must be no errors, and the hit ratios must
+// equal those computed by hand. With 10 lines per thread, thread 0 loads 20 lines (all misses),
+// stores to 10 of them (hits), and loads 10 that thread 1 has stored to (coherence misses; alone,
+// hits). Thread 1 stores to 10 lines (misses) and loads 10 of thread 0's lines (misses).
 func TestSameThreads(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
@@ -89,10 +89,11 @@ func TestSameThreads(t *testing.T) {
 	}
 }
 
-// TestOtherThreads: one line in ten more that a thread misses is as many points.
+// TestOtherThreads checks that a thread with one more miss changes the hit ratios by the
+// corresponding number of points.
 func TestOtherThreads(t *testing.T) {
 	other := team(10)
-	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores
+	other.Addr[0] += 1 << 20 // thread 0 has one miss more, in its stores
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
 	row, err := Compare(q, sourceOf(other), sourceOf(team(10)))
 	if err != nil {
@@ -103,11 +104,11 @@ func TestOtherThreads(t *testing.T) {
 		t.Errorf("L1 is off by %v points, want %v", first.Error(), want)
 	}
 	if want := -100.0 / 60; math.Abs(first.Weighted()-want) > 1e-12 || math.Abs(last.Error()-want) > 1e-12 {
-		t.Errorf("by references off by %v, L2 by %v, want %v", first.Weighted(), last.Error(), want)
+		t.Errorf("weighted by references, L1 is off by %v, L2 by %v, want %v", first.Weighted(), last.Error(), want)
 	}
 }
 
-// shared is a run with one thread that executes two blocks a number of times in a region.
+// shared returns a single-threaded run that executes two blocks a number of times in a region.
 func shared(executions int) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -129,8 +130,9 @@ func shared(executions int) predict.Source {
 	}
 }
 
-// TestSampling: with all windows there is no error, with some the stated one, and SDCM gives the
-// same for the whole stacks and for all windows.
+// TestSampling checks that there is no sampling error with all windows, that the error with some
+// windows is within its bounds, and that SDCM predicts the same from complete stacks and from all
+// windows.
 func TestSampling(t *testing.T) {
 	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
 	source := shared(4000)
@@ -147,7 +149,7 @@ func TestSampling(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 		if l.Shared && math.Abs(l.SDCM.Global-l.Counted.Global) > 1e-4 {
-			t.Errorf("%v by stacks, %v by all windows", l.SDCM.Global, l.Counted.Global)
+			t.Errorf("%v from stacks, %v from all windows", l.SDCM.Global, l.Counted.Global)
 		}
 	}
 	q.Windows = []predict.WindowSampling{{Weights: blocksample.Printed}}
@@ -155,8 +157,8 @@ func TestSampling(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range row.Levels {
-		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // all blocks have a reference an execution
-			t.Errorf("off by %v ± %v points, weights by %v", off, l.SampledOff, l.WeightsError())
+		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // each block has one reference per execution
+			t.Errorf("sampling is off by %v ± %v points, weights by %v", off, l.SampledOff, l.WeightsError())
 		}
 	}
 	if l := row.Levels[0]; !(l.MeanOff > 0) || row.Levels[1].MeanOff != 0 {
@@ -167,7 +169,7 @@ func TestSampling(t *testing.T) {
 // TestSeveralRuns: the truth of several runs is their mean, and their spread is reported.
 func TestSeveralRuns(t *testing.T) {
 	other := team(10)
-	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores
+	other.Addr[0] += 1 << 20 // thread 0 has one miss more, in its stores
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)), sourceOf(other), sourceOf(other), sourceOf(team(10)))
 	if err != nil {
@@ -229,7 +231,7 @@ func TestReadCachegrind(t *testing.T) {
 		t.Errorf("rates %v and %v", c.First(), c.Last())
 	}
 	if none := (Cachegrind{}); none.First() != 1 || none.Last() != 1 {
-		t.Error("no references miss nothing")
+		t.Error("the hit ratio without references is not 1")
 	}
 	for text, want := range map[string]string{
 		"":                           `file "no events"`,
