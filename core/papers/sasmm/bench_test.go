@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkShared reads the trace of 16 cores that is made of a loop over arrays: refs/s are output
-// references, B/ref is the memory for each input reference.
+// BenchmarkShared reads the trace that is synthesised for 16 cores from a loop over arrays. refs/s
+// counts output references; B/ref is the memory per input reference.
 func BenchmarkShared(b *testing.B) {
 	p := forking()
 	steps := []tracetest.Step{{Block: forks, Values: []uint64{0x100, frame}}}

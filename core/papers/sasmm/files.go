@@ -11,30 +11,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
-// Files are PPT's additional files of a trace, which has no marks of regions: a table of the parallel
+// Files has the contents of PPT's additional files for a trace without region marks: a table of
 // blocks, and shared addresses.
 //
-//  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses in
-//     blocks that are labelled as shared.
+//  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses
+//     referenced in blocks that are labelled as shared.
 //  2. [Ranges] converts them to Options.Ranges.
-//  3. [Files.Mark] returns a reader of the trace with marks, for [Private] and [Shared].
+//  3. [Files.Mark] returns a reader of the trace with region marks, for [Private] and [Shared].
 //
-// A region is a run of executions of parallel blocks. Any other block ends it, even in a function that a
-// parallel block calls, unless Parallel includes it.
+// A region is a sequence of consecutive executions of parallel blocks. Any other block ends it,
+// even a block of a function that a parallel block calls, unless Parallel returns true for it.
 type Files struct {
-	Blocks []ppt.BlockName  // the block table; nil: the trace names blocks by function and block
-	Shared []trace.Addr     // of shared_addresses.dat; or nil
-	Counts []ppt.BlockCount // of bb_counts.dat; or nil
-	Bounds *ppt.Bounds      // of min_max_addr.dat; or nil
+	Blocks []ppt.BlockName  // the block table; nil if the trace names blocks by function and block
+	Shared []trace.Addr     // from shared_addresses.dat, or nil
+	Counts []ppt.BlockCount // from bb_counts.dat, or nil
+	Bounds *ppt.Bounds      // from min_max_addr.dat, or nil
 
-	// Parallel reports which blocks are parallel, IsShared which labels are of shared variables;
-	// nil: by their names ([ppt.BlockName]).
+	// Parallel reports whether a block is parallel, and IsShared whether its label marks shared
+	// variables. If nil, the names decide ([ppt.BlockName]).
 	Parallel, IsShared func(ppt.BlockName) bool
 }
 
-// FilesError reports that files do not belong to the trace, or lack necessary data.
+// FilesError reports that files do not belong to the trace, or that necessary data are missing.
 type FilesError struct {
-	What string // the error
+	What string // what is wrong
 	Want string
 }
 
@@ -42,7 +42,7 @@ func (e *FilesError) Error() string { return e.What + "; want " + e.Want }
 
 const sameRun = "a trace and files of the same run of the same program"
 
-// Ranges returns the private addresses: all except the shared ones.
+// Ranges returns the private addresses: all addresses that are not shared.
 func Ranges(shared []trace.Addr) []Range {
 	sorted := slices.Clone(shared)
 	slices.Sort(sorted)
@@ -61,8 +61,9 @@ func Ranges(shared []trace.Addr) []Range {
 	return ranges
 }
 
-// Addresses returns the addresses in blocks labelled as shared, ascending, as in shared_addresses.dat. If no
-// such block runs, the error is a *[FilesError].
+// Addresses returns, in ascending order, the addresses that are referenced in blocks labelled as
+// shared, like shared_addresses.dat. If there is no such block in the trace, the error is a
+// *[FilesError].
 func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -94,15 +95,15 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 		}
 	}
 	if !runs {
-		return nil, &FilesError{"no block that is labelled as one of shared variables runs in the trace", "a block named shared_trace…, shared_var_trace… or global_var_trace…, or shared_addresses.dat"}
+		return nil, &FilesError{"no block in the trace has a label of shared variables", "a block named shared_trace…, shared_var_trace… or global_var_trace…, or shared_addresses.dat"}
 	}
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Mark returns a reader of the trace with marks of its parallel regions. At the trace's end, it returns a
-// *[FilesError] instead of io.EOF if no parallel block ran, a shared address never occurred, or the
-// executions of a block differ from Counts. It returns the error earlier if a block is not in the table, or
-// an address not within Bounds.
+// Mark returns a reader of the trace that adds the marks of parallel regions. At the trace's end,
+// it returns a *[FilesError] instead of io.EOF if no parallel block ran, a shared address never
+// occurred, or the executions of a block differ from Counts. It returns the error earlier if a
+// block is not in the table, or an address is not within Bounds.
 func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -110,7 +111,7 @@ func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	}
 	m.check = true
 	if f.Blocks != nil && !slices.ContainsFunc(f.Blocks, m.parallel) {
-		return nil, &FilesError{"the block table has no block of a parallel region", "blocks of functions named as ROSE, clang, gcc or flang name bodies of regions: OUT__…, .omp_outlined…, ._omp_fn.…, .omp_par…"}
+		return nil, &FilesError{"the block table has no block of a parallel region", "blocks of functions that ROSE, clang, gcc or flang generates for parallel regions: OUT__…, .omp_outlined…, ._omp_fn.…, .omp_par…"}
 	}
 	m.unseen = map[trace.Addr]struct{}{}
 	for _, a := range f.Shared {
@@ -149,9 +150,9 @@ type source interface {
 	trace.Describer
 }
 
-// Marked reads a trace of PPT with marks of parallel regions: a ParallelBegin before the entry of the first
-// parallel block, and a ParallelEnd after the entry of the first other block, as in captures. It is a
-// trace.Selector and trace.Describer.
+// Marked reads a PPT trace and adds the marks of parallel regions: a ParallelBegin before the entry
+// of the first parallel block, and a ParallelEnd after the entry of the first other block, as in
+// recorded traces. It implements trace.Selector and trace.Describer.
 type Marked struct {
 	in                 source
 	files              *Files
@@ -160,18 +161,18 @@ type Marked struct {
 	batch              *trace.Batch
 	at                 int
 	ended              error
-	table              map[[2]string]ppt.BlockName // by function and block, and by "" and ID
+	table              map[[2]string]ppt.BlockName // keys are function and block, or "" and the ID
 	parallel, isShared func(ppt.BlockName) bool
 	check              bool
 
 	program *trace.Program
-	about   []about // blocks of the program
-	inside  bool    // in a region
+	about   []about // for each block of the program
+	inside  bool    // the current row is in a region
 	regions uint64
-	pending bool // a ParallelEnd comes before the next row
+	pending bool // return a ParallelEnd before the next row
 
-	shared int                     // shared addresses that are expected
-	unseen map[trace.Addr]struct{} // those that did not occur yet
+	shared int                     // number of shared addresses that must occur
+	unseen map[trace.Addr]struct{} // shared addresses that have not occurred yet
 }
 
 type about struct {
@@ -266,10 +267,10 @@ func (m *Marked) row(b *trace.Batch) error {
 	return nil
 }
 
-// give writes a row if it was selected.
+// give writes a row if its kind was selected.
 func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
 	if kind == trace.BlockEntry && !m.kinds.Has(kind) {
-		kind = trace.BareBlock // PPT's blocks list no sites that would show them
+		kind = trace.BareBlock // in PPT's traces, the sites of blocks do not show whether a block is bare
 	}
 	if !m.kinds.Has(kind) {
 		return
@@ -283,7 +284,7 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns the facts of a block; nil if it is none.
+// learn returns what is known about a block, or nil if the number is not of a block.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil
@@ -305,7 +306,7 @@ func (m *Marked) learn(block uint32) (*about, error) {
 			}
 			name = found
 		} else if name.Function == "" {
-			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, which does not tell whether it is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
+			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, so it is unknown whether it is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
 		}
 		m.about = append(m.about, about{parallel: m.parallel(name), shared: m.isShared(name)})
 	}
@@ -317,7 +318,7 @@ func (m *Marked) occurred(addr trace.Addr) error {
 		return nil
 	}
 	if x := m.files.Bounds; x != nil && (addr < x.Low || addr > x.High) {
-		return &FilesError{"address " + hex(addr) + " of the trace is not from " + hex(x.Low) + " to " + hex(x.High) + ", as min_max_addr.dat has it", sameRun}
+		return &FilesError{"address " + hex(addr) + " of the trace is not in the range " + hex(x.Low) + " to " + hex(x.High) + " of min_max_addr.dat", sameRun}
 	}
 	delete(m.unseen, addr)
 	return nil
@@ -325,17 +326,17 @@ func (m *Marked) occurred(addr trace.Addr) error {
 
 func hex(a trace.Addr) string { return "0x" + strconv.FormatUint(a, 16) }
 
-// finish compares what was read with the files, at the end of the trace.
+// finish compares the trace with the files when the trace has ended.
 func (m *Marked) finish(err error) error {
 	if err != io.EOF || !m.check {
 		return err
 	}
 	if m.regions == 0 {
-		return &FilesError{"no block of a parallel region runs in the trace", "a trace of an OpenMP program, and a table of its parallel blocks"}
+		return &FilesError{"no block of a parallel region occurs in the trace", "a trace of an OpenMP program, and a table of its parallel blocks"}
 	}
 	if len(m.unseen) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(m.unseen)))
-		return &FilesError{strconv.Itoa(len(m.unseen)) + " of " + strconv.Itoa(m.shared) + " shared addresses never occur in the trace, the first is " + hex(first), sameRun}
+		return &FilesError{strconv.Itoa(len(m.unseen)) + " of " + strconv.Itoa(m.shared) + " shared addresses do not occur in the trace, the lowest of them is " + hex(first), sameRun}
 	}
 	if err := m.counted(); err != nil {
 		return err
@@ -343,7 +344,7 @@ func (m *Marked) finish(err error) error {
 	return io.EOF
 }
 
-// counted compares executions with bb_counts.dat.
+// counted compares the numbers of executions with bb_counts.dat.
 func (m *Marked) counted() error {
 	if m.files.Counts == nil {
 		return nil
@@ -362,7 +363,7 @@ func (m *Marked) counted() error {
 	}
 	for _, c := range m.files.Counts {
 		if ran[c.ID] != c.Executions {
-			return &FilesError{"block " + strconv.Quote(c.ID) + " runs " + strconv.FormatUint(ran[c.ID], 10) + " times in the trace, and " + strconv.FormatUint(c.Executions, 10) + " times by bb_counts.dat", sameRun}
+			return &FilesError{"block " + strconv.Quote(c.ID) + " runs " + strconv.FormatUint(ran[c.ID], 10) + " times in the trace, but " + strconv.FormatUint(c.Executions, 10) + " times according to bb_counts.dat", sameRun}
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// table and pptTrace are as Byfl writes them: main forks twice, and calls at its end.
+// table and pptTrace are in Byfl's format. main forks twice; a call interrupts its first block.
 const table = `BasicBlock: aa: (main, entry)
 BasicBlock: bb: (OUT__1__6545__, shared_trace)
 BasicBlock: cc: (OUT__1__6545__, for.body)
@@ -58,7 +58,7 @@ func TestPPT(t *testing.T) {
 	f := files(t)
 	shared, err := f.Addresses(pptReader(pptTrace))
 	if err != nil || !slices.Equal(shared, []trace.Addr{0x2000}) {
-		t.Fatalf("shared are %x, %v", shared, err)
+		t.Fatalf("shared addresses %x, %v", shared, err)
 	}
 	f.Shared = shared
 	f.Counts = []ppt.BlockCount{{ID: "aa", Executions: 1}, {ID: "cc", Executions: 4}}
@@ -104,7 +104,7 @@ func TestPPT(t *testing.T) {
 	}
 }
 
-// TestPPTByNames: a trace that names its blocks needs no table.
+// TestPPTByNames checks that a trace whose blocks have names needs no table.
 func TestPPTByNames(t *testing.T) {
 	names := strings.NewReplacer("aa", "(main, entry)", "bb", "(OUT__1__6545__, shared_trace)", "cc", "(OUT__1__6545__, for.body)", "dd", "(main, for.end)")
 	var all [2][]ref
@@ -149,7 +149,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestFilesOfAnotherRun: each kind of disagreement is told.
+// TestFilesOfAnotherRun checks that each kind of mismatch is reported.
 func TestFilesOfAnotherRun(t *testing.T) {
 	for want, change := range map[string]func(f *Files){
 		"is not in the block table":  func(f *Files) { f.Blocks = f.Blocks[:3] },
@@ -187,14 +187,14 @@ func TestFilesOfAnotherRun(t *testing.T) {
 	f := files(t)
 	f.IsShared = func(ppt.BlockName) bool { return false }
 	if _, err := f.Addresses(pptReader(pptTrace)); err == nil {
-		t.Error("no error where no label is of shared variables")
+		t.Error("no error if no label marks shared variables")
 	}
 	if _, err := f.Mark(tracetest.NewReader(tracetest.Lines(64, "a"), 0)); err == nil {
-		t.Error("no error of a trace without blocks")
+		t.Error("no error for a trace without blocks")
 	}
 }
 
-// FuzzPPT: no text makes a panic or an endless trace.
+// FuzzPPT checks that no text causes a panic or an endless trace.
 func FuzzPPT(f *testing.F) {
 	f.Add(pptTrace, uint8(2), uint8(0))
 	f.Add("BB START: cc\nLOAD: 0x1\nBB START: cc\nx\nLOAD: 0x2", uint8(3), uint8(7))
@@ -228,7 +228,7 @@ func FuzzPPT(f *testing.F) {
 				break
 			}
 			if rows > 20*len(text)+100 || wrong > len(text) {
-				t.Fatalf("%d rows and %d errors of %d bytes", rows, wrong, len(text))
+				t.Fatalf("%d rows and %d errors from %d bytes", rows, wrong, len(text))
 			}
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// ref is a row, in a form that can be compared.
+// ref is a row in comparable form.
 type ref struct {
 	Kind   trace.Kind
 	Addr   trace.Addr
@@ -26,14 +26,14 @@ type ref struct {
 // window is an execution of a block.
 type window struct {
 	block  uint32
-	place  int  // in the trace
-	inside bool // a region
+	place  int  // position in the trace
+	inside bool // the execution is inside a region
 	rows   []ref
-	stack  []bool // rows of private addresses
+	stack  []bool // by row: its address is private
 }
 
 const (
-	forks = iota // and calls; part 1 is the code where all threads have joined
+	forks = iota // block that forks and calls; its part 1 runs after all threads have joined
 	joins
 	serial
 	both
@@ -45,7 +45,7 @@ const (
 
 const frame = 0x7fff_0000_1000
 
-// forking is a program with a parallel region.
+// forking returns a program with a parallel region.
 func forking() *trace.Program {
 	p := &trace.Program{Functions: []trace.Function{{Name: "main", Blocks: 3}, {Name: "h", First: 3, Blocks: 1}, {Name: "main.omp_outlined", First: 4, Blocks: 3, Outline: true}}}
 	add := func(function uint32, kinds ...trace.Kind) {
@@ -69,7 +69,7 @@ func forking() *trace.Program {
 	return p
 }
 
-// run makes steps of the program, with regions; if end, the last one ends.
+// run returns steps of the program with a number of regions. If end is set, the last region ends.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step
 	step := func(block uint32) {
@@ -104,7 +104,7 @@ func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []trac
 	for i := range regions {
 		step(forks)
 		if rng.IntN(2) == 0 {
-			step(tail) // once, perhaps
+			step(tail) // possibly only once
 		}
 		some(body, both, bareBody)
 		if i+1 < regions || end {
@@ -115,7 +115,7 @@ func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []trac
 	return steps
 }
 
-// windowsOf cuts the trace into executions.
+// windowsOf splits the trace into executions.
 func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	inside, forked := false, false
 	for i, s := range steps {
@@ -138,7 +138,7 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// on gives an execution to a core, with the offset.
+// on returns the execution with the private addresses of a core.
 func (w window) on(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {
@@ -150,7 +150,8 @@ func (w window) on(core int) window {
 	return w
 }
 
-// arrayDivide deals executions out one by one: the first cores get one more if there is a rest.
+// arrayDivide divides executions among cores. If the number is not a multiple of the cores, the
+// first cores get one more.
 func arrayDivide(wins []window, o Options) [][]window {
 	m := o.Cores
 	split := make([][]window, m)
@@ -212,7 +213,8 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 	return eachCoreTrace
 }
 
-// interleaveTraces is Algorithm 2, round robin. groups are the positions between executions.
+// interleaveTraces is Algorithm 2, round robin. groups has the positions between groups of
+// executions.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {
@@ -266,7 +268,8 @@ func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref
 	return shared, groups
 }
 
-// naive is both algorithms. Executions are counted in sections: one, or the regions.
+// naive implements both algorithms. Executions are counted within sections: the whole trace, or
+// each region.
 func naive(trc []window, o Options) (prvt [][]window, shared []ref, groups []int) {
 	parallelBlock := map[uint32]bool{}
 	for _, w := range trc {
@@ -307,7 +310,7 @@ func drain(t rapid.TB, r *Reader, kinds trace.Kinds, rows int) (all []ref) {
 		err := s.Next(b)
 		if err == io.EOF {
 			if b.Len() > 0 {
-				t.Fatalf("%d rows with the end", b.Len())
+				t.Fatalf("%d rows together with io.EOF", b.Len())
 			}
 			return all
 		}
@@ -347,7 +350,8 @@ func wantSame(t rapid.TB, what string, got, want []ref) {
 	}
 }
 
-// TestAsThePseudoCode: the readers give what the algorithms give, written out in memory.
+// TestAsThePseudoCode compares the readers with the algorithms as printed, which keep everything in
+// memory.
 func TestAsThePseudoCode(t *testing.T) {
 	p := forking()
 	rapid.Check(t, func(t *rapid.T) {
@@ -408,7 +412,7 @@ func TestAsThePseudoCode(t *testing.T) {
 			}
 		}
 
-		// With random turns, each core's references keep their order, and the references of one execution of
+		// In random order, the references of each core keep their order, and the n-th executions of
 		// all cores stay together.
 		o.Order = interleave.Order{Policy: interleave.Uniform, Seed: rng.Uint64()}
 		uniform := drain(t, open(Shared, o), everything, rows)

@@ -7,35 +7,35 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostCores bounds the cores that a trace is divided among.
+// MostCores is the maximum number of cores.
 const MostCores = 64
 
-// DefaultLimitBytes is the default bound of the memory for executions.
+// DefaultLimitBytes is the default memory limit for stored executions.
 const DefaultLimitBytes = 1 << 30
 
-// Options configure the division of the executions of blocks.
+// Options configures the division of the executions of blocks.
 type Options struct {
 	Cores     int  // 1 to MostCores
-	PerRegion bool // count executions within each region, not over the whole trace
+	PerRegion bool // count executions within each region instead of over the whole trace
 
-	// Chunk is the number of consecutive executions of a core, in turn; 0: one contiguous part for
-	// each core. For Guided it is the minimum, and 0 means 1.
+	// Chunk is the number of consecutive executions that each core gets in turn. 0 means one
+	// contiguous part per core. For Guided it is the minimum, and 0 means 1.
 	Chunk  uint64
 	Guided bool
 
 	Order interleave.Order // interleave.RoundRobin or interleave.Uniform; only for [Shared]
 
-	// Ranges, if not nil, are the private addresses, ascending and apart. By default the stack below
-	// its end at the fork is private.
+	// Ranges, if not nil, contains the private addresses, ascending and disjoint. If it is nil, the
+	// stack below the stack pointer at the fork is private.
 	Ranges []Range
 
-	LimitBytes int64 // of memory for the trace or region; 0: DefaultLimitBytes
+	LimitBytes int64 // memory limit for the trace or region; 0: DefaultLimitBytes
 }
 
-// Range is a run of addresses, from Low up to High.
+// Range is the half-open address range [Low, High).
 type Range struct{ Low, High trace.Addr }
 
-// Check reports what is wrong with the options. The error is a *trace.OptionError.
+// Check validates the options. The error is a *trace.OptionError.
 func (o *Options) Check() error {
 	if o.Cores < 1 || o.Cores > MostCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}
@@ -45,11 +45,11 @@ func (o *Options) Check() error {
 	}
 	for i, r := range o.Ranges {
 		if r.Low >= r.High || i > 0 && r.Low < o.Ranges[i-1].High {
-			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(r.Low, 16) + "-0x" + strconv.FormatUint(r.High, 16), Want: "ranges with a beginning below the end, ascending and disjoint"}
+			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(r.Low, 16) + "-0x" + strconv.FormatUint(r.High, 16), Want: "non-empty ranges, ascending and disjoint"}
 		}
 	}
 	if o.LimitBytes < 0 {
-		return &trace.OptionError{Option: "limit", Got: strconv.FormatInt(o.LimitBytes, 10), Want: "bytes of memory, or 0"}
+		return &trace.OptionError{Option: "limit", Got: strconv.FormatInt(o.LimitBytes, 10), Want: "a number of bytes, or 0"}
 	}
 	return nil
 }
@@ -58,31 +58,31 @@ func (o *Options) Check() error {
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool
-	Executions uint64 // that fit
+	Executions uint64 // executions that fit
 }
 
 func (e *LimitError) Error() string {
-	what, instead := "the trace", "divide by region or by iterations, which need not keep all of it, or trace a smaller input"
+	what, instead := "the trace", "divide by region or by iterations, which needs less memory, or trace a smaller input"
 	if e.PerRegion {
 		what, instead = "a parallel region", "divide by iterations, or trace a smaller input"
 	}
-	return "division by executions of blocks has to keep " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
-		" executions it takes more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
+	return "division by executions of blocks must keep " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
+		" executions, it takes more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
 }
 
 // BlocksError reports that a trace has no blocks to divide.
 type BlocksError struct{}
 
 func (e *BlocksError) Error() string {
-	return "the trace does not contain the executed basic blocks, so that their executions cannot be divided; capture it with \"stackglass cc -- clang …\", or take a block-labelled trace of PPT"
+	return "the trace does not contain the executed basic blocks, so their executions cannot be divided; record it with \"stackglass cc -- clang …\", or use a block-labelled PPT trace"
 }
 
-// ThreadsError reports that a trace has several threads already.
+// ThreadsError reports that a trace already has several threads.
 type ThreadsError struct{ One, Another uint32 }
 
 func (e *ThreadsError) Error() string {
 	return "the trace has rows of threads " + strconv.FormatUint(uint64(e.One), 10) + " and " + strconv.FormatUint(uint64(e.Another), 10) +
-		", want a run with one thread to divide; capture it with OMP_NUM_THREADS=1"
+		", want a run with one thread; record it with OMP_NUM_THREADS=1"
 }
 
 // AddressError reports that an address cannot be moved to a core.

@@ -8,77 +8,78 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Private returns a reader of the private traces of the cores by Algorithm 1, from a trace of one thread.
-// Each core's records are in order; the order between cores has no meaning.
+// Private returns a reader that synthesises the private traces of the cores by Algorithm 1, from a
+// trace of one thread. Each core's records are in order; the order between cores has no meaning.
 func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
 
-// Shared returns a reader of the trace that the cores present to a shared cache, by Algorithm 2,
-// from a trace of one thread.
+// Shared returns a reader that synthesises the trace that the cores present to a shared cache by
+// Algorithm 2, from a trace of one thread.
 //
-// It has the same records of each core as its private trace, but not in that order: if cores take
-// different branches, the order of blocks is the order on core 0. Private caches need [Private].
+// The trace contains the same records of each core as the core's private trace, but not in the same
+// order: if cores take different branches, blocks are in the order of core 0. Simulations of
+// private caches need [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
-// Reader reads a synthesised trace. It is a trace.Selector and trace.Describer.
+// Reader reads a synthesised trace. It implements trace.Selector and trace.Describer.
 //
-// Besides errors of the original trace, there are *[LimitError], *[BlocksError], *[ThreadsError],
-// *[AddressError], and *branches.UnknownError for a record whose site or block is unknown.
+// Its errors are those of the original trace, *[LimitError], *[BlocksError], *[ThreadsError],
+// *[AddressError], and *contract.UnknownError for a record whose site or block is unknown.
 type Reader struct {
 	in      trace.Reader
 	options Options
 	shared  bool
-	kinds   trace.Kinds // that were selected
-	started bool        // kinds of in are selected
+	kinds   trace.Kinds // the selected kinds
+	started bool        // the kinds of in have been selected
 
 	// Input.
-	batch   *trace.Batch // rows of in, from at on
+	batch   *trace.Batch // rows of in; those from at on have not been read
 	at      int
 	known   *trace.Program
-	program trace.Program // for Header
-	thread  int64         // of in; -1: unknown
+	program trace.Program // the program that Header returns
+	thread  int64         // the thread of in; -1: unknown
 	pcs     bool          // rows have PCs
-	done    bool          // in has ended, with err
+	done    bool          // in has ended with err
 	err     error
-	late    error // to be returned first
+	late    error // error to return before the next row
 
 	// The execution that is being read.
 	now     execution
-	begun   bool   // by a BlockEntry
-	site    uint32 // of its last reference
-	outside bool   // a part of it is outside of regions
-	depth   int    // of regions
+	begun   bool   // it began with a BlockEntry
+	site    uint32 // site of its last reference
+	outside bool   // part of it is outside of regions
+	depth   int    // number of open regions
 	frame   trace.Addr
-	low     trace.Addr // of the stack
+	low     trace.Addr // the low end of the stack
 
-	counts  []Count // by block
+	counts  []Count // counts of each block
 	blocks  bool    // the trace has blocks
 	regions uint64
 
-	// The data that are kept until they are complete.
+	// The executions that are kept until the section is complete.
 	section   section
 	keeping   bool // the section is incomplete
 	replaying bool
 	order     orderReader
-	group     *track // whose executions number j of all cores are next
+	group     *track // track whose executions number j, on all cores, are next
 	j         uint64
 	read      execution
-	held      execution // after the section
+	held      execution // the first execution after the section
 	holding   bool
 
 	// Output: the rows of lanes, merged.
 	merger  *interleave.Merger
 	merging bool
 	lanes   []lane
-	waiting int // rows in lanes
+	waiting int // number of rows in lanes
 	cores   []uint32
 	streams []interleave.Stream
 }
 
-// Count holds the counts of a block in the sequential trace.
+// Count has the counts of a block in the sequential trace.
 type Count struct {
 	Executions uint64 // N_i
-	References uint64 // of all executions
-	Parallel   uint64 // divided or copied executions: all or none as printed, by region those in regions
+	References uint64 // references of all executions
+	Parallel   uint64 // executions that are divided or copied: all or none if divided as printed, those in regions if divided by region
 }
 
 func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
@@ -104,7 +105,8 @@ func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
 // Select implements [trace.Selector].
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header implements [trace.Describer]: the header of the trace, with a thread for each core.
+// Header implements [trace.Describer]. It returns the header of the trace, with a thread for each
+// core.
 func (r *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := r.in.(trace.Describer); ok {
@@ -135,10 +137,11 @@ func (r *Reader) Blocks() []Count {
 // Regions returns the number of parallel regions so far.
 func (r *Reader) Regions() uint64 { return r.regions }
 
-// marks are the kinds that are always needed.
+// marks has the kinds that are always needed.
 const marks = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd)
 
-// Next fills b as [trace.Reader] says. Records have a thread and, if the trace has blocks, a site.
+// Next fills b as specified by [trace.Reader]. Records have a thread and, if the trace has blocks,
+// a site.
 func (r *Reader) Next(b *trace.Batch) error {
 	if !r.started {
 		r.started = true
@@ -165,7 +168,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fail returns an error, after the rows before it.
+// fail returns an error after the rows before it have been returned.
 func (r *Reader) fail(b *trace.Batch, err error) error {
 	if b.Len() > 0 {
 		r.late = err
@@ -175,7 +178,7 @@ func (r *Reader) fail(b *trace.Batch, err error) error {
 	return err
 }
 
-// advance does a step towards rows that can be merged, if there are none.
+// advance performs the next step towards rows that can be merged.
 func (r *Reader) advance() error {
 	switch {
 	case r.group != nil:
@@ -195,7 +198,8 @@ func (r *Reader) advance() error {
 	return nil
 }
 
-// take reads rows of the trace, up to something that must go out first.
+// take reads rows of the trace until there are executions that must be returned before more rows
+// are read.
 func (r *Reader) take() error {
 	for r.at < r.batch.Len() {
 		if err := r.row(r.at); err != nil {
@@ -223,7 +227,7 @@ func (r *Reader) take() error {
 	return nil
 }
 
-// finish begins to replay the stored executions at the end of the trace, and returns the final
+// finish starts to replay the stored executions at the end of the trace, and returns the final
 // error.
 func (r *Reader) finish(err error) error {
 	if err != io.EOF {
@@ -271,8 +275,8 @@ func (r *Reader) row(i int) error {
 	return r.put(c, i)
 }
 
-// begins reports whether a reference is the first of an execution. Without entries of blocks, a site that
-// does not ascend begins an execution.
+// begins reports whether a reference is the first of an execution. If there are no block entries,
+// an execution begins when the site number does not increase.
 func (r *Reader) begins(block, site uint32) bool {
 	switch {
 	case block != r.now.block:
@@ -285,7 +289,7 @@ func (r *Reader) begins(block, site uint32) bool {
 	return site <= r.site
 }
 
-// blockOf finds the block of a reference or a BlockEntry.
+// blockOf returns the block of a reference or a BlockEntry.
 func (r *Reader) blockOf(c *cell, sites bool) (block uint32, entry bool, err error) {
 	switch {
 	case c.kind == trace.BlockEntry:
@@ -346,7 +350,7 @@ func (r *Reader) put(c cell, i int) error {
 	return nil
 }
 
-// close ends the execution that was being read, and begins one of another block.
+// close ends the execution that is being read, and begins an execution of a block.
 func (r *Reader) close(block uint32) error {
 	if len(r.now.cells) > 0 {
 		if err := r.settle(); err != nil {
@@ -369,9 +373,9 @@ func (r *Reader) count(block uint32) {
 	r.counts[block].Executions++
 }
 
-// settle adds an execution to the section if it is in a region, or always as printed; otherwise it passes
-// it on. An execution in which a region begins or ends is outside: it belongs to the block that forks, or
-// that continues after the join.
+// settle adds the execution to the section if it is in a region or if executions are divided as
+// printed. Otherwise the execution is passed on. An execution in which a region begins or ends
+// counts as outside: its block is the one that forks, or that continues after the join.
 func (r *Reader) settle() error {
 	x := &r.now
 	if !r.options.PerRegion {

@@ -25,7 +25,8 @@ func TestShares(t *testing.T) {
 		{Options{Cores: 2}, 1, [][]uint64{{0}, {0}}},
 		{Options{Cores: 2, Chunk: 2}, 7, [][]uint64{{0, 1, 4, 5}, {2, 3, 6}}},
 		{Options{Cores: 3, Chunk: 1 << 63}, 3, [][]uint64{{0, 1, 2}, nil, nil}},
-		// 4 of 7 to core 0, 2 of 3 to core 1, the last to core 1, which is free first.
+		// Core 0 gets 4 of 7 executions, core 1 gets 2 of the remaining 3, and then the last one,
+		// because core 1 is free first.
 		{Options{Cores: 2, Guided: true}, 7, [][]uint64{{0, 1, 2, 3}, {4, 5, 6}}},
 		{Options{Cores: 3, Guided: true, Chunk: 2}, 8, [][]uint64{{0, 1, 2}, {3, 4, 7}, {5, 6}}},
 	} {
@@ -36,7 +37,7 @@ func TestShares(t *testing.T) {
 			for j := range s.count(core) {
 				n := s.nth(core, j)
 				if got = append(got, n); c.n > 1 && s.of(n) != core {
-					t.Errorf("%+v: execution %d is core %d's, want %d's", c.o, n, s.of(n), core)
+					t.Errorf("%+v: execution %d is on core %d, want %d", c.o, n, s.of(n), core)
 				}
 			}
 			if most = max(most, uint64(len(got))); !slices.Equal(got, want) {
@@ -44,7 +45,7 @@ func TestShares(t *testing.T) {
 			}
 		}
 		if s.most() != most {
-			t.Errorf("%+v: the most are %d, want %d", c.o, s.most(), most)
+			t.Errorf("%+v: the maximum is %d, want %d", c.o, s.most(), most)
 		}
 	}
 }
@@ -61,7 +62,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestErrors: a trace that cannot be divided gives an error, again for each call.
+// TestErrors checks that a trace that cannot be divided returns the same error from every call.
 func TestErrors(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(5, 6)), p, 2, 500, true)
@@ -119,7 +120,7 @@ func TestErrors(t *testing.T) {
 
 func pptReader(text string) *ppt.Reader { return ppt.NewReader("t", strings.NewReader(text)) }
 
-// TestSyntaxErrors are told, and reading continues after them.
+// TestSyntaxErrors checks that syntax errors are returned, and that reading continues after them.
 func TestSyntaxErrors(t *testing.T) {
 	r, err := Private(pptReader("BB START: aa\nLOAD: 0x1\nx\nLOAD: 0x2\nBB DONE: aa\n"), Options{Cores: 2})
 	if err != nil {
@@ -138,11 +139,12 @@ func TestSyntaxErrors(t *testing.T) {
 		}
 	}
 	if wrong != 1 || !slices.Equal(addrs, []trace.Addr{1, 2}) {
-		t.Errorf("%d errors, and %v", wrong, addrs)
+		t.Errorf("%d errors, addresses %v", wrong, addrs)
 	}
 }
 
-// TestBareBlocks: a caller that asks for blocks without references gets only their entries.
+// TestBareBlocks checks that a caller that selects bare blocks gets only the entries of blocks
+// without references.
 func TestBareBlocks(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(7, 8)), p, 3, 60, true)
@@ -165,7 +167,7 @@ func TestBareBlocks(t *testing.T) {
 	wantSame(t, "bare", drain(t, open(Options{Cores: 3}), trace.DataKinds|1<<trace.BareBlock, 0), want)
 }
 
-// TestOneCoreEqualsTheRun: on one core nothing changes, in any order.
+// TestOneCoreEqualsTheRun checks that the trace of one core equals the run, in any order.
 func TestOneCoreEqualsTheRun(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(9, 10)), p, 3, 300, false)
@@ -185,7 +187,7 @@ func TestOneCoreEqualsTheRun(t *testing.T) {
 	}
 }
 
-// TestStacksOfCores: the header tells where private stacks are.
+// TestStacksOfCores checks that the header contains the private stacks.
 func TestStacksOfCores(t *testing.T) {
 	p := forking()
 	p.Threads = []trace.Thread{{Number: 7, Name: "main", StackLow: frame - 64, StackHigh: frame + 64}}

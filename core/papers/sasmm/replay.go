@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lane contains the rows of one core in a step.
+// lane contains the rows of one core that are merged next.
 type lane struct {
 	batch *trace.Batch
 	given bool
@@ -21,7 +21,7 @@ func (l *lane) Next() (b *trace.Batch, from, to int, err error) {
 	return l.batch, 0, l.batch.Len(), nil
 }
 
-// enoughRows are merged at once if the order does not matter.
+// enoughRows is the number of rows that are merged at once if their order does not matter.
 const enoughRows = 2048
 
 // place puts an execution after the waiting rows.
@@ -32,7 +32,7 @@ func (r *Reader) place(x *execution, core int) {
 	}
 }
 
-// flush begins to merge the waiting rows.
+// flush starts to merge the waiting rows.
 func (r *Reader) flush() {
 	if r.waiting == 0 {
 		return
@@ -89,7 +89,7 @@ func (r *Reader) fill(x *execution, core int) {
 	r.waiting += b.Len() - before
 }
 
-// begin starts to replay the section, which is complete, after the waiting rows.
+// begin starts to replay the complete section, after the waiting rows.
 func (r *Reader) begin() {
 	r.flush()
 	r.keeping, r.replaying = false, true
@@ -105,7 +105,7 @@ func (r *Reader) begin() {
 	}
 }
 
-// replay puts the next executions of the section in order.
+// replay queues the next executions of the section in order.
 func (r *Reader) replay() {
 	for !r.merging {
 		n, ok := r.order.next()
@@ -140,8 +140,8 @@ func (r *Reader) replay() {
 	}
 }
 
-// gather merges executions number j of a block on all cores; after core 0's last one, the remaining
-// executions of other cores.
+// gather merges the executions number j of a block on all cores. After core 0's last execution, it
+// merges the remaining executions of the other cores.
 func (r *Reader) gather() {
 	t := r.group
 	for core := range r.lanes {

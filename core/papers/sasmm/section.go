@@ -7,45 +7,45 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section is the trace or the region over which executions are counted. It stores executions by block, and
-// the order of blocks.
+// section has the executions of the trace or region within which executions are counted. It stores
+// them by block, and also stores the order of blocks.
 type section struct {
 	tracks []track
 	at     []uint32 // by block: 1 + its track; 0: none yet
 	order  order
-	bytes  int64 // of memory, approximately
+	bytes  int64 // memory used, approximately
 	limit  int64
 	cores  int
 }
 
-// track stores the executions of one block, one after the other: the number of the shape, and for each row
-// the difference of its address from the expected one, which continues the stride of the same row in the last
-// two executions of the shape.
+// track stores the executions of one block. For each execution it stores the number of the shape,
+// and for each row the difference between its address and the expected address. The expected
+// address continues the stride of the same row in the last two executions with this shape.
 //
-// Expectations are reset at anchors, so that reading can begin there.
+// Expectations are reset at anchors, so reading can start there.
 type track struct {
 	block    uint32
 	parallel bool
 	total    uint64 // executions
 	data     []byte
-	anchors  []int // positions in data of executions 0, often, 2 often, …
+	anchors  []int // positions in data of executions 0, often, 2·often, …
 	shapes   []shape
 	encode   []expected // for each shape
 	last     int        // the shape of the last execution
 	share    share
-	reader   cursor   // of Private, and of serial blocks
+	reader   cursor   // used by Private, and for serial blocks
 	cores    []cursor // of Shared
-	next     uint64   // execution that is next in the order
-	first    uint64   // executions of core 0 so far
+	next     uint64   // the block's execution that is next in the order
+	first    uint64   // number of core 0's executions so far
 }
 
-// often is the number of executions between resets of the expectations.
+// often is the number of executions between two resets of the expectations.
 const often = 256
 
-// shape is an execution without the addresses and second values.
+// shape is an execution without its addresses and arguments.
 type shape []cell
 
-// cell is a row without its address and second value.
+// cell is a row without its address and argument.
 type cell struct {
 	pc      trace.Addr
 	site    uint32
@@ -54,19 +54,19 @@ type cell struct {
 	private bool
 }
 
-// argued reports whether rows of a kind have a second value.
+// argued reports whether rows of a kind have an argument.
 func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && k != trace.BareBlock }
 
 // expected predicts the addresses of a shape's rows.
 type expected struct {
-	from  uint64 // 1 + the anchor of the last reset
-	again bool   // there was more than one execution since
+	from  uint64 // 1 + the number of the anchor at which it was reset; 0: never
+	again bool   // there has been an execution since the reset
 	rows  []expectation
 }
 
 type expectation struct{ last, stride uint64 }
 
-// since resets e if it is from before an anchor.
+// since resets e unless it was reset at this anchor.
 func (e *expected) since(anchor uint64, rows int) {
 	if e.from == anchor+1 {
 		e.again = true
@@ -77,7 +77,7 @@ func (e *expected) since(anchor uint64, rows int) {
 	clear(e.rows)
 }
 
-// seen expects the next after an address. The first stride is from the second address.
+// seen updates the expectation after an address. The stride is known from the second address on.
 func (x *expectation) seen(addr uint64, again bool) {
 	if again {
 		x.stride = addr - x.last
@@ -87,7 +87,7 @@ func (x *expectation) seen(addr uint64, again bool) {
 
 func unzigzag(n uint64) uint64 { return n>>1 ^ -(n & 1) }
 
-// execution is a run of rows of one block.
+// execution has the rows of one execution of a block.
 type execution struct {
 	block uint32
 	cells []cell
@@ -103,10 +103,10 @@ func (x *execution) add(c cell, addr trace.Addr, arg uint64) {
 	x.cells, x.addrs, x.args = append(x.cells, c), append(x.addrs, addr), append(x.args, arg)
 }
 
-// noBlock is the block of rows without a block.
+// noBlock stands for the block of rows that have no block.
 const noBlock = ^uint32(0)
 
-// reset removes all executions, and keeps most of the memory.
+// reset removes all executions, but keeps most of the memory for reuse.
 func (s *section) reset() {
 	for i := range s.tracks {
 		s.at[s.tracks[i].block+1] = 0
@@ -115,7 +115,7 @@ func (s *section) reset() {
 	s.order.reset()
 }
 
-// trackOf returns the track of a block, new if need be.
+// trackOf returns the number of a block's track, and adds a track if there is none.
 func (s *section) trackOf(block uint32) uint32 {
 	i := uint64(block + 1) // noBlock comes first
 	for uint64(len(s.at)) <= i {
@@ -177,12 +177,13 @@ func (s *section) add(x *execution, parallel bool) bool {
 	return s.bytes <= s.limit
 }
 
-// shape finds the shape of an execution, usually the last one's; len(t.shapes) if it is new.
+// shape returns the number of an execution's shape, usually that of the last execution, or
+// len(t.shapes) if the shape is new.
 func (t *track) shape(x *execution) int {
 	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
 		return t.last
 	}
-	// Backwards, because the shape is mostly one of the latest.
+	// Search backwards, because the shape is usually one of the latest.
 	for i := len(t.shapes) - 1; i >= 0 && len(t.shapes)-i <= mostTried; i-- {
 		if slices.Equal(t.shapes[i], x.cells) {
 			return i
@@ -191,13 +192,13 @@ func (t *track) shape(x *execution) int {
 	return len(t.shapes)
 }
 
-// mostTried is the number of shapes that are compared before a new one is added, equal or not.
+// mostTried is the maximum number of shapes that are compared. After that, a shape is added even if
+// an equal one exists.
 const mostTried = 64
 
 // cursor reads a track's executions in ascending order, with gaps.
 type cursor struct {
-	next   uint64 // execution
-	at     int    // of it in data
+	next   uint64 // number of the next execution at int    // its position in data
 	decode []expected
 }
 
@@ -243,19 +244,20 @@ func (c *cursor) uvarint(t *track) uint64 {
 	return n
 }
 
-// order is a sequence of tracks. A track is mostly followed by the same track as before. So the data are the
-// number of right guesses in a row, and then the actual track.
+// order is a sequence of tracks. A track is usually followed by the same track as last time.
+// Therefore the data alternate between the number of correct guesses in a row and the track that
+// was not guessed.
 type order struct {
 	data  []byte
-	guess []uint32 // by track: 1 + its follower; 0: unknown
+	guess []uint32 // by track: 1 + the track that followed it last; 0: unknown
 	now   uint32   // 1 + the last track; 0: none yet
-	run   uint64   // right guesses at the end
+	run   uint64   // number of correct guesses since the last wrong one
 	total uint64
 }
 
 func (o *order) reset() { *o = order{data: o.data[:0], guess: o.guess[:0]} }
 
-// add appends a track and returns its bytes.
+// add appends a track and returns the number of bytes that it needs.
 func (o *order) add(n uint32) (bytes int64) {
 	for uint64(len(o.guess)) <= uint64(max(n, o.now)) {
 		o.guess = append(o.guess, 0)
@@ -279,7 +281,7 @@ type orderReader struct {
 	at    int
 	guess []uint32
 	now   uint32
-	run   uint64 // right guesses before the exception; only valid if told
+	run   uint64 // remaining correct guesses before the next wrong one; valid only if told
 	told  bool
 	done  uint64
 }
@@ -289,7 +291,7 @@ func (r *orderReader) reset(o *order) {
 	clear(r.guess)
 }
 
-// next returns the next track, or false.
+// next returns the next track, or false at the end.
 func (r *orderReader) next() (n uint32, ok bool) {
 	if r.done == r.of.total {
 		return 0, false

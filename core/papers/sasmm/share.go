@@ -6,17 +6,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// share divides the executions of a block among cores: array_divide.
+// share divides the executions of a block among cores, like array_divide in the paper.
 type share struct {
-	cores, chunk, total uint64    // chunk 0: contiguous parts
-	pieces              [][]piece // of guided, by core; otherwise nil
-	all                 []piece   // of guided, in order
+	cores, chunk, total uint64    // chunk 0 means one contiguous part per core
+	pieces              [][]piece // pieces of a guided schedule by core; otherwise nil
+	all                 []piece   // pieces of a guided schedule in order
 }
 
-// piece is a run of executions that a core takes at once.
+// piece is a sequence of executions that a core takes at once.
 type piece struct {
-	from   uint64 // the first
-	before uint64 // executions that the core had before
+	from   uint64 // the first execution
+	before uint64 // number of executions that the core had before
 	core   int
 }
 
@@ -28,8 +28,8 @@ func (o *Options) share(total uint64) share {
 	return s
 }
 
-// guide assigns ever smaller chunks to the first core with the fewest executions, which is free first
-// because all executions take equally long.
+// guide assigns ever smaller chunks, each to the core with the fewest executions so far. As all
+// executions are assumed to take the same time, this core is free first.
 func (s *share) guide() {
 	s.pieces = make([][]piece, s.cores)
 	had := make([]uint64, s.cores)
@@ -49,7 +49,7 @@ func (s *share) guide() {
 	}
 }
 
-// of returns the core of execution n, if there are several executions.
+// of returns the core of execution n. There must be several executions.
 func (s *share) of(n uint64) int {
 	switch {
 	case s.pieces != nil:
@@ -77,7 +77,7 @@ func (s *share) count(core int) uint64 {
 		last := of[len(of)-1]
 		return last.before + s.end(last) - last.from
 	case s.chunk > 0:
-		if s.chunk >= s.total { // chunk times cores may be beyond 2^64
+		if s.chunk >= s.total { // chunk × cores may overflow
 			if core == 0 {
 				return s.total
 			}
@@ -105,7 +105,8 @@ func (s *share) end(p piece) uint64 {
 	return s.all[i].from
 }
 
-// nth returns the number of a core's execution j, below count, among all.
+// nth returns the number, among all executions, of a core's execution j, which must be less than
+// count.
 func (s *share) nth(core int, j uint64) uint64 {
 	c := uint64(core)
 	switch {
@@ -129,10 +130,11 @@ func (s *share) most() (n uint64) {
 	return n
 }
 
-// coreBits is the first of the bits of private addresses that contain the number of the core.
+// coreBits is the number of the lowest bit of private addresses that contains the core's number.
 const coreBits = 48
 
-// movable reports whether those bits of an address are free: all 0, or all 1 as in kernels.
+// movable reports whether the bits for the core's number are unused: all 0, or all 1 as in kernel
+// addresses.
 func movable(addr trace.Addr) bool {
 	top := addr >> (coreBits - 1)
 	return top <= 1 || top >= 1<<17-2
@@ -141,10 +143,11 @@ func movable(addr trace.Addr) bool {
 // moved returns a core's address for a private address of core 0.
 func moved(addr trace.Addr, core int) trace.Addr { return addr ^ trace.Addr(core)<<coreBits }
 
-// stackBytes is the assumed stack size if the trace does not say it, usual for a main thread.
+// stackBytes is the stack size that is assumed if the trace does not contain it. It is the usual
+// size for a main thread.
 const stackBytes = 8 << 20
 
-// fork notes the frame in which a region begins.
+// fork records the stack pointer at the beginning of a region.
 func (r *Reader) fork(frame trace.Addr) {
 	r.frame, r.low = frame, frame-min(frame, stackBytes)
 	if r.known == nil {
@@ -157,9 +160,9 @@ func (r *Reader) fork(frame trace.Addr) {
 	}
 }
 
-// isPrivate reports whether a reference of a parallel block is to the thread's own memory. It also applies
-// to other blocks, because only the end shows which are parallel; core 0, which has the others, never
-// moves addresses.
+// isPrivate reports whether a reference of a parallel block is to memory of the thread alone. It is
+// also called for other blocks, because which blocks are parallel is known only at the end. Core 0
+// executes the other blocks, and its addresses are never moved.
 func (r *Reader) isPrivate(addr trace.Addr) bool {
 	o := &r.options
 	if o.Ranges == nil {

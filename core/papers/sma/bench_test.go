@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/oracle/kernels"
 )
 
-// BenchmarkAnalyze: regular nests of any size, and trees of many nodes.
+// BenchmarkAnalyze analyses regular nests of various sizes, and trees with many nodes.
 func BenchmarkAnalyze(b *testing.B) {
 	var loose, many []loops.Item
 	seed := uint64(1)

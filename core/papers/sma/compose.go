@@ -12,16 +12,16 @@ import (
 type analysis struct {
 	cache  geometry
 	leaves []*leaf
-	wild   map[loops.Reference]Level // the average access of each wild reference
+	wild   map[loops.Reference]Level // accesses and misses per access of each wild reference
 	loops  int
-	budget int // see places
+	budget int // limits the work, see places
 
-	counts  []float32 // by set
-	counted []uint32  // sets whose counts are not 0
-	beside  []int32   // arrays of the context that lost examined
+	counts  []float32 // lines in each set
+	counted []uint32  // sets whose counts may not be 0
+	beside  []int32   // other arrays of the context that lost has examined
 }
 
-// geometry is a cache: 32 bits are enough.
+// geometry describes a cache. 32 bits are enough for its dimensions.
 type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
@@ -30,39 +30,40 @@ func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
 // sections.
 type array struct {
 	span     span
-	lines    float64 // distinct
+	lines    float64 // number of distinct lines
 	leaves   []*leaf
 	sections []section
-	granule  uint64 // of the positions to which the outer loops move it, see analysis.granule
+	granule  uint64 // distance between the positions to which the outer loops move it, see analysis.granule
 	print    footprint
 	level    Level
-	grows    bool // most of its lines were not touched in the last iteration
+	grows    bool // many of its lines were not touched in the previous iteration
 	direct   bool // a reference of the loop's own body is among the leaves
-	stays    bool // it is in the right context
-	// The first or the last line belongs to another array, too, and is counted there.
+	stays    bool // it belongs to the right context
+	// The first or the last line also belongs to another array, and is counted there.
 	edgeLo, edgeHi bool
 }
 
-// touch is the use of an array of an iteration by a part of a loop's body.
+// touch is the use of an array by a part of a loop's body during an iteration.
 type touch struct {
 	of     *array
 	part   int
 	direct bool    // the part is a leaf
-	to     int     // the number of the iteration's array
-	group  int     // the number of the loop's array
-	own    float64 // share of its lines that no earlier touch in the iteration uses
+	to     int     // number of the array among those of an iteration
+	group  int     // number of the array among those of the loop
+	own    float64 // share of its lines that no earlier touch in the iteration has used
 
-	// Shares of lines that left the cache since the previous iteration, and since an earlier touch
-	// in this one, over the sampled positions.
+	// Shares of lines that have been evicted since the previous iteration, and since an earlier
+	// touch in this iteration, averaged over the sampled positions.
 	lost, lostAgain tally
 	level           Level
 
-	// In the root: lines that were looked up and missed, and whether one of these was used before.
+	// In the root: numbers of lines that were looked up and that missed, and whether a missing line
+	// had been used before.
 	looked, missed float64
 	again          bool
 }
 
-// tally is a weighted mean, and why lines are lost.
+// tally computes a weighted mean, and remembers why lines are lost.
 type tally struct {
 	sum, weight float64
 	why         reason
@@ -73,10 +74,10 @@ type reason uint8
 
 const (
 	stays    reason = iota
-	partly          // another array is in some of the sets
-	purely          // another array begins in the same set, is as long and moves alike
-	shallow         // an array of a loop within this one
-	capacity        // no room in the whole cache
+	partly          // another array uses some of the same sets
+	purely          // another array begins in the same set, has the same length and moves by the same stride
+	shallow         // an array of an inner loop is in the way
+	capacity        // the whole cache is too small
 )
 
 func (t *tally) add(share, weight float64, why reason) {
@@ -94,7 +95,7 @@ func (t *tally) mean() float64 {
 	return t.sum / t.weight
 }
 
-// compose analyses a loop from its parts, inside out (thesis, Algorithms 1 and 2).
+// compose analyses a loop from its parts, from the inside out (thesis, Algorithms 1 and 2).
 func (a *analysis) compose(l *loop) {
 	touches := a.touches(l)
 	arrays := a.arrays(l, touches)
@@ -117,7 +118,7 @@ func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
 	a.tell(l, touches)
 }
 
-// touches lists the touches of the parts of a loop's body, in order.
+// touches returns the touches of the parts of a loop's body, in order.
 func (a *analysis) touches(l *loop) (list []touch) {
 	for i, p := range l.body {
 		switch {
@@ -144,7 +145,7 @@ func (a *analysis) touches(l *loop) (list []touch) {
 	return list
 }
 
-// join returns the array of leaves for the loops from a depth on.
+// join returns the array that leaves touch during the loops from a depth on.
 func (a *analysis) join(leaves []*leaf, depth int) array {
 	s := array{leaves: leaves}
 	for i, l := range leaves {
@@ -159,10 +160,10 @@ func (a *analysis) join(leaves []*leaf, depth int) array {
 	return s
 }
 
-// mostSections bounds the sections of an array that are distinguished.
+// mostSections is the maximum number of sections of an array that are distinguished.
 const mostSections = 64
 
-// add adds a section, unless a section of the same lines is there.
+// add adds a section, unless there is one with the same lines.
 func (s *array) add(sec section, line uint32) {
 	s.granule = loops.GCD(s.granule, sec.granule)
 	in := sec.span.in(line)
@@ -198,7 +199,7 @@ func (a *analysis) finish(s *array) {
 	}
 }
 
-// sorted returns the numbers below n in a stable order.
+// sorted returns the numbers below n, sorted stably.
 func sorted(n int, compare func(i, j int) int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -208,8 +209,8 @@ func sorted(n int, compare func(i, j int) int) []int {
 	return order
 }
 
-// arrays forms the loop's arrays from touches whose bytes overlap during the loop, or that stay in
-// one line.
+// arrays combines touches into the loop's arrays if their bytes overlap during the loop, or if they
+// stay in one line.
 func (a *analysis) arrays(l *loop, touches []touch) []array {
 	spans := make([]span, len(touches))
 	for i := range touches {
@@ -247,7 +248,7 @@ func (a *analysis) arrays(l *loop, touches []touch) []array {
 	return list
 }
 
-// edges finds arrays that share a line at an edge, which is no conflict (thesis §4.10).
+// edges finds arrays that share a line at their edges, which is not a conflict (thesis §4.10).
 func (a *analysis) edges(list []array) {
 	order := sorted(len(list), func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
 	for k := 1; k < len(order); k++ {
@@ -263,8 +264,8 @@ func (a *analysis) edges(list []array) {
 	}
 }
 
-// iteration forms the arrays of an iteration from touches of one of the loop's arrays that may be in
-// the same line, or that mostly overlap.
+// iteration combines touches of one of the loop's arrays into the arrays of an iteration if they
+// may be in the same line, or if they mostly overlap.
 func (a *analysis) iteration(touches []touch) []array {
 	order := sorted(len(touches), func(x, y int) int {
 		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))
@@ -283,7 +284,7 @@ func (a *analysis) iteration(touches []touch) []array {
 	return a.unite(touches, n+1)
 }
 
-// together reports whether s, which begins no lower than all, is one array with it.
+// together reports whether s belongs to the same array as all. s must not begin below all.
 func (a *analysis) together(all, s span) bool {
 	line := uint64(a.cache.LineBytes)
 	if s.lo > all.hi {
@@ -314,7 +315,8 @@ func (a *analysis) unite(touches []touch, n int) []array {
 	return list
 }
 
-// shares computes the share of its lines that each touch is the first to touch in an iteration.
+// shares computes, for each touch, the share of its lines that it is the first to touch in an
+// iteration.
 func (a *analysis) shares(touches []touch, its []array) {
 	seen := make([]span, len(its))
 	total := make([]float64, len(its))
@@ -340,9 +342,10 @@ func (a *analysis) shares(touches []touch, its []array) {
 
 // total adds up the misses of each touch over the loop's iterations.
 //
-// If an iteration touches D lines of an array and the whole loop touches B, (B-D)/(n-1) are new in each of
-// n iterations but the first. The others were touched in the iteration before, and miss if they were lost
-// since. Lines that miss repeatedly within a part do so in each iteration.
+// If an iteration touches D lines of an array and the whole loop of n iterations touches B, then
+// (B-D)/(n-1) lines are new in each iteration after the first. The other lines were touched in the
+// previous iteration, and miss if they have been lost since. Lines that miss repeatedly within a
+// part do so in every iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))
@@ -378,7 +381,8 @@ func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	}
 }
 
-// addTo adds the level of a touch to its array, which has the class of the touch with the most misses.
+// addTo adds the level of a touch to its array. The array gets the class of the touch with the most
+// misses.
 func (t *touch) addTo(arrays []array, most []float64) {
 	level, top := &arrays[t.group].level, &most[t.group]
 	level.add(t.level)
@@ -387,11 +391,12 @@ func (t *touch) addTo(arrays []array, most []float64) {
 	}
 }
 
-// slight is a share of lines or misses that is a rounding error.
+// slight is the share of lines or misses below which a difference counts as a rounding error.
 const slight = 1e-6
 
-// class returns the class of an array. old is the share of the lines of an iteration that the previous
-// iteration touched, too, and inside are the misses within the part beyond one per line.
+// class returns the class of a touched array. old is the share of an iteration's lines that the
+// previous iteration also touched. inside is the number of misses within the part in addition to
+// one per line.
 func (t *touch) class(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
@@ -420,8 +425,8 @@ func (t *touch) class(old, inside float64) Class {
 	return inner
 }
 
-// recency puts the loop's arrays in the order of their last use, those that grow before those that each
-// iteration uses as a whole.
+// recency sorts the loop's arrays by their last use. Growing arrays come before arrays that each
+// iteration uses completely.
 func recency(touches []touch, arrays []array) []array {
 	last := make([]int, len(arrays))
 	for i := range touches {
@@ -454,7 +459,7 @@ func (a *analysis) tell(l *loop, touches []touch) {
 		t := &touches[i]
 		of := l.arrays[t.group].level.Class
 		if t.level.Class == FirstMiss && of != AlwaysHit && of != FirstHit {
-			t.level.Class = of // it does not stay
+			t.level.Class = of // the array does not stay in the cache
 		}
 		if t.direct {
 			t.of.leaves[0].levels[l.depth] = t.level
@@ -474,8 +479,8 @@ func (a *analysis) tell(l *loop, touches []touch) {
 	}
 }
 
-// divide divides the misses of a touch among its leaves, in proportion to their misses in the part, and
-// at most all of their accesses.
+// divide distributes the misses of a touch to its leaves, in proportion to their misses in the
+// part. No leaf gets more misses than it has accesses.
 func (t *touch) divide(l *loop) {
 	given, room := 0., 0.
 	for _, u := range t.of.leaves {
@@ -501,7 +506,8 @@ func (t *touch) divide(l *loop) {
 	}
 }
 
-// alone finds the average access of each wild reference in a cache that only wild references use.
+// alone computes the misses per access of each wild reference in a cache that only wild references
+// use.
 func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	list := n.Clone()
 	if list.Items = onlyWild(list.Items); len(list.Items) == 0 {
@@ -537,7 +543,7 @@ func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	}
 }
 
-// onlyWild returns only the wild references.
+// onlyWild returns the items without references that are not wild.
 func onlyWild(items []loops.Item) (list []loops.Item) {
 	for _, it := range items {
 		if it.IsLoop() {

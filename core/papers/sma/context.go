@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// context contains the arrays of a loop or of an iteration in the order of their last use: the thesis'
-// right context, before arrays that do not fit are dropped (§3.3).
+// context contains the arrays of a loop or of an iteration in the order of their last use. It
+// corresponds to the thesis's right context before the arrays that do not fit are removed (§3.3).
 type context struct {
-	above, below []int32 // by array: 1 + the next in that direction, 0 at an end
-	top          int32   // 1 + the most recently used
-	batch        []int32 // by array: arrays of one batch take turns; 0: not in the context
+	above, below []int32 // by array: 1 + the next array in that direction, or 0 at the end
+	top          int32   // 1 + the most recently used array
+	batch        []int32 // by array: number of its batch, whose arrays are used in turn; 0: not in the context
 	offset       []uint64
 	shift        []uint32 // offset in sets
 	own, other   []slot
@@ -25,7 +25,7 @@ func newContext(n int) *context {
 	}
 }
 
-// up makes an array the most recently used.
+// up makes an array the most recently used one.
 func (c *context) up(i int, batch int32) {
 	if c.batch[i] != 0 {
 		up, down := c.above[i], c.below[i]
@@ -46,8 +46,9 @@ func (c *context) up(i int, batch int32) {
 	c.batch[i] = batch
 }
 
-// lost is the context-based reuse distance of an array, set by set: it returns the share of its lines in
-// sets where the array and everything used since exceed the ways, and the reason.
+// lost computes the context-based reuse distance of an array, set by set. It returns the share of
+// the array's lines in sets where the lines of the array and all lines used since exceed the ways,
+// and the reason.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -56,7 +57,7 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 	each := even
 	c.own, c.other = c.other, c.own
 	ways := a.ways()
-	past := func(k int32) bool { // reports whether all that can be lost is lost
+	past := func(k int32) bool { // adds array k, and reports whether no more lines can be lost
 		lines += its[k].lines
 		a.beside = append(a.beside, k)
 		even += a.occupy(c, &its[k], int(k))
@@ -83,11 +84,12 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 	return share, why
 }
 
-// ways returns the ways of a set, plus a rounding error.
+// ways returns the number of ways, plus a tolerance for rounding errors.
 func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
 
-// shareLost returns the share of an array's lines that are in overfull sets: of its own slots, and of
-// each lines in every set. Every set has even lines in addition to the counted ones.
+// shareLost returns the share of an array's lines that are in overfull sets. own has the array's
+// lines in certain sets; each is its number of lines in every set. Every set contains even lines in
+// addition to the counted ones.
 func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.ways()
 	if each > 0 {
@@ -112,9 +114,9 @@ func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	return gone / all
 }
 
-// why finds the reason: an array in the same loop that begins in the same set, has the same length and
-// moves alike (thesis §4.3); for an array that the loop itself touches, an array of an inner loop
-// (§4.7); or another one (§4.4, §4.5).
+// why finds the reason why an array does not stay: an array in the same loop that begins in the
+// same set, has the same length and moves by the same stride (thesis §4.3); for an array that the
+// loop itself touches, an array of an inner loop (§4.7); or another array (§4.4, §4.5).
 func (a *analysis) why(c *context, its []array, i int) reason {
 	of := &its[i]
 	why := partly
@@ -134,13 +136,14 @@ func (a *analysis) firstSet(c *context, s *array, i int) uint64 {
 	return (s.span.lo + c.offset[i]) / uint64(a.cache.LineBytes) % uint64(a.cache.Sets)
 }
 
-// movesAs reports whether the innermost loop around two leaves moves both alike.
+// movesAs reports whether two leaves have the same innermost loop and move by the same stride in
+// it.
 func (l *leaf) movesAs(m *leaf) bool {
 	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
 }
 
-// places returns the number of positions at which a loop's iterations are sampled: fewer if there are
-// many loops, or many or long arrays.
+// places returns the number of positions at which a loop's iterations are sampled. It is lower if
+// there are many loops, or if arrays are many or long.
 func (a *analysis) places(touches []touch, its []array) int {
 	cost := 0
 	for i := range touches {
@@ -154,9 +157,10 @@ func (a *analysis) places(touches []touch, its []array) int {
 	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
 }
 
-// measure finds the lines lost from one iteration to the next, and within one, at positions spread over
-// the iterations of the loop and of the loops around it. This takes the strides of the outer loops into
-// account (thesis §4.6): arrays that conflict in the first iteration need not conflict in others.
+// measure finds the lines that are lost between two iterations and within one, at positions that
+// are spread over the iterations of the loop and of the loops around it. This takes the strides of
+// the outer loops into account (thesis §4.6): arrays that conflict in the first iteration need not
+// conflict in later ones.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
 	by := [][]array{its}
@@ -168,8 +172,9 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	}
 }
 
-// iterate runs an iteration twice at place k, and adds the losses in the second to the touches: it
-// composes the right context of one with the left context of the next (thesis, Figure 3.4).
+// iterate runs an iteration twice at place k, and adds the losses in the second run to the touches.
+// This composes the right context of an iteration with the left context of the next (thesis, Figure
+// 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	for i := range its {
@@ -182,7 +187,7 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 	second := 2*int32(len(l.body)) + 2
 	for batch := int32(2); batch <= second; batch += second - 2 {
 		if l.trips <= 1 && batch < second {
-			continue // there is no second iteration
+			continue // the loop has only one iteration
 		}
 		for lo, hi := 0, 0; lo < len(touches); lo = hi {
 			for hi = lo; hi < len(touches) && touches[hi].part == touches[lo].part; hi++ {
@@ -191,7 +196,7 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 				}
 			}
 			for _, t := range touches[lo:hi] {
-				turn := int32(0) // growing arrays are older than those that each iteration uses
+				turn := int32(0) // growing arrays count as older than arrays that each iteration uses completely
 				if !t.of.grows {
 					turn = 1
 				}
@@ -201,7 +206,7 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 	}
 }
 
-// find looks up a touch in the context; batches from second on are of this iteration.
+// find looks up a touch in the context. Batches from second on belong to the current iteration.
 func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	if c.batch[t.to] == 0 {
 		return
@@ -214,9 +219,9 @@ func (a *analysis) find(c *context, its []array, t *touch, second int32) {
 	}
 }
 
-// close finds the arrays that are still completely in the cache when the loop ends. It also composes the
-// loop with itself: the misses of arrays that are not would multiply in the outer loops (thesis §4.8,
-// §4.9).
+// close finds the arrays that are still completely in the cache when the loop ends. It also
+// composes the loop with itself: the misses of the other arrays would be repeated in outer loops
+// (thesis §4.8, §4.9).
 func (a *analysis) close(l *loop) {
 	c := newContext(len(l.arrays))
 	even, lines := float32(0), 0.
@@ -234,14 +239,15 @@ func (a *analysis) close(l *loop) {
 	a.forget()
 }
 
-// share returns the share of an array's lines that is in overfull sets.
+// share returns the share of an array's lines that are in overfull sets.
 func (a *analysis) share(c *context, arrays []array, i int, even float32) float64 {
 	var each float32
 	c.own, each = a.where(c, &arrays[i], i, c.own[:0])
 	return a.shareLost(c.own, each, even)
 }
 
-// multiplies sets the class of some arrays that do not stay.
+// multiplies sets the class of those arrays in [from, to) that do not stay and whose misses would
+// be repeated.
 func (a *analysis) multiplies(c *context, arrays []array, from, to int, even float32, tooLong bool) {
 	for i := from; i < to; i++ {
 		if s := &arrays[i]; s.level.Class == FirstMiss && a.share(c, arrays, i, even) > 0 {
@@ -252,8 +258,8 @@ func (a *analysis) multiplies(c *context, arrays []array, from, to int, even flo
 	}
 }
 
-// left returns the left context: the loop's arrays in the order of their first use, until one has no
-// room.
+// left returns the left context: the loop's arrays in the order of their first use, up to the first
+// one that does not fit.
 func (a *analysis) left(l *loop) (list []int) {
 	first := func(i int) int { return l.arrays[i].leaves[0].number }
 	order := sorted(len(l.arrays), func(x, y int) int { return first(x) - first(y) })
@@ -274,11 +280,11 @@ func (a *analysis) left(l *loop) (list []int) {
 	return list
 }
 
-// stages is the number of recomputations of an iteration's arrays if trip counts change from one
-// iteration to the next.
+// stages is how often an iteration's arrays are computed if trip counts change from one iteration
+// to the next.
 const stages = 8
 
-// stages computes the n arrays of iterations at several places.
+// stages computes the n arrays of an iteration at several places of the loop.
 func (a *analysis) stages(l *loop, touches []touch, n int) [][]array {
 	by := make([][]array, stages)
 	arrays, then := make([]array, len(touches)), make([]touch, len(touches))
@@ -299,14 +305,15 @@ func (a *analysis) stages(l *loop, touches []touch, n int) [][]array {
 	return by
 }
 
-// varies reports whether the trip count of a loop below changes with the loop at a depth.
+// varies reports whether the trip count of an inner loop depends on the loop at a depth.
 func (l *loop) varies(depth int) bool {
 	return slices.ContainsFunc(l.body, func(p part) bool {
 		return p.inner != nil && (p.inner.tripStep(depth) != 0 || p.inner.varies(depth))
 	})
 }
 
-// vary adjusts the trip counts of inner loops to a number of iterations of the loop at a depth.
+// vary adjusts the trip counts of inner loops as a number of iterations of the loop at a depth
+// would.
 func (l *loop) vary(depth int, iterations float64) {
 	for _, p := range l.body {
 		if p.inner != nil {
@@ -316,9 +323,9 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place returns the progress of a loop at place k, from 0 to below 1: of the loop itself for out = 0, or
-// of the loop that is out loops around it. It is 0 at place 0. These are Halton sequences (Numerische
-// Mathematik 2, 1960), which are spread evenly over all loops at once.
+// place returns the progress of a loop at place k, in [0, 1). For out = 0 it is the progress of the
+// loop itself, otherwise of the loop out levels further out. It is 0 at place 0. The values are
+// Halton sequences (Numerische Mathematik 2, 1960), which are spread evenly over all loops at once.
 func place(k, out int) float64 {
 	base := primes[out%len(primes)]
 	at, unit := 0., 1.
@@ -341,25 +348,25 @@ func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	return bytes
 }
 
-// slot is a set of the cache with the number of an array's lines in it.
+// slot is a set of the cache, and the number of an array's lines in it.
 type slot struct {
 	set   uint32
 	lines float32
 }
 
-// footprint contains the sets of an array's lines, in one of three forms.
+// footprint describes which sets contain an array's lines, in one of three forms.
 type footprint struct {
-	run   bool     // all bytes of the array's span
-	slots [][]slot // these sets, by the position in a line at which the array begins
-	even  float32  // this number of lines in every set
+	run   bool     // the array has all bytes of its span
+	slots [][]slot // the sets, by the position within a line at which the array begins
+	even  float32  // number of lines in every set
 }
 
-// mostRuns bounds the runs of lines that are added to their sets one by one. More runs count as even,
-// unless a single stride repeats the same sets.
+// mostRuns returns the maximum number of runs of lines that are added to their sets one by one.
+// More runs are treated as spread evenly, unless a single stride repeats the same sets.
 func (a *analysis) mostRuns() float64 { return float64(16*uint64(a.cache.Sets) + 256) }
 
-// put adds a section's lines, moved by some bytes, to the counts of sets. It returns false for lines
-// that are even.
+// put adds a section's lines, moved by offset bytes, to the counts of sets. It returns false if the
+// lines are to be treated as spread evenly.
 func (a *analysis) put(s *section, offset uint64) bool {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	all := 1.
@@ -368,7 +375,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	}
 	each := math.Ceil((s.run-1)/float64(line)) + 1
 	if all*each > a.mostRuns() {
-		// The runs of one stride come round to the same sets.
+		// The runs of a single stride may return to the same sets.
 		if len(s.dims) != 1 || math.Mod(s.dims[0].step, float64(line)) != 0 || each > float64(sets) {
 			return false
 		}
@@ -377,7 +384,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	if len(s.dims) == 1 {
 		n, step := uint64(math.Ceil(s.dims[0].trips)), uint64(s.dims[0].step)
 		if round := sets / max(loops.GCD(step/line, sets), 1); step%line == 0 && n > round {
-			// It reaches each of these sets in turn.
+			// The stride reaches each of these sets in turn.
 			for i := range round {
 				times := n / round
 				if i < n%round {
@@ -398,7 +405,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	return true
 }
 
-// each calls visit with the addresses of the runs that the dimensions up to number d make.
+// each calls visit with the address of each run that the dimensions up to number d form.
 func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	if d < 0 {
 		visit(at)
@@ -409,8 +416,8 @@ func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	}
 }
 
-// where appends the sets of an array's lines, at its position in the context, to a list. It also
-// returns the number of further lines in every set.
+// where appends to list the sets of an array's lines at the array's position in the context. It
+// also returns the number of additional lines in every set.
 func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, even float32) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	if s.print.run {
@@ -436,7 +443,7 @@ func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, e
 	return list, s.print.even
 }
 
-// occupy adds an array's lines to the counts of sets. It returns the number of further lines in
+// occupy adds an array's lines to the counts of sets. It returns the number of additional lines in
 // every set.
 func (a *analysis) occupy(c *context, s *array, i int) (even float32) {
 	c.other, even = a.where(c, s, i, c.other[:0])
@@ -461,8 +468,8 @@ func (a *analysis) count(set uint32, lines float32) {
 	a.counts[set] += lines
 }
 
-// slots returns the counts as an array's slots, with at most this number of lines in each set, and
-// resets them.
+// slots returns the counts as slots of an array, with at most a given number of lines per set, and
+// resets the counts.
 func (a *analysis) slots(most float32) (list []slot) {
 	list = make([]slot, 0, len(a.counted))
 	for _, set := range a.counted {
@@ -473,10 +480,11 @@ func (a *analysis) slots(most float32) (list []slot) {
 	return list
 }
 
-// mostPhases bounds the places in a line that are distinguished.
+// mostPhases is the maximum number of positions within a line that are distinguished.
 const mostPhases = 8
 
-// phases returns the number of positions in a line at which an array begins, and their distance.
+// phases returns the number of positions within a line at which an array may begin, and their
+// distance.
 func (a *analysis) phases(s *array) (n, step uint64) {
 	line := uint64(a.cache.LineBytes)
 	n = min(line/s.granule, mostPhases)

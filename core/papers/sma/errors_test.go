@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-var update = flag.Bool("update", false, "write what was measured into testdata")
+var update = flag.Bool("update", false, "write the measured errors to testdata")
 
-// simulated unfolds a tree once and simulates it in several caches.
+// simulated expands a tree once and simulates it in several caches.
 func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses, missed []uint64) {
 	t.Helper()
 	var all []*simulate.Simulator
@@ -54,8 +54,8 @@ func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses,
 	return accesses, missed
 }
 
-// thesisCaches are the caches of chapter 5 of the thesis, after smaller ones: 1 to 64 KB, 1 to
-// 8 ways, lines of 64 bytes.
+// thesisCaches returns the caches of chapter 5 of the thesis, preceded by smaller ones: 1 to 64 KB,
+// 1 to 8 ways, 64-byte lines.
 func thesisCaches() (list []misses.Cache) {
 	for kb := uint64(1); kb <= 64; kb *= 2 {
 		for ways := uint64(1); ways <= 8; ways *= 2 {
@@ -65,12 +65,12 @@ func thesisCaches() (list []misses.Cache) {
 	return list
 }
 
-// offBy is the error of SMA in a cache, in percent: of the latency, of the misses, and of the
+// offBy has the errors of SMA for a cache, in percent of the latency, of the misses and of the
 // accesses.
 type offBy struct{ latency, misses, rate float64 }
 
-// bound is the error that the thesis reports for a kind of kernels from 4 KB on (its Figures 5.6 to
-// 5.18, in percent): the greatest error of a cache, except for a share of outliers.
+// bound has the errors that the thesis reports for a family of kernels in caches of 4 KB or more
+// (Figures 5.6 to 5.18, in percent): the maximum over caches, except for a share of outliers.
 type bound struct {
 	offBy
 	outliers float64
@@ -81,19 +81,19 @@ var bounds = map[string]bound{
 	"strides":               {offBy{2, 0.1, 0.1}, 0},
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
-	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis has several spikes of 60 to 80 % of the misses
-	// The thesis has none of these; the bounds are those for NAS.
+	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes of 60 to 80 % of the misses
+	// The thesis does not measure these kernels; the bounds are those of the NAS benchmarks.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
-	"mvt":       {offBy{9, 40, 4}, 0.02}, // one of 80 has 41 % more misses, 0.9 % of the accesses
+	"mvt":       {offBy{9, 40, 4}, 0.02}, // one of 80 is off by 41 % of the misses, 0.9 % of the accesses
 	"trmm":      {offBy{9, 40, 4}, 0},
 }
 
-// TestErrors compares SMA with simulation: the table is in testdata, and the errors are not above
-// those in the thesis. Exact counts on the tree have no errors.
+// TestErrors compares SMA with simulation. The table is in testdata. The errors must not exceed
+// those in the thesis, and exact counts on the tree must have no errors.
 func TestErrors(t *testing.T) {
 	var table bytes.Buffer
-	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses as simulated and as SMA says, and the\n" +
+	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses by simulation and by SMA, and the\n" +
 		"# errors of SMA: latency with 3 and 12 cycles, misses, miss rate (of the accesses), in percent.\n")
 	by := map[string][]offBy{}
 	latency := Opteron()
@@ -113,7 +113,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%s, %v: %v accesses, want %v", k.Name, c, r.Total.Accesses, n)
 			}
 			if exact, err := misses.Run(tree, c); err != nil || exact.Total.Misses != missed[i] {
-				t.Errorf("%s, %v: %+v exactly on the tree, error %v, want %d misses", k.Name, c, exact, err, missed[i])
+				t.Errorf("%s, %v: exact counts on the tree %+v, error %v, want %d misses", k.Name, c, exact, err, missed[i])
 			}
 			e := offBy{
 				100 * (latency.Mean(n, r.Total.Misses)/latency.Mean(n, m) - 1),
@@ -155,12 +155,12 @@ func TestErrors(t *testing.T) {
 	got := bytes.Split(table.Bytes(), []byte("\n"))
 	for i, line := range bytes.Split(want, []byte("\n")) {
 		if i >= len(got) || !bytes.Equal(got[i], line) {
-			t.Fatalf("%s:%d: %s, got %s; go test -update writes it again", name, i+1, line, got[min(i, len(got)-1)])
+			t.Fatalf("%s:%d: %s, got %s; go test -update rewrites the file", name, i+1, line, got[min(i, len(got)-1)])
 		}
 	}
 }
 
-// manyKernels are kernels of many sizes.
+// manyKernels returns kernels of many sizes.
 func manyKernels() (list []kernels.Kernel) {
 	for depth := 1; depth <= 6; depth++ {
 		list = append(list, nested(depth))
@@ -192,7 +192,7 @@ func manyKernels() (list []kernels.Kernel) {
 	return list
 }
 
-// nested is a walk over 8 to the power of depth doubles in depth loops.
+// nested returns a walk over 8^depth doubles in depth nested loops.
 func nested(depth int) kernels.Kernel {
 	steps := make([]int64, depth)
 	step := int64(8)

@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// Exact are exact counts of an array in a loop, over the whole run.
+// Exact has the exact counts of an array in a loop, over the whole run.
 type Exact struct {
-	Accesses uint64 // of lines
+	Accesses uint64 // line accesses
 	First    uint64 // misses in the first iteration of each run of the loop
 	Rest     uint64 // misses in the other iterations
-	RestFull uint64 // the same, in a fully associative cache with the same number of lines
-	RestCold uint64 // the first accesses of the run to a line, in Rest and RestFull
+	RestFull uint64 // Rest for a fully associative cache with the same number of lines
+	RestCold uint64 // cold misses, which are included in Rest and RestFull
 }
 
 func (e *Exact) add(o Exact) {
@@ -26,11 +26,12 @@ func (e *Exact) add(o Exact) {
 	e.RestCold += o.RestCold
 }
 
-// Misses returns the number of all misses.
+// Misses returns the total number of misses.
 func (e Exact) Misses() uint64 { return e.First + e.Rest }
 
-// Class returns the class by the counts. Cold misses do not come from a lack of room or ways: an array
-// each of whose lines misses once is FIRST_MISS, whichever iteration touches the line first.
+// Class derives the class from the counts. Cold misses are neither capacity nor conflict misses: if
+// each line of an array misses once, the class is FIRST_MISS, whichever iteration touches the line
+// first.
 func (e Exact) Class() Class {
 	again, full := e.Rest-e.RestCold, e.RestFull-e.RestCold
 	switch {
@@ -40,7 +41,7 @@ func (e Exact) Class() Class {
 		return AlwaysMiss
 	case again == 0:
 		return FirstMiss
-	case full < again-again/2: // half of an odd number is more
+	case full < again-again/2: // rounded up
 		return ConfMiss
 	case e.First == 0:
 		return FirstHit
@@ -48,10 +49,10 @@ func (e Exact) Class() Class {
 	return CapMiss
 }
 
-// Exact returns exact counts of the arrays of loop number n of the result, by [Loop.Arrays]. It separates
-// the loop's first iteration, as a loop that runs once, and counts the resulting tree by [misses.Run]. ok
-// is false for the root, for loops that do not run in some iterations of those around, and for trees that
-// misses cannot count.
+// Exact returns exact counts of the arrays of loop number n of the result, in the order of
+// [Loop.Arrays]. It splits off the loop's first iteration as a loop that runs once, and computes
+// the misses of the resulting tree with [misses.Run]. ok is false for the root, for loops that do
+// not run in some iterations of outer loops, and for trees that package misses cannot count.
 func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok bool) {
 	l := &r.Loops[n]
 	if l.Around < 0 || t.Rows() == math.MaxUint64 {
@@ -82,7 +83,7 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 		}
 		start := int(starts[node.top])
 		if start < 0 {
-			return nil, false // too many nodes for counts of each
+			return nil, false // too many nodes to count each one
 		}
 		e, n := &by[leaf], counted.Nodes[start+node.number]
 		e.Accesses += n.Accesses
@@ -112,25 +113,25 @@ func key(path []int) string {
 	return string(b)
 }
 
-// where is the position of an item.
+// where is the position of an item relative to the loop whose first iteration is split off.
 type where uint8
 
 const (
-	outside where = iota // of the loop whose first iteration is separated
-	first                // in its first iteration
-	rest                 // in the others
+	outside where = iota // outside of the loop
+	first                // in the loop's first iteration
+	rest                 // in the other iterations
 )
 
-// peeled separates the first iteration of the loop at a path.
+// peeled splits off the first iteration of the loop at a path.
 type peeled struct {
 	at          []int
-	nodes       []peeledNode // of that loop, in pre-order
-	top, number int          // of the next item: its top-level node in the new tree, and its number there
+	nodes       []peeledNode // nodes of the loop, in pre-order
+	top, number int          // position of the next item in the new tree: its top-level node, and its number within this node
 }
 
 // peeledNode is a node of the new tree.
 type peeledNode struct {
-	path        []int // of the old one
+	path        []int // path in the old tree
 	place       where
 	top, number int
 }
@@ -167,7 +168,7 @@ func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
 	return it
 }
 
-// advanced returns a loop whose body is that of the second iteration of the loop at a depth.
+// advanced returns a loop whose body is the body in the second iteration of the loop at a depth.
 func advanced(it loops.Item, depth int) loops.Item {
 	it.Body = slices.Clone(it.Body)
 	for i := range it.Body {

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lru is a cache: a list for each set, with the line used last in front.
+// lru is a cache. It has a list for each set, with the most recently used line first.
 type lru [][]uint64
 
-// hit uses a line.
+// hit accesses a line, and reports whether it was in the cache.
 func (c lru) hit(line uint64, ways int) bool {
 	set := &c[line%uint64(len(c))]
 	i := slices.Index(*set, line)
@@ -27,7 +27,8 @@ func (c lru) hit(line uint64, ways int) bool {
 	return true
 }
 
-// naiveExact runs a nest, and counts a leaf's accesses in iterations of the loop at a path.
+// naiveExact runs a nest, and counts the accesses and misses of each leaf in the iterations of the
+// loop at a path.
 func naiveExact(items []loops.Item, c misses.Cache, path []int) map[string]Exact {
 	counts, seen := map[string]Exact{}, map[uint64]bool{}
 	sets, full := make(lru, c.Sets), make(lru, 1)
@@ -76,7 +77,7 @@ func count(b bool) uint64 {
 	return 0
 }
 
-// drawItems draws the items of a body within so many loops.
+// drawItems draws the items of a body at a loop depth.
 func drawItems(t *rapid.T, depth int) (items []loops.Item) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "items") {
 		if depth < 3 && (depth == 0 || rapid.Bool().Draw(t, "is a loop")) {
@@ -105,7 +106,8 @@ func drawCache(t *rapid.T) misses.Cache {
 	}
 }
 
-// TestExact: counts by array and loop equal a plain simulation that tracks the iterations.
+// TestExact compares the counts by array and loop with a plain simulation that tracks the
+// iterations.
 func TestExact(t *testing.T) {
 	done := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -146,7 +148,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestExactClasses: the rules, first that fits.
+// TestExactClasses checks the rules of Exact.Class.
 func TestExactClasses(t *testing.T) {
 	for _, c := range []struct {
 		counts Exact
@@ -171,7 +173,8 @@ func TestExactClasses(t *testing.T) {
 	}
 }
 
-// TestExactOfThesis: where the thesis' rules are exact, so are the classes by counts.
+// TestExactOfThesis checks that the classes from exact counts equal the thesis's classes in cases
+// where the thesis's rules are exact.
 func TestExactOfThesis(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	items := []loops.Item{loops.Loop(10, loops.Loop(32, load(1, base, 0, 8), load(2, base+way, 0, 8), load(3, base+64*32, 0, 8)))}
@@ -185,12 +188,12 @@ func TestExactOfThesis(t *testing.T) {
 	}
 }
 
-// classesByExact are the classes by counts of the leaves' arrays in a loop.
+// classesByExact returns the classes, from exact counts, of the leaves' arrays in a loop.
 func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n int) string {
 	t.Helper()
 	list, ok := r.Exact(tree, c, n)
 	if !ok {
-		t.Fatalf("loop %d was not counted", n)
+		t.Fatalf("loop %d could not be counted", n)
 	}
 	names := make([]string, len(r.Leaves))
 	for i, of := range r.Loops[n].Arrays {
@@ -208,7 +211,8 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	return text
 }
 
-// TestSums: for any tree, accesses equal the tree's, there are no more misses, and levels add up.
+// TestSums checks for random trees that accesses equal those of the tree, that misses do not exceed
+// accesses, and that levels add up.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := loops.Nest{Items: drawItems(t, 0)}
@@ -236,15 +240,15 @@ func TestSums(t *testing.T) {
 			}
 		}
 		if !close(sum.Accesses, r.Total.Accesses) || !close(sum.Misses, r.Total.Misses) || !close(sum.Accesses, float64(tree.Rows())) {
-			t.Fatalf("leaves have %+v, in all %+v of %d rows", sum, r.Total, tree.Rows())
+			t.Fatalf("the leaves' sum is %+v, the total %+v of %d rows", sum, r.Total, tree.Rows())
 		}
 	})
 }
 
 func close(x, y float64) bool { return x-y < 1e-6*(1+y) && y-x < 1e-6*(1+y) }
 
-// TestAnyTree: for any steps, addresses and trip counts, even beyond the range of counters, there
-// is an answer or an error.
+// TestAnyTree checks that any steps, addresses and trip counts, even beyond the range of counters,
+// lead to a result or an error.
 func TestAnyTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := loops.Leaf(loops.Reference{Bytes: rapid.Uint32().Draw(t, "bytes"), Kind: trace.Store}, rapid.Uint64().Draw(t, "address"))

@@ -10,37 +10,37 @@ import (
 
 // loop is a loop of the tree, or the root, which runs once.
 type loop struct {
-	item   *loops.Item // nil of the root
-	path   []int       // indices of items, the outermost first
+	item   *loops.Item // nil for the root
+	path   []int       // indices of items, outermost first
 	around *loop
 	depth  int     // 0 for the root
-	trips  float64 // the mean over its runs
-	turns  float64 // iterations of all of its runs
+	trips  float64 // iterations of a run, on average
+	turns  float64 // iterations of all its runs
 	body   []part
 
 	arrays []array // in the order of their last use
-	wild   []*leaf // leaves below whose addresses are a list
-	at     int     // its number in the result
+	wild   []*leaf // leaves in the loop whose addresses are a list
+	at     int     // the loop's number in the result
 }
 
-// part is an item of a body: one of the two.
+// part is an item of a body, either a leaf or a loop.
 type part struct {
 	leaf  *leaf
 	inner *loop
 }
 
-// leaf is a reference with the loops around it.
+// leaf is a reference and the loops around it.
 type leaf struct {
 	number int
 	path   []int
 	item   *loops.Item
 	within *loop
 	chain  []*loop // the root first
-	wide   float64 // lines of an access, on average
-	levels []Level // by loop of the chain
+	wide   float64 // number of lines of an access, on average
+	levels []Level // for each loop of the chain
 }
 
-// step returns the amount that an iteration of the loop at a depth adds to the address.
+// step returns what each iteration of the loop at a depth adds to the address.
 func (l *leaf) step(depth int) int64 {
 	if depth == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (l *leaf) step(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// tripStep returns the amount that an iteration of the loop at a depth adds to the trip count.
+// tripStep returns what each iteration of the loop at a depth adds to the trip count.
 func (l *loop) tripStep(depth int) int64 {
 	if depth == 0 || l.item == nil {
 		return 0
@@ -56,7 +56,7 @@ func (l *loop) tripStep(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// read makes loops and leaves of items, without events and references that never run.
+// read converts items to loops and leaves, without events and without references that never run.
 func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	for i := range items {
 		it := &items[i]
@@ -84,7 +84,7 @@ func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	}
 }
 
-// turns counts the iterations of the last loop of a chain, in all runs.
+// turns returns the number of iterations of the last loop of a chain in all its runs.
 func turns(chain []*loop) float64 {
 	last := chain[len(chain)-1]
 	varies := false
@@ -99,7 +99,7 @@ func turns(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// The nest of these loops alone, over one record, has as many records as the last loop has
+	// A nest of only these loops around one record has as many records as the last loop has
 	// iterations.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
@@ -108,7 +108,7 @@ func turns(chain []*loop) float64 {
 	nest := loops.Nest{Items: []loops.Item{it}}
 	t, err := nest.Build()
 	if err != nil {
-		return 0 // cannot happen: the tree as a whole was counted
+		return 0 // cannot happen, because the whole tree was counted without an overflow
 	}
 	return float64(t.Rows())
 }
@@ -135,7 +135,7 @@ func (a *analysis) wide(l *leaf) float64 {
 	return 1 + float64(bytes-1)/float64(line)
 }
 
-// span is a range of bytes, hi the last. Ranges that wrap around are cut.
+// span is the range of bytes [lo, hi], including hi. Ranges that would wrap around are cut off.
 type span struct{ lo, hi uint64 }
 
 func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
@@ -146,19 +146,19 @@ func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
 
 // dim is a loop that moves a reference.
 type dim struct {
-	step  float64 // its size
+	step  float64 // absolute value
 	trips float64
 }
 
 // section is a regular section: the bytes that a leaf touches while a loop runs once.
 type section struct {
 	span  span
-	first uint64 // address
-	dims  []dim  // by step ascending, except those without gaps, which are in run
+	first uint64 // address of the first access
+	dims  []dim  // in ascending order of step, except loops without gaps, which are included in run
 	run   float64
 	lines float64
 
-	granule uint64 // of the positions to which outer loops move it
+	granule uint64 // distance between the positions to which outer loops move the section
 }
 
 // section computes the section of a leaf during the loops of its chain from a depth on, with their
@@ -208,15 +208,16 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 	return s
 }
 
-// linesOf returns the average number of lines of a run of bytes over the positions to which loops move
-// it: at multiples of granule, which divides a line, from the first address.
+// linesOf returns the average number of lines that a run of bytes covers. The average is over the
+// positions to which loops move it: multiples of granule, which divides a line, from the first
+// address.
 func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	g := float64(granule)
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
 }
 
-// granule returns the greatest common divisor of a line and of the steps of the loops around a leaf up to
-// a depth.
+// granule returns the greatest common divisor of the line size and the steps of the loops around a
+// leaf, down to a depth.
 func (a *analysis) granule(l *leaf, depth int) uint64 {
 	g := uint64(a.cache.LineBytes)
 	for _, of := range l.chain[:min(depth, len(l.chain))] {
@@ -227,10 +228,10 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 	return g
 }
 
-// mostCorners is the most loops whose corners are visited.
+// mostCorners is the maximum number of loops whose corners are visited.
 const mostCorners = 12
 
-// reach returns the distances by which the address moves down and up from the first one.
+// reach returns by how much the address moves below and above the first address.
 func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	chain := l.chain[depth:]
 	varies := false
@@ -257,7 +258,8 @@ func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	return down, up
 }
 
-// corners visits the corners of the iterations, where an affine address is least and greatest.
+// corners visits the corners of the iteration space, where an affine address has its minimum and
+// maximum.
 func corners(l *leaf, from, depth int, turn []float64, offset float64, least, most *float64) {
 	if depth == len(l.chain) {
 		*least, *most = min(*least, offset), max(*most, offset)

@@ -5,19 +5,21 @@ import (
 	"math"
 )
 
-// held is an LRU cache by lines: the context of the root. A tree may have very many top-level nodes,
-// most of them of one access, whose array is one line (thesis, Algorithm 1).
+// held is an LRU cache of lines. It serves as the context of the root, because a tree may have very
+// many top-level nodes, most of them single accesses, whose array is one line (thesis, Algorithm
+// 1).
 type held struct {
 	geometry
-	at   map[uint64]*list.Element // by line; nil: it was evicted
-	sets map[uint64]*list.List    // lines, the newest first
+	at   map[uint64]*list.Element // by line; nil if it was evicted
+	sets map[uint64]*list.List    // lines by set, most recently used first
 }
 
 func newHeld(g geometry) *held {
 	return &held{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
 }
 
-// use uses a line. It reports whether the line was there, and whether it was ever used before.
+// use accesses a line. It reports whether the line was in the cache, and whether it had been used
+// before.
 func (h *held) use(line uint64) (hit, known bool) {
 	number := line % uint64(h.Sets)
 	set := h.sets[number]
@@ -42,12 +44,12 @@ func (h *held) use(line uint64) (hit, known bool) {
 	return false, known
 }
 
-// mostLines bounds the lines of an array that are followed one by one; the bound is higher for larger
-// caches.
+// mostLines is the maximum number of lines of an array that are followed one by one. It is higher
+// for large caches.
 const mostLines = 1 << 10
 
-// linesAt lists an array's lines in the order of addresses; if they exceed four times the cache, only
-// the last ones.
+// linesAt lists an array's lines in the order of their addresses. If there are more than four times
+// as many as in the cache, it lists only the last ones.
 func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	most := uint64(max(4*a.cache.lines(), mostLines))
 	in := s.span.in(a.cache.LineBytes)
@@ -69,7 +71,7 @@ func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	}
 }
 
-// sectionLines lists the lines of an array's sections if there are not too many.
+// sectionLines lists the lines of an array's sections, unless there are too many.
 func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	all := 0.
 	for i := range s.sections {
@@ -94,8 +96,9 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	return list
 }
 
-// composeRoot finds the lines of each touch that are in the cache when the root reaches it. The arrays
-// of a loop are used in turn, and arrays that it uses as a whole again at its end.
+// composeRoot finds which lines of each touch are in the cache when the root reaches it. The arrays
+// of a loop are used in turn. Arrays that the loop uses completely in each iteration are used again
+// at its end.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))
@@ -136,8 +139,8 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	}
 }
 
-// rootLevel sets the misses and the class of a touch of the root; full: more lines were used so far than
-// fit in the cache.
+// rootLevel sets the misses and the class of a touch of the root. full means that more lines have
+// been used so far than fit in the cache.
 func (a *analysis) rootLevel(t *touch, full bool) {
 	in := t.of.level
 	inside := max(0, in.Misses-t.of.lines)

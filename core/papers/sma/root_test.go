@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeldLines: lines are there and not as in lists that are searched.
+// TestHeldLines compares held with a simulation that searches lists.
 func TestHeldLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := geometry{Sets: rapid.Uint32Range(1, 5).Draw(t, "sets"), Ways: rapid.Uint32Range(1, 5).Draw(t, "ways"), LineBytes: 64}
@@ -23,8 +23,8 @@ func TestHeldLines(t *testing.T) {
 	})
 }
 
-// TestLooseReferences: references outside of loops are composed access by access, so that misses
-// are exact.
+// TestLooseReferences checks that misses of references outside of loops are exact, because they are
+// composed access by access.
 func TestLooseReferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []loops.Item

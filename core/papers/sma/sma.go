@@ -1,69 +1,77 @@
-// Package sma is ScalaMemAnalysis (SMA). It composes the behaviour of a tree of loops ([loops.Tree]) in a
-// cache, loop by loop, from which arrays are in the cache, without running through the trace
-// (Balasubramanian, ScalaMemAnalysis: A Compositional Approach to Cache Analysis of Compressed Memory
-// Traces, MS thesis, North Carolina State University, 2014; here, the thesis; MODELS §11.3). It is an
-// estimate, to be compared with the exact counts of package misses on the same tree.
+// Package sma implements ScalaMemAnalysis (SMA). It estimates the misses of a tree of loops
+// ([loops.Tree]) in a cache without running through the trace, by composing, loop by loop, which
+// arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional Approach to Cache
+// Analysis of Compressed Memory Traces, MS thesis, North Carolina State University, 2014; called
+// the thesis here; MODELS §11.3). The result can be compared with the exact counts of package
+// misses for the same tree.
 //
-//  1. An array is what a reference touches while a loop runs: a strided section (thesis §3.1). At the
-//     level of each loop, sections that overlap are one array, with extents for that loop's stride.
+//  1. An array is the data that a reference touches while a loop runs: a strided section (thesis
+//     §3.1). At the level of each loop, overlapping sections form one array, with extents for that
+//     loop's stride.
 //  2. Each loop has a left context, the first arrays that it uses, and a right context, the last
-//     ones, from least to most recently used, as far as they fit (§3.3). Whether lines of an array
-//     are still there when it is used again depends on its context-based reuse distance: the lines
-//     used since, set by set, compared with the ways.
-//  3. Within a loop, references take turns, one line at a time; between loops, arrays count as a whole
-//     (§4.9). A loop is composed with itself, the end of an iteration with the beginning of the next
-//     (Figure 3.4), and then into the loop around it (Algorithm 2), up to the root, a loop that runs once.
-//  4. Each array gets a class at each level ([Class]; §4.2), and the misses follow: FIRST_MISS
-//     misses an array's lines at that level once; lines that do not stay are missed again in each
-//     iteration of the outer loops that use them again.
+//     arrays from least to most recently used; both contain only arrays that fit (§3.3). Whether
+//     lines of an array are still in the cache when the array is used again depends on its
+//     context-based reuse distance: the lines used since then, set by set, compared with the ways.
+//  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
+//     as a whole (§4.9). A loop is composed with itself, the end of an iteration with the beginning
+//     of the next (Figure 3.4), and then into the loop around it (Algorithm 2), up to the root,
+//     which is a loop that runs once.
+//  4. Each array gets a class at each level ([Class]; §4.2), which determines its misses: with
+//     FIRST_MISS, each line of the array misses once at that level; lines that do not stay miss
+//     again in each iteration of the outer loops that use them again.
 //
-// The first rule that fits determines the class. Present: ALWAYS_HIT. The array fits, and there are
-// ways: FIRST_MISS. Two arrays in the same loop, beginning in the same set, of the same length,
-// moving alike, without a way left: ALWAYS_MISS, both (§4.3). The same, if it was present before
-// the loop: FIRST_HIT. A partial overlap in sets, or the same beginning with another stride:
-// CONF_MISS, both (§4.4, §4.5). Two loops, one within the other: CONF_MISS for the inner array,
-// which loses a line an iteration and stays, and ALWAYS_MISS for the outer one (§4.7). No room in
-// the cache: CAP_MISS, also if it was FIRST_MISS (§4.8). A line at an edge that two arrays share is
-// no conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
+// The first rule that applies determines the class. An array that is in the cache is ALWAYS_HIT. An
+// array that fits, with enough ways, is FIRST_MISS. If two arrays in the same loop begin in the
+// same set, have the same length and stride, and there is no way left, both are ALWAYS_MISS (§4.3);
+// an array that was in the cache before the loop is then FIRST_HIT. If two arrays overlap in some
+// sets, or begin in the same set with different strides, both are CONF_MISS (§4.4, §4.5). If the
+// arrays belong to nested loops, the inner array, which loses one line per iteration and stays, is
+// CONF_MISS, and the outer one is ALWAYS_MISS (§4.7). If the cache is too small, the array is
+// CAP_MISS, even if it was FIRST_MISS (§4.8). If two arrays share a line at their edges, this is
+// not a conflict (§4.10). Cold misses are not distinguished from capacity misses (§3.1).
 //
-// The time depends on the size of the tree, the number of sets and the number of arrays in a loop,
-// not on trip counts.
+// The run time depends on the size of the tree, the number of sets and the number of arrays in a
+// loop, but not on trip counts.
 //
 // # Gaps in the thesis
 //
 //   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
-//     each (§4.4); here the regions are sets, so that only the lines in overfull sets are missed
-//     again. Contexts and classes know whole arrays only (§4.1). With whole arrays for misses, too,
-//     errors would be several times the thesis's.
-//   - A stride that is longer than a line uses the sets that it reaches. The thesis takes the whole
-//     range, and calls this its weakness (§4.10).
-//   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here the
-//     losses are averaged over iterations at many places, spread evenly over all loops around. If a
-//     loop touches B lines of an array in all and D in one of its n iterations, (B-D)/(n-1) are new
-//     in each iteration; the others may have been lost.
-//   - Arrays that a loop walks through in turn and that do not fit together are all incomplete at its end,
-//     as in the text for Figure 4.4; arrays that each iteration uses as a whole were used after them.
-//   - In the root, where a badly compressed tree has very many arrays of one line, the context is
-//     kept by lines, so that references outside of loops are composed exactly.
-//   - Trip counts that change from one iteration to the next count with their mean, and at eight
-//     stages of the loop that changes them. The thesis has no such loops.
-//   - The thesis would compose each access of references without a pattern (wild), whose addresses
-//     are a list. Here package misses counts their misses in a cache that only they use, and they
-//     take no room in the contexts.
+//     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again.
+//     Contexts and classes treat arrays as a whole (§4.1). If misses did the same, errors would be
+//     several times those of the thesis.
+//   - Here, a stride longer than a line uses only the sets that it reaches. The thesis assumes that
+//     it uses the whole range, and calls this a weakness (§4.10).
+//   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here,
+//     losses are averaged over iterations at many places, spread evenly over all enclosing loops.
+//     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
+//     lines are new in each iteration after the first; the others may have been lost.
+//   - If a loop walks through several arrays at the same time and they do not all fit, all are
+//     incomplete at its end, as in the text on Figure 4.4. Arrays that each iteration uses
+//     completely count as used after them.
+//   - In the root, a badly compressed tree has very many arrays of one line. Therefore the context
+//     of the root consists of lines, and references outside of loops are composed exactly.
+//   - For trip counts that change from one iteration to the next, the mean and the values at eight
+//     stages of the loop that changes them are used. The thesis has no such loops.
+//   - The addresses of references without a pattern (wild references) are a list, and the thesis
+//     would compose each access. Here, package misses counts their misses in a cache that only they
+//     use, and they take up no space in the contexts.
 //
-// Figures 4.3 and 4.4 of the thesis contradict its text; the text holds here.
+// Figures 4.3 and 4.4 of the thesis contradict its text; this package follows the text.
 //
 // # Errors
 //
-// testdata/errors.txt compares SMA with simulation for 43 nests in 28 caches each. From 4 KB on, where the
-// thesis measured, its figures and ours: gemm within 8 % of the latency and 45 % of the misses, ours 3.5
-// and 21; blocked gemm 8 (two outliers aside) and 40, with spikes of 60 to 80, ours 3.5 and 35, with one
-// of 48; simple nests 2 % of the latency, ours 0. Transposition, products of a triangle and with vectors,
-// and Jacobi's method, which the thesis does not have: 4.3 and 40. Package misses is exact.
+// testdata/errors.txt compares SMA with simulation for 43 nests in 28 caches each. The thesis
+// reports errors for caches of 4 KB or more. For gemm, its errors are at most 8 % of the latency
+// and 45 % of the misses; ours are at most 3.5 % and 21 %. For blocked gemm, its errors are at most
+// 8 % (except for two outliers) and 40 %, with spikes of 60 to 80 %; ours are at most 3.5 % and 35
+// %, with one spike of 48 %. For simple nests, its errors are at most 2 % of the latency; ours are
+// 0. For transposition, triangular products, matrix-vector products and Jacobi's method, which the
+// thesis does not measure, ours are at most 4.3 % and 40 %. Package misses is exact.
 //
 // # Classes from exact counts
 //
-// [Result.Exact] returns exact counts for the same arrays and loops, and [Exact.Class] their class.
+// [Result.Exact] returns exact counts for the same arrays and loops. [Exact.Class] derives their
+// class.
 package sma
 
 import (
@@ -75,16 +83,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Class is the behaviour of an array in a loop (thesis §4.2).
+// Class describes the behaviour of an array in a loop (thesis §4.2).
 type Class uint8
 
 // The classes.
 const (
-	AlwaysHit  Class = iota // the array is in the cache already
+	AlwaysHit  Class = iota // the array is already in the cache
 	FirstMiss               // each line misses once, and stays
-	CapMiss                 // does not stay, because there is no room; misses multiply in outer loops
-	FirstHit                // is in the cache, until other arrays evict the lines in turn
-	ConfMiss                // does not stay, because other arrays are in its sets; misses multiply in outer loops
+	CapMiss                 // the array does not stay, because the cache is too small; misses repeat in outer loops
+	FirstHit                // the array is in the cache until other arrays evict its lines one by one
+	ConfMiss                // the array does not stay, because other arrays use the same sets; misses repeat in outer loops
 	AlwaysMiss              // all accesses miss
 	NumClasses = 6
 )
