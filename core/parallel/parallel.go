@@ -1,4 +1,4 @@
-// Package parallel makes independent calls on all processors.
+// Package parallel runs independent calls on all processors.
 package parallel
 
 import (
@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Each calls do with each number below n, in ascending order, and returns after the last call. Several calls
-// run at a time if there are several processors. The browser has one.
+// Each calls do with each number below n, in ascending order, and returns when all calls have
+// returned. If there are several processors, calls run concurrently. In the browser there is only
+// one.
 func Each(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers < 2 {
@@ -35,7 +36,8 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 }
 
-// OneAtATime returns ask for several goroutines: it waits for other calls to end. It may be nil.
+// OneAtATime returns a version of ask that several goroutines may call: each call waits until
+// others have ended. If ask is nil, it returns nil.
 func OneAtATime(ask func() bool) func() bool {
 	if ask == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEach: every number is called once, with one processor in order.
+// TestEach checks that do is called once for every number, and in order if there is one processor.
 func TestEach(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, processors := range []int{1, 2, 5} {

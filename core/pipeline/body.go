@@ -7,64 +7,66 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Body is the operations of a block, or of a loop's blocks in sequence, with their dependences.
+// Body contains the operations of a block, or of a loop's blocks in sequence, with their
+// dependences.
 type Body struct {
 	Processor *Processor
 	Ops       []Op      // in program order, including free ones
-	Missing   []Missing // classes without a cost in the description
+	Missing   []Missing // classes that have no cost in the description
 	Unknown   []string  // called functions, whose time is not modelled
 }
 
-// Op is one instruction.
+// Op is an operation: one instruction.
 type Op struct {
-	Block  uint32  // index of its block
-	Instr  uint32  // index in its block
-	Class  Class   // "" if it costs nothing
+	Block  uint32  // index of the instruction's block
+	Instr  uint32  // index of the instruction in its block
+	Class  Class   // "" if the operation costs nothing
 	Weight float64 // executions in one pass of the body
 	Cost   Cost
 	Waits  []Wait
 	Misses Misses
 }
 
-// Wait is a dependence of an operation on a value.
+// Wait is a dependence of an operation on the result of another one.
 type Wait struct {
-	Op     uint32 // that computes the value
-	Before uint32 // iterations ago
-	// Cycles from that operation's start to the earliest start of this one. After a phi they may be
-	// negative, if the operation needs that value later than its other operands.
+	Op     uint32 // operation that computes the value
+	Before uint32 // number of iterations ago
+	// Cycles from the start of that operation to the earliest start of this one. After a phi, the
+	// number may be negative, if the operation needs the value later than its other operands.
 	Cycles float64
 }
 
-// Options contain data that instructions lack.
+// Options contains data that the instructions do not have.
 type Options struct {
-	// Target is the target of the code (trace.Function). An LLVM instruction that it lacks costs as
-	// much as its replacements.
+	// Target is the target of the code (trace.Function). An LLVM instruction that the target lacks
+	// costs as much as its replacements.
 	Target trace.Target
-	// LoadLatency returns the average cycles of a load, E(λ), or 0 for the latencies of the
-	// description. The block is an index into the given blocks, the site as in trace.Instr, 0 for
-	// none.
+	// LoadLatency returns the average latency of a load in cycles, E(λ), or 0 to use the latency in
+	// the description. block is an index into the given blocks, and site is as in trace.Instr,
+	// where 0 means none.
 	LoadLatency func(block int, site uint32) float64
 	// Crossing returns the share of a load's or store's executions that access two lines; nil: 0.
 	Crossing func(block int, site uint32) float64
-	// Misses returns the misses of an access that is not prefetched; nil: none.
+	// Misses returns the misses of an access that are not prefetched; nil: none.
 	Misses func(block int, site uint32) Misses
 	// FillWait returns the mean cycles per execution that a load waits for a line that an earlier
-	// load of the iteration fetches, with some references in between; nil: none. The addresses
-	// of both loads differ by constants.
+	// load of the iteration fetches; nil: 0. between is the number of references between the two
+	// loads. Their addresses differ by a constant.
 	FillWait func(load, fetching Access, between int) float64
 }
 
-// Access is a memory reference: an index into the given blocks, and the site as in trace.Instr.
+// Access identifies a memory reference by an index into the given blocks and the site as in
+// trace.Instr.
 type Access struct {
 	Block int
 	Site  uint32
 }
 
-// Misses are the mean first-level misses of an execution of an access.
+// Misses has the mean first-level misses per execution of an access.
 type Misses struct {
-	Lines     float64 // lines
-	Waits     float64 // sum of the cycles from address to value
-	Scattered float64 // cycles if many independent lines arrive at a time
+	Lines     float64 // number of lines
+	Waits     float64 // sum of their latencies in cycles, from address to value
+	Scattered float64 // cycles to transfer the lines if many independent lines arrive at the same time
 }
 
 // NewBody returns the body of one block.
@@ -72,14 +74,15 @@ func (p *Processor) NewBody(instrs []trace.Instr, o Options) *Body {
 	return p.NewChain([]Piece{{Instrs: instrs, Weight: 1}}, nil, o)
 }
 
-// Piece is a block of a loop's body, with its executions per iteration.
+// Piece is a block of a loop's body and its executions per iteration.
 type Piece struct {
 	Instrs []trace.Instr
 	Weight float64
 }
 
-// Carried is a value that passes between pieces, which is not in trace.Instr.Uses: instruction
-// Instr of piece Piece uses the result of FromInstr of FromPiece, Before iterations ago.
+// Carried is a value that passes between pieces and is therefore not in trace.Instr.Uses:
+// instruction Instr of piece Piece uses the result of instruction FromInstr of piece FromPiece,
+// Before iterations ago.
 type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
@@ -107,11 +110,11 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		to, from := first[c.Piece]+c.Instr, first[c.FromPiece]+c.FromInstr
 		if c.Before == 0 && from >= to {
-			continue // no value of this iteration comes from a later instruction
+			continue // a value of this iteration cannot come from a later instruction
 		}
 		cycles := b.Ops[from].Cost.Latency
 		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
-			cycles += b.Ops[to].addend() // the operand is probably the addend: sums are more frequent than polynomials
+			cycles += b.Ops[to].addend() // the operand is probably the addend, because sums are more frequent than polynomials
 		}
 		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
 	}
@@ -121,14 +124,14 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 	return b
 }
 
-// waitForFills makes loads wait for the lines that earlier loads of the iteration fetch. Both
-// addresses come from the same value by adding constants: fields of one structure. A later load of
-// the same line hits in the first level, but its value is not available before the line.
+// waitForFills makes loads wait for lines that earlier loads of the iteration fetch, if both
+// addresses are the same value plus constants (fields of one structure). A later load from the same
+// line hits in the first level, but its value is not available before the line arrives.
 func (b *Body) waitForFills(pieces []Piece, o Options) {
 	type fetch struct {
 		op     uint32
 		access Access
-		before int // references of the iteration before it
+		before int // number of references of the iteration before it
 	}
 	fetches := map[Wait][]fetch{}
 	references := 0
@@ -154,8 +157,8 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	}
 }
 
-// base follows the address of an operation back over additions of constants to the first value;
-// false if it is unknown.
+// base follows the address of an operation back, through additions of constants, to the value that
+// it is computed from. It returns false if this value is unknown.
 func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
 		of := &b.Ops[op]
@@ -167,11 +170,11 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 			return Wait{}, false
 		}
 		if in.Opcode == "load" && known {
-			return Wait{Op: op}, true // a pointer that was loaded
+			return Wait{Op: op}, true // a loaded pointer
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			return Wait{Op: op}, known // of a getelementptr; the origin of a load's address is unknown
+			return Wait{Op: op}, known // known for a getelementptr; the origin of a load's address is unknown
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
 			return base, true
@@ -181,7 +184,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	return Wait{}, false
 }
 
-// gives reports whether a wait is for an operand in trace.Instr.Uses.
+// gives reports whether w is the wait for a given operand in trace.Instr.Uses.
 func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	from := &b.Ops[w.Op]
 	if pieces[from.Block].Instrs[from.Instr].Opcode == "store" {
@@ -193,7 +196,7 @@ func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	return from.Block != of.Block
 }
 
-// layout adds one block to a body.
+// layout converts a block to operations of a body.
 type layout struct {
 	p       *Processor
 	b       *Body
@@ -201,14 +204,14 @@ type layout struct {
 	block   int
 	options Options
 	target  trace.Target
-	apart   bool      // a multiply-add is a product and a sum
-	users   [][]int32 // by instruction: its users in the block, with repetitions
-	free    []bool    // part of another instruction
-	product []uint8   // of sums that become multiply-adds: 1 + the number of the operand that is the product
+	apart   bool      // a multiply-add is executed as a product and a sum
+	users   [][]int32 // by instruction: the instructions of the block that use it, with repetitions
+	free    []bool    // by instruction: it costs nothing, because it is part of another instruction
+	product []uint8   // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
-// addend returns the negative delay at which a multiply-add needs its third operand; 0 for other
-// operations.
+// addend returns how much later than the other operands a multiply-add needs its third operand, as
+// a negative number of cycles, or 0 for other operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -229,7 +232,8 @@ func (l *layout) findUsers() {
 	}
 }
 
-// definedBy returns the instruction of a use, of this iteration or the last one, or -1.
+// definedBy returns the instruction that defines a used value, in this iteration or the previous
+// one, or -1.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -237,7 +241,7 @@ func definedBy(use int32) int32 {
 	return use
 }
 
-// own returns the instruction of the block that is an operand, or -1.
+// own returns the instruction of the block that defines an operand, or -1.
 func (l *layout) own(in *trace.Instr, operand int) int32 {
 	if operand >= len(in.Uses) || in.Uses[operand] < 0 || int(in.Uses[operand]) >= len(l.instrs) {
 		return -1
@@ -245,7 +249,7 @@ func (l *layout) own(in *trace.Instr, operand int) int32 {
 	return in.Uses[operand]
 }
 
-// onlyFor reports whether an instruction has users in the block, and all pass a test.
+// onlyFor reports whether an instruction has users in the block that all pass a test.
 func (l *layout) onlyFor(i int, test func(user int32) bool) bool {
 	for _, u := range l.users[i] {
 		if !test(u) {
@@ -285,7 +289,8 @@ func (l *layout) add(weight float64) {
 	}
 }
 
-// waits returns the dependences of an instruction on its block, whose operations begin at first.
+// waits returns the dependences of an instruction on others of its block, whose operations begin at
+// first.
 func (l *layout) waits(first, i int) []Wait {
 	uses, op := l.instrs[i].Uses, &l.b.Ops[first+i]
 	if len(uses) == 0 {
@@ -315,8 +320,8 @@ func (l *layout) waits(first, i int) []Wait {
 	return waits
 }
 
-// isAgain reports whether an operand is used by an operation of the same class, or passed to such
-// operations only.
+// isAgain reports whether an operand is used by an operation of the same class, or is passed only
+// to such operations.
 func (l *layout) isAgain(from *Op, i, operand int) bool {
 	class := from.Class
 	if class == FMA && l.apart {
@@ -335,7 +340,8 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes returns the class of the first operation that uses an operand.
+// takes returns the class of the operation that uses an operand. The operation may be a part of the
+// instruction.
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
@@ -358,7 +364,7 @@ func (l *layout) isAddress(user int32) bool {
 	return false
 }
 
-// merge marks an instruction as part of another one.
+// merge marks instruction i as free if it is part of another instruction.
 func (l *layout) merge(i int) {
 	in := &l.instrs[i]
 	switch in.Opcode {
@@ -367,7 +373,7 @@ func (l *layout) merge(i int) {
 		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.onlyFor(i, l.isAddress)
 	case "zext", "sext":
 		if of := shapeOf(in.Type); of.elements > 0 {
-			l.free[i] = l.isCompare(l.own(in, 0)) // the mask is that vector
+			l.free[i] = l.isCompare(l.own(in, 0)) // the comparison's mask is already the extended vector
 			return
 		}
 		l.mergeExtension(i, in)
@@ -388,8 +394,8 @@ func (l *layout) merge(i int) {
 	}
 }
 
-// mergeExtension marks extensions that are free: narrower results have zeros in the upper bits, and
-// loads extend.
+// mergeExtension marks free extensions: instructions with narrower results clear the upper bits,
+// and loads can extend.
 func (l *layout) mergeExtension(i int, in *trace.Instr) {
 	from := l.own(in, 0)
 	switch {
@@ -403,7 +409,7 @@ func (l *layout) mergeExtension(i int, in *trace.Instr) {
 
 func (l *layout) isCompare(i int32) bool { return l.opcode(i) == "icmp" || l.opcode(i) == "fcmp" }
 
-// isNumbers reports whether a comparison of vectors is used as a vector of numbers only.
+// isNumbers reports whether a comparison of vectors is used only as a vector of numbers.
 func (l *layout) isNumbers(i int) bool {
 	return l.onlyFor(i, func(u int32) bool { return l.opcode(u) == "zext" || l.opcode(u) == "sext" })
 }
@@ -418,14 +424,14 @@ func (l *layout) entersWith(i int) bool {
 		return false
 	}
 	if l.target.Lacks(trace.AVX) && strings.HasPrefix(l.instrs[i].Type, "<") {
-		return false // before AVX, a vector in memory had to be aligned for that, which is rarely known
+		return false // before AVX, this requires an aligned vector in memory, and alignment is rarely known
 	}
 	return int(l.users[i][0]) > i
 }
 
 func isBit(typ string) bool { return typ == "i1" }
 
-// isFloatMin reports whether a selection is between the two compared numbers.
+// isFloatMin reports whether a select chooses between the two numbers that were compared.
 func (l *layout) isFloatMin(in *trace.Instr) bool {
 	c := l.own(in, 0)
 	if l.p.Fuses&CompareSelect == 0 || l.opcode(c) != "fcmp" || !shapeOf(in.Type).isFloat() {
@@ -504,7 +510,7 @@ func (l *layout) cost(i int) (Class, Cost) {
 			c.MicroOps = 0
 		}
 	case Scatter, MaskedS:
-		// The type is that of the stored value.
+		// Use the type of the stored value.
 		of = shape{element: "double", elements: 4, parts: 1}
 		if from := l.own(in, 0); from >= 0 {
 			of = l.shape(l.instrs[from].Type)
@@ -525,9 +531,9 @@ func (l *layout) cost(i int) (Class, Cost) {
 	return class, c
 }
 
-// crossing adds the cost of accesses to two lines: they use their ports twice (Intel 64 and IA-32
-// Architectures Optimization Reference Manual, on accesses that cross a line), or have the cost in
-// the description.
+// crossing adds the cost of accesses that cross a line: the cost in the description, or else a
+// second use of their ports (Intel 64 and IA-32 Architectures Optimization Reference Manual, on
+// accesses that cross a line).
 func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	more := CrossingLoad
 	switch class {
@@ -557,8 +563,8 @@ func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	return c
 }
 
-// firstLevel returns the part of a load's latency that E(λ) replaces: that of an integer load from
-// the first level, at most the load's own.
+// firstLevel returns the part of a load's latency that E(λ) replaces: the latency of an integer
+// load from the first level, but at most that of the load itself.
 func (l *layout) firstLevel(c Cost) float64 {
 	if latency := l.p.FirstLevel(); latency > 0 {
 		return min(latency, c.Latency)
@@ -575,7 +581,8 @@ func (p *Processor) FirstLevel() float64 {
 	return c.Latency
 }
 
-// division returns the cost of a division. By a constant it is a multiplication and shifts.
+// division returns the cost of a division. A division by a constant is replaced by a multiplication
+// and shifts.
 func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	if len(in.Uses) != 1 {
 		return l.p.cost(IDiv, of)

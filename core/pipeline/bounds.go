@@ -6,37 +6,37 @@ import (
 	"slices"
 )
 
-// Bottleneck is the bottleneck of a loop's body or a block.
+// Bottleneck is what limits the speed of a loop's body or a block.
 type Bottleneck string
 
 // The bottlenecks.
 const (
 	Ports      Bottleneck = "ports"      // some ports are always busy
 	Recurrence Bottleneck = "recurrence" // an iteration waits for the previous one
-	Dispatch   Bottleneck = "dispatch"   // micro-ops per cycle
+	Dispatch   Bottleneck = "dispatch"   // limited by the micro-ops that enter the core per cycle
 	Latency    Bottleneck = "latency"    // passes do not overlap
-	Bandwidth  Bottleneck = "bandwidth"  // lines per cycle from caches and memory
+	Bandwidth  Bottleneck = "bandwidth"  // limited by the lines per cycle from caches and memory
 	InFlight   Bottleneck = "misses"     // the window is full of operations that wait for lines
-	Nothing    Bottleneck = "nothing"    // it costs nothing
+	Nothing    Bottleneck = "nothing"    // the body costs nothing
 )
 
-// Steady is the time of an iteration when many follow each other.
+// Steady has the time of an iteration in a loop with many iterations.
 type Steady struct {
-	Cycles     float64 // the largest of the bounds
+	Cycles     float64 // the maximum of the bounds
 	Bottleneck Bottleneck
 
-	Ports      float64 // lower bound by the ports, with optimally distributed micro-ops
-	Full       uint64  // the ports that are always busy then
+	Ports      float64 // lower bound from the ports, with micro-ops distributed optimally
+	Full       uint64  // the ports that are then always busy
 	Load       []float64
 	Dispatch   float64
 	Recurrence float64
 	Cycle      []uint32 // the operations of the recurrence, in order
-	Iterations uint32   // length of the recurrence
-	Misses     float64  // lower bound by the misses in the window
-	Transfers  float64  // lower bound by the accesses and lines of the first level
+	Iterations uint32   // number of iterations that the recurrence spans
+	Misses     float64  // lower bound from the misses in the window
+	Transfers  float64  // lower bound from the accesses to the first level and the lines transferred to it
 }
 
-// Steady returns the steady state of a body as a loop: the largest of its lower bounds.
+// Steady returns the steady state of a body as a loop. The time is the maximum of its lower bounds.
 func (b *Body) Steady() Steady {
 	s := Steady{}
 	s.Ports, s.Full, s.Load = b.portBound()
@@ -49,12 +49,13 @@ func (b *Body) Steady() Steady {
 	return s
 }
 
-// missBound is the bound of an iteration's time by its misses, even if none waits for another. A
-// miss delays the micro-ops after it in the window of W micro-ops until its value arrives, together
-// with the other misses in the window. An iteration of M micro-ops with n misses, which wait for Λ
-// cycles in all, has n·W/M of them in the window at a time, and takes Λ/(n·W/M) cycles; Λ if no
-// other miss is in the window (T. Karkhanis and J. Smith, A first-order superscalar processor
-// model, ISCA 2004, on long data cache misses).
+// missBound returns the lower bound of an iteration's time that results from its misses, even if
+// they are independent. The window holds W micro-ops. Until the value of a miss arrives, it delays
+// the micro-ops after it in the window, while other misses in the window overlap with it. If an
+// iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in the
+// window at a time, and the iteration takes Λ/(n·W/M) cycles, or Λ if no other miss is in the
+// window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long
+// data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -69,14 +70,15 @@ func (b *Body) missBound() float64 {
 	return waits / max(1, n*float64(b.Processor.Window)/m)
 }
 
-// fetch sets the bound by lines that are transferred to the first level: lines in sequence, cycles
-// per iteration, and scattered ones. During a transfer, loads and stores cannot access that level:
-// accesses and transfers follow one another, and everything else overlaps with them. This is the
-// ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying performance bottlenecks
-// of stencil computations using the Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL,
-// T_nOL + T_data). If a core overlaps transfers with accesses, as AMD Zen does, T_data is a
-// separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the
-// Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
+// fetch sets the lower bound from transfers of lines to the first level: sequential lines, which
+// take the given cycles per iteration, and scattered lines. During a transfer, loads and stores
+// cannot access the first level. Accesses and transfers alternate, and everything else overlaps
+// with them. This is the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying
+// performance bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015,
+// section 3), max(T_OL, T_nOL + T_data). If a core overlaps transfers with accesses, as AMD Zen
+// does, T_data is a separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein,
+// Bridging the Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server
+// Processors, 2020).
 func (s *Steady) fetch(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {
@@ -96,16 +98,16 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 	}
 }
 
-// SteadyOver is the steady state of a loop that is entered anew every few iterations, if no value
-// is carried from one round to the next. Then the core works on the next round while it waits in
-// this one, as far as its window reaches. A round has M micro-ops and would take T cycles by the
-// recurrence alone. Its last micro-op may enter when the first W, the size of the window, have
-// left: at r micro-ops per cycle, M/r cycles after the first one, and it has to be done W/r cycles
-// later. So T = (M+W)/r, and a round takes M/r = T·M/(M+W).
+// SteadyOver returns the steady state of a loop that is entered again after every few iterations (a
+// round), if no value is carried from one round to the next. While the core waits in one round, it
+// works on the next, as far as its window reaches. A round has M micro-ops and would take T cycles
+// if only the recurrence mattered. With r micro-ops per cycle and a window of W micro-ops, the last
+// micro-op of a round enters M/r cycles after the first, and must be done W/r cycles later.
+// Therefore T = (M+W)/r, and a round takes M/r = T·M/(M+W) cycles.
 //
-// Micro-ops that wait for values do so in the scheduler, which is smaller than the window: only the
-// micro-ops of a round that wait for the recurrence remain there. If w of M wait, and the scheduler
-// has S entries, the window reaches no further than S·M/w.
+// Micro-ops wait for values in the scheduler, which is smaller than the window. Only the micro-ops
+// of a round that wait for the recurrence stay there. If w of M micro-ops wait, and the scheduler
+// has S entries, the core looks ahead by at most S·M/w micro-ops.
 func (b *Body) SteadyOver(iterations float64) Steady {
 	s := b.Steady()
 	if m, reach := b.MicroOps(), b.reach(s.Cycle); reach > 0 && m > 0 {
@@ -115,7 +117,8 @@ func (b *Body) SteadyOver(iterations float64) Steady {
 	return s
 }
 
-// reach is the number of micro-ops that the core looks ahead while it waits for a recurrence.
+// reach returns the number of micro-ops by which the core looks ahead while it waits for a
+// recurrence.
 func (b *Body) reach(cycle []uint32) float64 {
 	reach := float64(b.Processor.Window)
 	if b.Processor.Scheduler == 0 {
@@ -145,7 +148,7 @@ func (b *Body) reach(cycle []uint32) float64 {
 	return reach
 }
 
-// decide selects the largest bound.
+// decide selects the maximum of the bounds.
 func (s *Steady) decide() {
 	s.Cycles, s.Bottleneck = 0, Nothing
 	for _, bound := range [...]struct {
@@ -158,7 +161,7 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the time in one pass for which one of some ports is needed.
+// demand is the number of cycles per pass for which one of several ports is needed.
 type demand struct {
 	ports  uint64
 	cycles float64
@@ -182,14 +185,15 @@ func (b *Body) demands() []demand {
 	return slices.DeleteFunc(list, func(d demand) bool { return d.cycles <= 0 || d.ports == 0 })
 }
 
-// portBound is the smallest load of the most loaded port, over all ways to spread the demands on
-// their ports, the set of ports that has this load, and each port's load in one such way.
+// portBound distributes the demands to their ports so that the load of the busiest port is minimal.
+// It returns this load, the set of ports that have it, and the load of each port in one such
+// distribution.
 //
-// By linear programming duality it is the maximum, over sets S of ports, of the demand that only
-// ports of S can serve, divided by the number of ports in S. It is found by Dinkelbach's method:
-// begin with the average over all ports; while the demands do not fit into ports of that capacity,
-// the minimal cut is a set S with a larger ratio. Each step is a maximal flow, and a few steps
-// suffice.
+// By linear programming duality, the minimal load is the maximum, over sets S of ports, of the
+// demand that only ports of S can serve, divided by the number of ports in S. It is found by
+// Dinkelbach's method: start with the average over all ports; as long as the demands do not fit
+// into ports of that capacity, the minimum cut is a set S with a larger ratio. Each step computes a
+// maximum flow, and a few steps suffice.
 func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	load = make([]float64, len(b.Processor.Ports))
 	list := b.demands()
@@ -228,15 +232,15 @@ func ratio(list []demand, set uint64) float64 {
 	return sum / float64(max(1, bits.OnesCount64(set)))
 }
 
-// flow is a maximal flow from demands to ports of equal capacity.
+// flow computes a maximum flow from demands to ports of equal capacity.
 type flow struct {
 	list   []demand
 	most   float64     // capacity of a port
-	sent   [][]float64 // by demand and port
-	taken  []float64   // by port
-	left   []float64   // by demand
+	sent   [][]float64 // flow by demand and port
+	taken  []float64   // flow by port
+	left   []float64   // remaining demand
 	ports  int
-	little float64 // negligible
+	little float64 // negligible amount
 }
 
 func newFlow(list []demand, most float64) *flow {
@@ -251,12 +255,12 @@ func newFlow(list []demand, most float64) *flow {
 	return f
 }
 
-// run sends as much flow as possible, along shortest paths (Edmonds and Karp). If some demand
-// remains, cut is the set of ports that can be reached from it: all are full, and only they can
-// serve it.
+// run sends as much flow as possible along shortest paths (Edmonds and Karp). If some demand
+// remains, cut is the set of ports that can be reached from it: all of them are full, and no other
+// ports can serve this demand.
 func (f *flow) run() (cut uint64, whole bool) {
 	fromDemand := make([]int, f.ports)   // the demand from which a port was reached; -1: not yet
-	fromPort := make([]int, len(f.list)) // the port from which a demand was reached; -1: it has a remainder; -2: not yet
+	fromPort := make([]int, len(f.list)) // the port from which a demand was reached; -1: it has remaining demand; -2: not yet
 	for {
 		queue := make([]int, 0, len(f.list))
 		for i := range fromDemand {
@@ -330,12 +334,13 @@ func (f *flow) loads(load []float64) {
 	}
 }
 
-// recurrence is the most cycles that an iteration waits for the previous one: the maximum, over the
-// cycles of the dependence graph, of the sum of their latencies divided by the number of iterations
-// that they span. Paths through one iteration are contracted first: only operations whose results
-// later iterations use remain, and between them the longest paths. On that graph Karp's theorem
-// gives the largest mean (R. Karp, A characterization of the minimum cycle mean in a digraph,
-// 1978); values from several iterations ago pass through empty operations.
+// recurrence returns the maximum number of cycles that an iteration must wait for the previous one.
+// It is the maximum, over the circuits of the dependence graph, of the sum of latencies divided by
+// the number of iterations that a circuit spans. First, paths through one iteration are contracted:
+// only operations whose results later iterations use remain, and between them the longest paths. On
+// this graph, Karp's theorem gives the maximum mean (R. Karp, A characterization of the minimum
+// cycle mean in a digraph, 1978); values that are used several iterations later pass through
+// operations without cost.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)
 	if len(r.ends) == 0 {
@@ -349,8 +354,9 @@ func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) 
 	return mean, cycle, iterations
 }
 
-// rounds is the graph of values that pass from iteration to iteration: a vertex is a value that a
-// later iteration uses, and an arc has the longest path from one to the next iteration's.
+// rounds is the graph of values that pass between iterations. A vertex is a value that a later
+// iteration uses. The length of an arc is the longest path from a value to a value of the next
+// iteration.
 type rounds struct {
 	ends []uint32 // the operations whose results later iterations use
 	arcs []arc
@@ -378,7 +384,7 @@ func newRounds(b *Body) *rounds {
 			deepest[w.Op] = max(deepest[w.Op], w.Before)
 		}
 	}
-	// A value from n iterations ago waits in n-1 places that cost nothing.
+	// A value from n iterations ago passes through n-1 vertices without cost.
 	r.size = len(r.ends)
 	places := make([]int, len(r.ends))
 	for v, op := range r.ends {
@@ -403,10 +409,10 @@ func newRounds(b *Body) *rounds {
 	return r
 }
 
-// mostBefore bounds the iterations over which values are followed.
+// mostBefore is the maximum number of iterations over which values are followed.
 const mostBefore = 64
 
-// ways adds the longest paths from a value of n iterations ago to all vertices.
+// ways adds the longest paths from a value that was computed n iterations ago to all vertices.
 func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)
@@ -426,8 +432,8 @@ func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	}
 }
 
-// karp returns the largest mean of a cycle; false if there is no cycle. Paths of exactly k arcs
-// from anywhere are enough, for k up to the number of vertices.
+// karp returns the maximum mean of a circuit, or false if there is no circuit. Paths of exactly k
+// arcs from any vertex are sufficient, for k up to the number of vertices.
 func (r *rounds) karp() (mean float64, found bool) {
 	n := r.size
 	rows := make([][]float64, n+1)
@@ -461,13 +467,14 @@ func (r *rounds) karp() (mean float64, found bool) {
 	return mean, !math.IsInf(mean, -1)
 }
 
-// critical finds the operations of a cycle with the largest mean: with that mean subtracted from
-// each iteration no cycle gains, and the paths that lose nothing close one.
+// critical finds the operations of a circuit with the maximum mean. If this mean is subtracted for
+// each iteration, no circuit has a positive length, and the paths of length 0 close a critical
+// circuit.
 func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	n := len(b.Ops)
-	gain := make([]float64, n) // the largest gain of a path to the operation
+	gain := make([]float64, n) // the maximum length of a path to the operation
 	little := max(mean, 1) * 1e-9
-	for range n + 1 { // Bellman and Ford; few rounds are needed
+	for range n + 1 { // Bellman–Ford; a few rounds suffice
 		changed := false
 		for i := range b.Ops {
 			for _, w := range b.Ops[i].Waits {
@@ -514,7 +521,8 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	return nil, 0
 }
 
-// around lists a cycle that was found against its direction, and counts its iterations.
+// around lists the operations of a circuit that was found in reverse direction, and counts its
+// iterations.
 func (b *Body) around(way []uint32, mean float64, gain []float64, little float64) (cycle []uint32, iterations uint32) {
 	for k, v := range way {
 		from := way[(k+1)%len(way)]

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Class is a class of instructions, which descriptions of processors have costs for.
+// Class is a class of instructions for which descriptions of processors have costs.
 type Class string
 
-// The classes. The first eleven are the classes of PPT's hardware files. Others fall back on them
-// if a description lacks them.
+// The classes. The first eleven are the classes of PPT's hardware files. They replace the others if
+// a description lacks those.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"
@@ -21,7 +21,7 @@ const (
 	FMul    Class = "fmul"
 	Load    Class = "load"
 	Store   Class = "store"
-	ALU     Class = "alu" // and, or, xor, and instructions without their own class
+	ALU     Class = "alu" // and, or, xor, and instructions that have no class of their own
 	Branch  Class = "br"
 	Unknown Class = "unknown"
 
@@ -30,10 +30,10 @@ const (
 	Rotate  Class = "rotate"
 	ICmp    Class = "icmp"
 	FCmp    Class = "fcmp"
-	Mask    Class = "mask" // a comparison of vectors, whose result is a vector of numbers
+	Mask    Class = "mask" // a comparison of vectors whose result is a vector of numbers
 	SetBit  Class = "set"  // a comparison's result as a number
 	Select  Class = "select"
-	IMin    Class = "imin" // smaller or larger of two integers
+	IMin    Class = "imin" // minimum or maximum of two integers
 	FMin    Class = "fmin"
 	Extend  Class = "extend" // of integers; by the result type
 	Narrow  Class = "narrow" // of vectors of integers; by the result type
@@ -42,27 +42,27 @@ const (
 	Sqrt    Class = "sqrt"
 	Round   Class = "round"
 	IntToF  Class = "itof" // integer to float; by the result type
-	LongToF Class = "ltof" // the same from 64 bits
-	FToInt  Class = "ftoi" // by the result type
-	Convert Class = "fcvt" // float to double and back; by the result type
+	LongToF Class = "ltof" // 64-bit integer to float; by the result type
+	FToInt  Class = "ftoi" // float to integer; by the result type
+	Convert Class = "fcvt" // conversion between float and double; by the result type
 	Shuffle Class = "shuffle"
 	Insert  Class = "insert"
 	Extract Class = "extract"
-	Count   Class = "count" // ones, leading or trailing zeros
+	Count   Class = "count" // counts ones, leading or trailing zeros
 	Swap    Class = "bswap"
 	Atomic  Class = "atomic"
-	Gather  Class = "gather" // by the gathered type
+	Gather  Class = "gather" // by the type of the gathered vector
 	Scatter Class = "scatter"
 	Masked  Class = "maskedload"
 	MaskedS Class = "maskedstore"
 	Call    Class = "call"
 
-	// The additional cost of a load or store across two lines.
+	// The additional cost of a load or store that crosses a line.
 	CrossingLoad  Class = "crossingload"
 	CrossingStore Class = "crossingstore"
 )
 
-// standIns are the classes that replace a class that a description lacks.
+// standIns maps a class to the class that replaces it if a description lacks it.
 var standIns = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
@@ -71,11 +71,11 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn are the other classes. An access itself, a second time, replaces the class of
-// crossing accesses.
+// withoutStandIn lists the classes that no other class replaces. If the description has no class
+// for crossing accesses, the access itself is counted a second time.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
-// isClass reports whether a description may have the class.
+// isClass reports whether name is the name of a class.
 func isClass(name string) bool {
 	_, ok := standIns[Class(name)]
 	return ok || slices.Contains(withoutStandIn, Class(name))
@@ -122,8 +122,8 @@ func byName(names map[Class]string) map[string]Class {
 	return classes
 }
 
-// kindOf returns the class of an instruction by its opcode; false if it costs nothing. Its
-// users, and the instructions that it uses, may change the class.
+// kindOf returns the class of an instruction by its opcode, or false if the instruction costs
+// nothing. Its users, and the instructions that it uses, may change the class.
 func kindOf(in *trace.Instr) (Class, bool) {
 	class, known := opcodes[in.Opcode]
 	switch {
@@ -139,8 +139,8 @@ func kindOf(in *trace.Instr) (Class, bool) {
 	return class, class != ""
 }
 
-// intrinsic returns the class of a call that is an instruction: llvm.NAME, or a function of the
-// mathematical library for which processors have an instruction.
+// intrinsic returns the class of a call that compiles to an instruction: an intrinsic llvm.NAME, or
+// a function of the math library for which processors have an instruction.
 func intrinsic(in *trace.Instr) (Class, bool) {
 	name, ok := strings.CutPrefix(in.Opcode, "llvm.")
 	if !ok {

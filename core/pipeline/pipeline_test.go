@@ -39,7 +39,7 @@ func toy(t testing.TB) *Processor {
 	return p
 }
 
-// axpy is y[i] = a*x[i] + y[i], as one block.
+// axpy is the loop y[i] = a*x[i] + y[i], as one block.
 var axpy = []trace.Instr{
 	{Opcode: "phi", Type: "i64", Uses: []int32{-2 - 7}},               // 0 i
 	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // 1 &x[i]
@@ -53,7 +53,7 @@ var axpy = []trace.Instr{
 	{Opcode: "br", Type: "i1", Uses: []int32{8}},                      // 9
 }
 
-// sum is s += x[i].
+// sum is the loop s += x[i], as one block.
 var sum = []trace.Instr{
 	{Opcode: "phi", Type: "i64", Uses: []int32{-2 - 5}},
 	{Opcode: "phi", Type: "double", Uses: []int32{-2 - 4}},
@@ -67,14 +67,14 @@ var sum = []trace.Instr{
 
 func TestSteadyStates(t *testing.T) {
 	p := toy(t)
-	// Three micro-ops for P2 alone; fma is split into fmul and fadd; 7 micro-ops at 4 per cycle.
+	// Three micro-ops need P2; fma is split into fmul and fadd; 7 micro-ops enter at 4 per cycle.
 	s := p.NewBody(axpy, Options{}).Steady()
 	if s.Cycles != 3 || s.Bottleneck != Ports || p.PortNames(s.Full) != "P2" || s.Recurrence != 1 || s.Dispatch != 7.0/4 {
-		t.Errorf("axpy: %+v, want 3 cycles for P2", s)
+		t.Errorf("axpy: %+v, want 3 cycles because of P2", s)
 	}
 	s = p.NewBody(sum, Options{}).Steady()
 	if s.Cycles != 3 || s.Bottleneck != Recurrence || len(s.Cycle) != 2 || s.Cycle[0] != 1 || s.Cycle[1] != 4 || s.Iterations != 1 {
-		t.Errorf("sum: %+v, want 3 cycles by the addition and its phi", s)
+		t.Errorf("sum: %+v, want 3 cycles because of the addition and its phi", s)
 	}
 	// A higher load latency does not slow down a loop that does not wait for the load.
 	slow := Options{LoadLatency: func(block int, site uint32) float64 { return 100 }}
@@ -99,8 +99,9 @@ func TestOnePass(t *testing.T) {
 	p := toy(t)
 	b := p.NewBody(axpy, Options{})
 	s := b.OnePass()
-	// Loads start in cycles 0 and 1 on P2; the addition takes 3 cycles from the later one (5), so
-	// that the multiplication begins 4 before, and the store 1.
+	// Loads start in cycles 0 and 1 on P2. The addition starts when the second load is done, in
+	// cycle 5, and takes 3 cycles; the multiplication starts 4 cycles earlier, and the store takes
+	// 1 cycle more.
 	if s.Cycles != 12 || s.Last != 6 {
 		t.Errorf("%v cycles, the last operation is %d; want 12 and 6", s.Cycles, s.Last)
 	}
@@ -145,7 +146,7 @@ func TestCostsOfTypes(t *testing.T) {
 		{FAdd, "<4 x double>", "latency 3, uops 1, ports P1"},
 		{FAdd, "<3 x double>", "latency 3, uops 1, ports P1"},
 		{FAdd, "<16 x double>", "latency 3, uops 4, ports 4x P1"},
-		{FAdd, "<2 x float>", "latency 3, uops 2, ports 2x P1"}, // no vector of floats: one after the other
+		{FAdd, "<2 x float>", "latency 3, uops 2, ports 2x P1"}, // the description has no vector of floats, so the elements are added one by one
 		{IAdd, "i128", "latency 1, uops 2, ports 2x P0|P1"},
 		{FMA, "double", "latency 7, uops 2, ports P0|P1 + P1"},
 		{Shift, "i32", "latency 1, uops 1, ports P0|P1"},
@@ -161,7 +162,7 @@ func TestCostsOfTypes(t *testing.T) {
 		}
 	}
 	if _, ok := p.cost(IDiv, shapeOf("i64")); ok {
-		t.Error("a division of integers has a cost, and the description has none")
+		t.Error("an integer division has a cost, but the description has none")
 	}
 	b := p.NewBody([]trace.Instr{{Opcode: "sdiv", Type: "i64", Uses: []int32{-1, -1}}, {Opcode: "call sin", Type: "double"}}, Options{})
 	if len(b.Missing) != 1 || b.Missing[0].Class != IDiv || len(b.Unknown) != 1 || b.Unknown[0] != "call sin" {
@@ -177,20 +178,20 @@ func TestFreeInstructions(t *testing.T) {
 	free := func(what string, at int, instrs ...trace.Instr) {
 		t.Helper()
 		if op := p.NewBody(instrs, Options{}).Ops[at]; op.Class != "" || op.Cost.MicroOps != 0 {
-			t.Errorf("%s: %+v, want nothing", what, op)
+			t.Errorf("%s: %+v, want no cost", what, op)
 		}
 	}
 	load := trace.Instr{Opcode: "load", Type: "i32", Uses: []int32{-1}}
 	free("an extended load", 1, load, trace.Instr{Opcode: "sext", Type: "i64", Uses: []int32{0}})
-	free("a number added in an address", 0, trace.Instr{Opcode: "add", Type: "i64", Uses: []int32{-1}},
+	free("an addition in an address", 0, trace.Instr{Opcode: "add", Type: "i64", Uses: []int32{-1}},
 		trace.Instr{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}})
-	free("a comparison with its branch", 0, trace.Instr{Opcode: "icmp", Type: "i64", Uses: []int32{-1}}, trace.Instr{Opcode: "br", Type: "i1", Uses: []int32{0}})
-	free("a comparison of the larger", 0, trace.Instr{Opcode: "fcmp", Type: "double", Uses: []int32{-1, -1}},
+	free("a comparison and its branch", 0, trace.Instr{Opcode: "icmp", Type: "i64", Uses: []int32{-1}}, trace.Instr{Opcode: "br", Type: "i1", Uses: []int32{0}})
+	free("a comparison for a maximum", 0, trace.Instr{Opcode: "fcmp", Type: "double", Uses: []int32{-1, -1}},
 		trace.Instr{Opcode: "select", Type: "double", Uses: []int32{0, -1, -1}})
 	free("a jump", 0, trace.Instr{Opcode: "br"})
 	free("a truncation", 1, load, trace.Instr{Opcode: "trunc", Type: "i8", Uses: []int32{0}})
 	free("a mask of numbers", 1, trace.Instr{Opcode: "icmp", Type: "<4 x i64>", Uses: []int32{-1}}, trace.Instr{Opcode: "zext", Type: "<4 x i64>", Uses: []int32{0}})
-	free("a sign in a multiply-add", 0, trace.Instr{Opcode: "fneg", Type: "double", Uses: []int32{-1}},
+	free("a negation in a multiply-add", 0, trace.Instr{Opcode: "fneg", Type: "double", Uses: []int32{-1}},
 		trace.Instr{Opcode: "llvm.fmuladd", Type: "double", Uses: []int32{0, -1, -1}})
 	stored := p.NewBody([]trace.Instr{{Opcode: "load", Type: "<4 x double>", Uses: []int32{-1}}, {Opcode: "llvm.masked.store", Type: "void", Uses: []int32{0, -1}}}, Options{})
 	if want, ok := p.cost(MaskedS, shapeOf("<4 x double>")); !ok || p.usesText(stored.Ops[1].Cost.Uses) != p.usesText(want.Uses) {
@@ -198,7 +199,7 @@ func TestFreeInstructions(t *testing.T) {
 	}
 	b := p.NewBody([]trace.Instr{{Opcode: "udiv", Type: "i32", Uses: []int32{-1}}}, Options{})
 	if b.Ops[0].Class != IMul || b.Ops[0].Cost.Latency > 8 {
-		t.Errorf("a division by a number: %+v, want a multiplication", b.Ops[0])
+		t.Errorf("a division by a constant: %+v, want a multiplication", b.Ops[0])
 	}
 }
 
@@ -233,14 +234,15 @@ func TestChain(t *testing.T) {
 		{Piece: 7, Instr: 1},
 	}
 	s := p.NewChain([]Piece{head, side}, carried, Options{}).Steady()
-	// One addition always, two in every other iteration: 3 + 3/2 + 3/2 cycles, and 2 on P1.
+	// One addition in each iteration, and two more in every other iteration: 3 + 3/2 + 3/2 cycles
+	// for the recurrence, and 2 cycles on P1.
 	if s.Ports != 2 || s.Recurrence != 6 {
-		t.Errorf("%+v, want 2 cycles for ports and 6 for the recurrence", s)
+		t.Errorf("%+v, want 2 cycles for the ports and 6 for the recurrence", s)
 	}
 }
 
-// TestFillWait: a load waits for the line of an earlier load if its address has the same base, also
-// from another block, and for no other line.
+// TestFillWait checks that a load waits for the line of an earlier load with the same base address,
+// even in another block, and for no other line.
 func TestFillWait(t *testing.T) {
 	p := toy(t)
 	node := trace.Instr{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 3}}
@@ -248,7 +250,7 @@ func TestFillWait(t *testing.T) {
 	value := trace.Instr{Opcode: "load", Type: "i64", Uses: []int32{1}, Site: 1}
 	next := trace.Instr{Opcode: "load", Type: "ptr", Uses: []int32{0}, Site: 2}
 	indexed := trace.Instr{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}}
-	missing := func(site uint32) Options { // this one takes 40 cycles, 36 more than a hit
+	missing := func(site uint32) Options { // the load of this site takes 40 cycles, 36 more than a hit
 		return Options{
 			LoadLatency: func(_ int, s uint32) float64 {
 				if s == site {
@@ -258,7 +260,7 @@ func TestFillWait(t *testing.T) {
 			},
 			FillWait: func(load, fetching Access, between int) float64 {
 				if between != 0 || load.Site == fetching.Site {
-					t.Errorf("site %d waits for %d, %d references before", load.Site, fetching.Site, between)
+					t.Errorf("site %d waits for site %d, which is %d references earlier", load.Site, fetching.Site, between)
 				}
 				if fetching.Site == site {
 					return 36
@@ -274,13 +276,13 @@ func TestFillWait(t *testing.T) {
 	}{
 		{[]trace.Instr{node, field, value, next}, 1, 40},
 		{[]trace.Instr{node, field, value, next}, 2, 40},
-		{[]trace.Instr{node, indexed, value, next}, 1, 4}, // another address
+		{[]trace.Instr{node, indexed, value, next}, 1, 4}, // a different base address
 	} {
 		if got := p.NewBody(c.instrs, missing(c.misses)).Steady().Recurrence; got != c.want {
-			t.Errorf("%v, of which site %d misses, takes %v cycles, want %v", c.instrs, c.misses, got, c.want)
+			t.Errorf("%v with misses at site %d takes %v cycles, want %v", c.instrs, c.misses, got, c.want)
 		}
 	}
-	// The same in two blocks.
+	// The same loads in two blocks.
 	head := Piece{[]trace.Instr{{Opcode: "phi", Type: "ptr", Uses: []int32{-1}}, {Opcode: "getelementptr", Type: "ptr", Uses: []int32{0}}, value}, 1}
 	latch := Piece{[]trace.Instr{{Opcode: "load", Type: "ptr", Uses: []int32{-1}, Site: 2}}, 1}
 	carried := []Carried{{Piece: 1, Instr: 0, FromPiece: 0, FromInstr: 0}, {Piece: 0, Instr: 0, FromPiece: 1, FromInstr: 0, Before: 1}}
@@ -289,7 +291,7 @@ func TestFillWait(t *testing.T) {
 	}
 }
 
-// naivePorts tries all sets of ports.
+// naivePorts computes the bound by trying all sets of ports.
 func naivePorts(list []demand, ports int) (most float64) {
 	for set := uint64(1); set < 1<<ports; set++ {
 		most = max(most, ratio(list, set))
@@ -316,22 +318,23 @@ func TestPortBoundIsNaive(t *testing.T) {
 		total, demanded := 0.0, 0.0
 		for q, l := range load {
 			if total += l; l > got+1e-9 {
-				t.Fatalf("port %d has %v, more than %v", q, l, got)
+				t.Fatalf("port %d has load %v, more than %v", q, l, got)
 			}
 		}
 		for _, d := range b.demands() {
 			demanded += d.cycles
 		}
 		if math.Abs(total-demanded) > 1e-6 {
-			t.Fatalf("the ports have %v, want %v", total, demanded)
+			t.Fatalf("the ports have a total load of %v, want %v", total, demanded)
 		}
 		if n > 0 && math.Abs(ratio(b.demands(), full)-got) > 1e-9 {
-			t.Fatalf("ports %b are not the full ones", full)
+			t.Fatalf("ports %b are returned as full, but are not", full)
 		}
 	})
 }
 
-// naiveRecurrence searches for the largest mean: a guess is too small while a cycle gains.
+// naiveRecurrence searches for the maximum mean. A guess is too small if a circuit has a positive
+// length after it is subtracted.
 func naiveRecurrence(b *Body) float64 {
 	gains := func(mean float64) bool {
 		way := make([]float64, len(b.Ops))
@@ -397,7 +400,7 @@ func TestRecurrenceIsNaive(t *testing.T) {
 		if got == 0 {
 			return
 		}
-		// What is named is a cycle of that mean.
+		// The returned operations form a circuit with this mean.
 		sum := 0.0
 		for k, v := range cycle {
 			next := cycle[(k+1)%len(cycle)]
@@ -410,7 +413,7 @@ func TestRecurrenceIsNaive(t *testing.T) {
 			sum += best
 		}
 		if len(cycle) == 0 || math.Abs(sum) > 1e-6 || iterations == 0 {
-			t.Fatalf("cycle %v of %d iterations loses %v of mean %v", cycle, iterations, sum, got)
+			t.Fatalf("circuit %v over %d iterations is off by %v from mean %v", cycle, iterations, sum, got)
 		}
 	})
 }
@@ -424,19 +427,19 @@ func TestSchedulesHold(t *testing.T) {
 		for _, slot := range s.Slots {
 			for at := slot.Cycle; at < slot.Cycle+slot.Cycles; at++ {
 				if busy[[2]uint32{at, uint32(slot.Port)}] {
-					t.Fatalf("port %d is held twice in cycle %d", slot.Port, at)
+					t.Fatalf("port %d is occupied twice in cycle %d", slot.Port, at)
 				}
 				busy[[2]uint32{at, uint32(slot.Port)}] = true
 			}
 			if float64(slot.Cycle) < s.Starts[slot.Op].Cycle-1 {
-				t.Fatalf("operation %d contains a port before it starts", slot.Op)
+				t.Fatalf("operation %d occupies a port before it starts", slot.Op)
 			}
 		}
 		for i := range b.Ops {
 			need += len(b.Ops[i].Cost.Uses)
 			for _, w := range b.Ops[i].Waits {
 				if w.Before == 0 && s.Starts[i].Cycle < s.Starts[w.Op].Cycle+w.Cycles {
-					t.Fatalf("operation %d starts before what it waits for", i)
+					t.Fatalf("operation %d starts before its operands are available", i)
 				}
 			}
 		}
@@ -453,8 +456,7 @@ func TestSchedulesHold(t *testing.T) {
 	})
 }
 
-// TestLongStays: a description whose micro-ops occupy ports for a million cycles does not keep the
-// scheduler busy for long.
+// TestLongStays checks that scheduling is fast even if micro-ops occupy ports for a million cycles.
 func TestLongStays(t *testing.T) {
 	p, err := Read([]byte("name: x\nports: a b c\ndispatch: 1\nclasses:\n  iadd: latency 1000000, uops 3, ports 3x 1000000*a|b + 999999*c\n"))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt/hardware"
 )
 
-// pptClasses are the classes of PPT's hardware files.
+// pptClasses lists the classes of PPT's hardware files.
 var pptClasses = []Class{IAdd, FAdd, IDiv, FDiv, IMul, FMul, Load, Store, ALU, Branch, Unknown}
 
-// pptNames are the names of the dictionaries of a hardware file.
+// pptNames lists the names of the dictionaries in a hardware file.
 var pptNames = []string{"pipelinecounts", "pipelinelatencies", "pipelinethroughputs"}
 
 // A pptClass contains the numbers of a class in a hardware file.
@@ -22,7 +22,8 @@ type pptClass struct {
 	line                int
 }
 
-// isPPT recognises a hardware file of PPT: Python with assignments, including the pipelines.
+// isPPT reports whether text is a PPT hardware file: Python code with assignments, including the
+// pipelines.
 func isPPT(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t'\"{")
@@ -34,10 +35,11 @@ func isPPT(text string) bool {
 	return false
 }
 
-// readPPT reads the pipelines of a hardware file of PPT (github.com/lanl/PPT): three dictionaries,
+// readPPT reads the pipelines from a PPT hardware file (github.com/lanl/PPT): three dictionaries,
 // pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number for each of PPT's eleven
-// classes. A class has one port of its own for each pipeline, and occupies it for the throughput.
-// PPT writes times in seconds, as 3.0 / clockspeed; numbers above a millionth count as cycles.
+// classes. Each class gets a port of its own for each pipeline, and occupies it for the time in
+// pipelinethroughputs. PPT writes times in seconds, as in 3.0 / clockspeed; numbers above 10⁻⁶ are
+// treated as cycles.
 func readPPT(text string) (*Processor, error) {
 	p := &Processor{Name: "ppt", Title: "a hardware file of PPT", Source: "a hardware file of PPT"}
 	classes := map[Class]*pptClass{}
@@ -53,13 +55,13 @@ func readPPT(text string) (*Processor, error) {
 	for _, name := range pptNames {
 		v, found := values[name]
 		if found && len(v.Members) == 0 {
-			return nil, &Error{v.Line, name + " has no numbers, want a dictionary of classes"}
+			return nil, &Error{v.Line, name + " has no numbers, want a dictionary with a number for each class"}
 		}
 		for _, m := range v.Members {
 			c := classes[Class(m.Key)]
 			switch {
 			case m.Value.Kind != hardware.Number:
-				return nil, &Error{m.Value.Line, "the value of " + strconv.Quote(clip(m.Key)) + " is no number"}
+				return nil, &Error{m.Value.Line, "the value of " + strconv.Quote(clip(m.Key)) + " is not a number"}
 			case c == nil:
 				return nil, &Error{m.Value.Line, "class " + strconv.Quote(clip(m.Key)) + " is not one of PPT's: iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
 			}
@@ -100,7 +102,7 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 			return &Error{c.line, "pipelinecounts of " + string(class) + " is " + decimal(c.pipelines) + ", want a whole number, at most 64 for all classes"}
 		}
 		if c.latency < 0 {
-			return &Error{c.line, string(class) + " has pipelines and no latency"}
+			return &Error{c.line, string(class) + " has pipelines but no latency"}
 		}
 		cost := Cost{Latency: toCycles(c.latency), MicroOps: 1}
 		held := toCycles(max(c.throughput, 0))
@@ -120,8 +122,8 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 	}
 	p.Dispatch = min(max(p.Dispatch, 1), 64)
 	p.Notes = []string{
-		"PPT's files do not say how many instructions enter the core a cycle: as many as there are pipelines",
-		"each class has pipelines of its own, which real cores share among classes",
+		"PPT's files do not contain how many instructions enter the core per cycle; it is assumed to be the number of pipelines",
+		"each class has its own pipelines; in real cores, classes share them",
 	}
 	if missing := slices.DeleteFunc(slices.Clone(pptClasses), func(c Class) bool { return classes[c].line > 0 }); len(missing) > 0 {
 		names := ""

@@ -1,75 +1,80 @@
-// Package pipeline models the cores of processors (MODELS §13.3): how many cycles the blocks of a
-// program take, and their bottlenecks. Blocks consist of LLVM's intermediate representation after
+// Package pipeline models processor cores (MODELS §13.3): how many cycles the blocks of a program
+// take, and what their bottlenecks are. Blocks consist of LLVM's intermediate representation after
 // optimisation, with the dependences in trace.Instr; no machine code is needed.
 //
 // # Method
 //
-// The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) draw a graph of
-// data dependences for each block, find the time of one pass by a model of the pipelines, with
-// a latency and a throughput for each class of instructions, and sum these times by the
-// executions of the blocks. Here:
+// The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
+// data dependences for each block, compute the time of one pass with a model of the pipelines that
+// has a latency and a throughput for each class of instructions, and sum these times, weighted by
+// the executions of the blocks. This package works as follows:
 //
-//  1. A [Processor] has the cost of each [Class] of instructions: the latency, and micro-ops
-//     with the ports that can execute them. [Named] has descriptions from the tables of
-//     llvm-mca (LLVM 19), made by tools/pipelines. [Read] reads other descriptions, and PPT's.
-//  2. [Processor.NewBody] makes a [Body] of a block: the cost and the dependences of each
-//     instruction. Addresses, truncations, phis, and extensions of loads cost nothing; a
-//     comparison and its branch are one; a division by a constant is a multiplication.
-//  3. [Body.OnePass] schedules it once, greedily, cycle by cycle: the slides' time, and a
-//     table of cycles and ports.
-//  4. [Body.Steady] bounds the time of an iteration when many overlap, as in a loop: by the
-//     ports (exactly, by maximal flows), by dispatch, and by recurrences (exactly, the largest
-//     mean over the cycles of the graph). The largest bound is the time and the bottleneck. A
-//     loop that is entered anew after few iterations overlaps with itself as far as the
-//     window reaches: [Body.SteadyOver]. A load waits for a line that an earlier load of the
-//     iteration fetches ([Options.FillWait]), if both addresses come from one value by adding
-//     constants: fields of a structure. Structures reached by an index, and lines fetched by
-//     stores or in an earlier iteration, are not recognised.
-//  5. [Processor.Runtime] sums up, with numbers from a model of the memory: the average latency of
-//     loads, the shares of accesses to two lines, independent misses, and lines in sequence. The
-//     latter two bound a loop as ports do, together with its loads and stores (the ECM model):
-//     fetches during computation cost nothing.
+//  1. A [Processor] has the cost of each [Class] of instructions: the latency, and the micro-ops
+//     with the ports that can execute them. [Named] returns descriptions that tools/pipelines
+//     generated from the tables of llvm-mca (LLVM 19). [Read] reads other descriptions, and PPT's
+//     hardware files.
+//  2. [Processor.NewBody] converts a block to a [Body]: the cost and the dependences of each
+//     instruction. Address computations, truncations, phis, and extensions of loads cost nothing; a
+//     comparison and its branch count as one instruction; a division by a constant is a
+//     multiplication.
+//  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. This gives the time as in the
+//     slides, and a table of cycles and ports.
+//  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations
+//     overlap, as in a loop: from the ports (exactly, with maximum flows), from dispatch, and from
+//     recurrences (exactly, as the maximum mean over the circuits of the graph). The largest bound
+//     is the time and determines the bottleneck. A loop that is entered again after a few
+//     iterations overlaps with its next execution as far as the window reaches: [Body.SteadyOver].
+//     A load waits for a line that an earlier load of the iteration fetches ([Options.FillWait]) if
+//     both addresses are the same value plus constants (fields of a structure). Structures that are
+//     accessed by an index, and lines that are fetched by stores or in an earlier iteration, are
+//     not recognised.
+//  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
+//     the shares of accesses that cross a line, independent misses, and sequential lines. The
+//     latter two add lower bounds for a loop, together with its loads and stores (the ECM model):
+//     fetches that overlap with computation cost nothing.
 //
 // # The target of the code
 //
-// A code generator translates an instruction of LLVM's into instructions of its target, which may
-// lack some of the processor's: clang -O2 for any x86-64 has no FMA, so that llvm.fmuladd is a
-// multiplication and an addition, and a chain of sums of products waits for one addition per
-// iteration. [Options.Target] is the target (trace.Function has it, from LLVM's attributes
-// target-cpu and target-features). The block keeps LLVM's instructions; only its cost is the cost
-// of several:
+// A code generator translates LLVM instructions to instructions of its target, which may lack some
+// of the processor's instructions. For example, clang -O2 for generic x86-64 does not use FMA, so
+// llvm.fmuladd becomes a multiplication and an addition, and a sum of products waits for one
+// addition per iteration. [Options.Target] is the target (trace.Function contains it, from LLVM's
+// attributes target-cpu and target-features). The block keeps LLVM's instructions, but some cost as
+// much as several:
 //
-//   - llvm.fmuladd without FMA: a product, and a sum, which alone waits for the third operand;
-//   - vectors wider than the target's registers: several of them;
+//   - llvm.fmuladd without FMA: a product and a sum, and only the sum waits for the third operand;
+//   - vectors wider than the target's registers: several instructions;
 //   - on vectors without SSE 4.1: extensions, selections, minima and maxima, products of 32
 //     bits, comparisons of 64 bits; without AVX2 or AVX-512: products of 64 bits, rotations, and
 //     comparisons, whose result is a vector instead of a mask;
 //   - llvm.ctpop of a number without POPCNT, and, on any x86, llvm.minnum, llvm.maxnum and
 //     llvm.round;
 //   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and on any x86
-//     llvm.lround: calls of the mathematical library, whose time is not modelled ([Body.Unknown]).
+//     llvm.lround: calls to the math library, whose time is not modelled ([Body.Unknown]).
 //
-// Conversely, a product and a sum that -ffast-math or -ffp-contract=fast allow to be fused are one
-// multiply-add if there is FMA (trace.Contract). Code for an unknown machine, or for one of another
-// kind, counts as made for the processor.
+// Conversely, a product and a sum that may be fused because of -ffast-math or -ffp-contract=fast
+// (trace.Contract) become one multiply-add if the target has FMA. Code for an unknown machine, or
+// for another architecture, is treated as if it were compiled for the processor.
 //
-// Not modelled are: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by vectors
-// without AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512; products
-// of vectors of bytes, and of two 64-bit numbers to 128 bits, which count as two; llvm.bitreverse,
-// llvm.copysign and saturating sums; llvm.memcpy of few bytes, which counts as a call; selections
-// of floating-point numbers that become branches; minnum without NaNs; and copies of registers
-// without AVX, whose operations overwrite an operand: they need dispatch slots, and no port.
+// The model does not include: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by
+// vectors without AVX2; conversions of unsigned integers, and of vectors of 64-bit integers,
+// without AVX-512; products of vectors of bytes; products of two 64-bit numbers to 128 bits, which
+// count as two products; llvm.bitreverse, llvm.copysign and saturating sums; llvm.memcpy of a few
+// bytes, which counts as a call; selects of floating-point numbers that become branches; minnum
+// without NaNs; and register copies in code without AVX, whose instructions overwrite an operand
+// (these copies need dispatch slots, but no port).
 //
-// # Differences to the slides
+// # Differences from the slides
 //
-// The slides sum up one pass of each block. A real core overlaps many iterations, so that they take
-// a fraction of that time: the steady state is summed up here, and [SlidesForm] is the slides' sum.
-// PPT has eleven classes; here there are more, which fall back on PPT's if a description lacks
-// them. Micro-ops select among ports, which classes share. [NotModelled] lists the omissions.
+// The slides sum the times of one pass of each block. A real core overlaps many iterations, which
+// therefore take a fraction of that time. By default, this package sums steady-state times;
+// [SlidesForm] selects the slides' sum. PPT has eleven classes; this package has more, and uses
+// PPT's classes in place of those that a description lacks. Micro-ops select among ports, which
+// classes share. [NotModelled] lists what is left out.
 //
 // # Descriptions
 //
-// A description is text, and valid YAML:
+// A description is a text file in a subset of YAML:
 //
 //	name: toy
 //	title: A toy
@@ -96,15 +101,17 @@
 //	  gather <4 x i32>: latency 20, uops 6, ports 2x P0|P1 + 4x P2
 //	  load: latency 4, uops 1, ports P2
 //
-// The ports are micro-ops with + in between: each occupies one of the ports separated by |, for 1
-// cycle, or for the number of cycles before *; "4x" stands for four equal ones. addend is the
-// latency from the third operand of a fused multiply-add, again that to an instruction of the same
-// class. A class without a type is for all types without a line; vectors without a line are
-// executed in parts, or as the next longer ones. The additional cost of an access to two lines is
-// the class crossingload or crossingstore; without it the access uses its ports twice.
+// ports lists micro-ops separated by +. Each occupies one of the ports separated by |, for 1 cycle
+// or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the latency
+// from the third operand of a fused multiply-add; again is the latency to an instruction of the
+// same class. A class without a type applies to all types that have no line of their own; vectors
+// without a line are executed in parts, or like the next longer vectors. The classes crossingload
+// and crossingstore contain the additional cost of an access that crosses a line; without them,
+// such an access uses its ports twice.
 //
-// A level has the cycles from an address to the value, its size and ways, and the cycles per line
-// when many lines come from there: read or written in sequence, or scattered.
+// A level has a latency in cycles (from the address to the value), a size and a number of ways, and
+// the cycles per line when many lines are transferred from it: read in sequence, written in
+// sequence, or scattered.
 package pipeline
 
 import (
@@ -115,39 +122,39 @@ import (
 	"strings"
 )
 
-// Processor is the model of a processor's core.
+// Processor is a model of a processor core.
 type Processor struct {
 	Name, Title string
 	ISA         string // "x86-64", "aarch64", ""
-	Source      string // where the numbers are from
+	Source      string // origin of the numbers
 	Notes       []string
 	ClockGHz    float64 // 0: unknown
-	Dispatch    int     // micro-ops that enter the core a cycle
-	Window      int     // micro-ops that are in it at a time, waiting or done (the reorder buffer); 0: unknown
-	Scheduler   int     // of these, how many can wait for values; 0: unknown
+	Dispatch    int     // micro-ops that enter the core per cycle
+	Window      int     // size of the reorder buffer: micro-ops that are in the core at a time, waiting or done; 0: unknown
+	Scheduler   int     // how many of these micro-ops can wait for values; 0: unknown
 	Ports       []string
 	Fuses       Fusion
-	Overlaps    bool    // lines are transferred to the first level while loads and stores use it
-	Levels      []Level // of its memory, nearest first; empty: the classes of loads contain the latencies
+	Overlaps    bool    // lines can be transferred to the first level while loads and stores use it
+	Levels      []Level // levels of memory, nearest first; if empty, the classes of loads contain the latencies
 
 	costs map[Key]Cost
-	keys  []Key // in the order of the file
+	keys  []Key // keys of costs in the order of the file
 }
 
-// Fusion is a kind of pair of instructions that execute as one.
+// Fusion is a set of kinds of instruction pairs that execute as one.
 type Fusion uint8
 
-// The pairs.
+// The kinds of pairs.
 const (
-	// CompareBranch: a comparison of integers and the branch that alone uses it.
+	// CompareBranch: a comparison of integers, and a branch that is the only user of its result.
 	CompareBranch Fusion = 1 << iota
-	// CompareSelect: a comparison of floating-point numbers and the selection of one of them are a
+	// CompareSelect: a comparison of two floating-point numbers, and a select between them: a
 	// minimum or maximum.
 	CompareSelect
-	// ExtendAddress: the extension of an integer that is only used in addresses.
+	// ExtendAddress: an extension of an integer whose result is used only in addresses.
 	ExtendAddress
-	// LoadOperation: a load and the only operation that uses it enter the core as one micro-op;
-	// they use their ports as two.
+	// LoadOperation: a load and the only operation that uses its value. They enter the core as one
+	// micro-op, but use their ports as two.
 	LoadOperation
 )
 
@@ -156,20 +163,21 @@ var fusions = []struct {
 	bit  Fusion
 }{{"compare-branch", CompareBranch}, {"compare-select", CompareSelect}, {"extend-address", ExtendAddress}, {"load-operation", LoadOperation}}
 
-// Level is a level of memory, a cache or, last and without a size, memory itself.
+// Level is a level of the memory hierarchy: a cache or, as the last level without a size, main
+// memory.
 type Level struct {
 	Name          string
-	LatencyCycles float64 // from the address to the value
-	SizeBytes     uint64  // of a cache; 0: memory, or not known
-	Ways          uint32  // 0: fully associative, or not known
-	// Cycles to move a line from this level to the first, beyond its loads and stores there, if
-	// many lines move at a time; 0: unknown. The lines are read in sequence, written in sequence
-	// (write-backs included), or scattered and independent.
+	LatencyCycles float64 // latency from the address to the value
+	SizeBytes     uint64  // size of a cache; 0: main memory, or unknown
+	Ways          uint32  // 0: fully associative, or unknown
+	// Cycles per line to transfer many lines from this level to the first, in addition to the loads
+	// and stores there; 0: unknown. The lines are read in sequence, written in sequence (including
+	// write-backs), or scattered and independent.
 	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 
-// Key names a cost: the class of an instruction and the type that it works on, as LLVM
-// writes it: i32, i64, float, double, <4 x float>. The type "" stands for any type.
+// Key identifies a cost by the class of an instruction and the type that it operates on, in LLVM's
+// syntax: i32, i64, float, double, <4 x float>. The type "" stands for any type.
 type Key struct {
 	Class Class
 	Type  string
@@ -182,25 +190,26 @@ func (k Key) String() string {
 	return string(k.Class) + " " + k.Type
 }
 
-// Cost is the use of a core by an instruction.
+// Cost is what an instruction costs in the core.
 type Cost struct {
-	Latency  float64 // cycles from its operands to its result
-	Addend   float64 // the same from the third operand of a fused multiply-add; 0: Latency
-	Again    float64 // the same from an instruction of its own class, if that is shorter; 0: Latency
-	MicroOps int     // slots that it takes when it enters the core
+	Latency  float64 // cycles from the operands to the result
+	Addend   float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
+	Again    float64 // latency to an instruction of the same class, if it is shorter; 0: same as Latency
+	MicroOps int     // number of dispatch slots
 	Uses     []Use
 }
 
-// Use is a micro-op: it occupies one of some ports for some cycles.
+// Use is a micro-op, which occupies one of several ports for a number of cycles.
 type Use struct {
-	Ports  uint64 // a bit for each port that can take it
+	Ports  uint64 // a bit for each port that can execute it
 	Cycles float64
-	// After is the number of cycles by which it begins after the first micro-op of its operation,
-	// if the operation stands for several in sequence; descriptions have 0.
+	// After is the number of cycles between the start of the operation's first micro-op and the
+	// start of this one, if the operation stands for several instructions in sequence. In
+	// descriptions it is 0.
 	After float64
 }
 
-// most bounds of descriptions: no core is larger.
+// Limits for descriptions. No real core exceeds them.
 const (
 	mostPorts    = 64
 	mostCycles   = 1e6
@@ -219,10 +228,10 @@ func (p *Processor) Set(k Key, c Cost) {
 	p.costs[k] = c
 }
 
-// Keys lists the keys of all costs, in the description's order.
+// Keys returns the keys of all costs, in the order of the description.
 func (p *Processor) Keys() []Key { return p.keys }
 
-// Cost returns the description's own cost for a class and type.
+// Cost returns the cost that the description itself has for a class and type.
 func (p *Processor) Cost(k Key) (Cost, bool) {
 	c, found := p.costs[k]
 	return c, found
@@ -233,7 +242,7 @@ func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
 
-// PortNames lists the ports of a set, P0|P1.
+// PortNames returns the names of the ports in a set, as in P0|P1.
 func (p *Processor) PortNames(ports uint64) string {
 	var names []string
 	for ports != 0 {
@@ -246,24 +255,24 @@ func (p *Processor) PortNames(ports uint64) string {
 	return strings.Join(names, "|")
 }
 
-// Throughput is the number of cycles between starts of an instruction if only such instructions run
-// and none waits for another.
+// Throughput returns the number of cycles between the starts of two instructions with cost c if
+// only such instructions run and they are independent.
 func (p *Processor) Throughput(c Cost) float64 {
 	b := Body{Processor: p, Ops: []Op{{Weight: 1, Cost: c}}}
 	s := b.Steady()
 	return s.Cycles
 }
 
-// Missing is a class without a cost in a processor's description, even by replacement.
+// Missing is a class for which a processor's description has neither a cost nor a replacement.
 type Missing struct {
 	Class Class
-	Type  string // of the first instruction
+	Type  string // type of the first instruction that needs the class
 	Block uint32 // the first block that needs it
-	Count int    // instructions that need it
+	Count int    // number of instructions that need it
 }
 
-// cost finds the cost of a class for a type, from the description or a replacement: the same class
-// of another type, vectors in parts, then another class.
+// cost returns the cost of a class for a type. If the description has none, it tries the same class
+// with another type, then parts of the vector, then another class.
 func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 	for range len(standIns) + 1 {
 		if c, ok := p.ofClass(class, of); ok {
@@ -284,7 +293,7 @@ func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 	return p.ofClass(Unknown, of)
 }
 
-// series is one class after the other.
+// series returns the cost of several classes, executed one after the other.
 func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 	for _, class := range classes {
 		c, ok := p.cost(class, of)
@@ -296,7 +305,7 @@ func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 	return sum, true
 }
 
-// then is the cost of c and then d.
+// then returns the cost of c followed by d.
 func (c Cost) then(d Cost) Cost {
 	sum := c.beside(d)
 	sum.Latency = c.Latency + d.Latency
@@ -306,7 +315,7 @@ func (c Cost) then(d Cost) Cost {
 	return sum
 }
 
-// beside is the cost of c and d, which do not wait for each other.
+// beside returns the cost of c and d, which do not wait for each other.
 func (c Cost) beside(d Cost) Cost {
 	uses := make([]Use, 0, len(c.Uses)+len(d.Uses))
 	return Cost{
@@ -315,14 +324,14 @@ func (c Cost) beside(d Cost) Cost {
 	}
 }
 
-// times is the cost of n c, none of which waits for another: the parts of a vector.
+// times returns the cost of n independent operations with cost c, such as the parts of a vector.
 func (c Cost) times(n int) Cost {
 	if n <= 1 {
 		return c
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long use instead of many: the load is the same
+		if n > mostUses/max(1, len(c.Uses)) { // one long use instead of many gives the same load
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue
@@ -334,8 +343,8 @@ func (c Cost) times(n int) Cost {
 	return many
 }
 
-// ofClass finds a cost in one class: of the type itself, of the vector that has it in its first
-// elements, of its parts, and of the class for any type.
+// ofClass looks for a cost within one class: for the type itself, for a longer vector, for parts of
+// the vector, and for any type.
 func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 	n := of.elements
 	if n == 0 { // a scalar
@@ -370,13 +379,13 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape is a type in the form in which costs are looked up.
+// shape is a type, in the form that is used to look up costs.
 type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
-	elements int    // of a vector; 0: a scalar
-	parts    int    // at least 1: more for a type that is wider than any register
-	// widestBits bounds the vectors' parts, for code whose machine has narrower registers than the
-	// processor; 0: no bound.
+	elements int    // number of elements of a vector; 0: a scalar
+	parts    int    // number of parts: more than 1 for a type that is wider than any register
+	// widestBits is the maximum size of a vector's parts, for code whose target has narrower
+	// registers than the processor. 0 means no limit.
 	widestBits int
 }
 
@@ -392,7 +401,7 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour is the scalar that replaces one without a cost.
+// neighbour returns the scalar type that replaces a scalar type without a cost.
 func (s shape) neighbour() string {
 	switch s.element {
 	case "i32":
@@ -407,8 +416,8 @@ func (s shape) neighbour() string {
 	return ""
 }
 
-// shapeOf reads a type as LLVM writes it. Types other than numbers and vectors of numbers count as
-// pointers, and a struct as its first member.
+// shapeOf parses a type in LLVM's syntax. A struct is treated as its first member, and other types
+// that are neither numbers nor vectors of numbers as pointers.
 func shapeOf(text string) shape {
 	text = strings.TrimLeft(text, "{ ")
 	if inner, ok := strings.CutPrefix(text, "<"); ok && !strings.HasPrefix(inner, "{") {
@@ -427,7 +436,7 @@ func shapeOf(text string) shape {
 	return scalar(text, false)
 }
 
-// scalar reads the type of a scalar, or of a vector's element.
+// scalar parses the type of a scalar or of a vector's element.
 func scalar(text string, inVector bool) shape {
 	text, _, _ = strings.Cut(text, ",")
 	text = strings.TrimRight(text, " }>")
@@ -458,5 +467,5 @@ func scalar(text string, inVector bool) shape {
 
 func (s shape) isFloat() bool { return s.element == "float" || s.element == "double" }
 
-// whole is the number of cycles for which a schedule keeps a port busy.
+// whole returns the number of cycles for which a schedule keeps a port busy.
 func whole(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }

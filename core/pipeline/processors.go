@@ -9,7 +9,7 @@ import (
 //go:embed processors/*.yaml
 var files embed.FS
 
-// Processors lists the names of the descriptions that come with the package.
+// Processors returns the names of the built-in descriptions.
 func Processors() (names []string) {
 	list, err := files.ReadDir("processors")
 	if err != nil {
@@ -21,7 +21,7 @@ func Processors() (names []string) {
 	return names
 }
 
-// Description is the text of a built-in description; nil: none of that name.
+// Description returns the text of a built-in description, or nil if there is none with this name.
 func Description(name string) []byte {
 	text, err := files.ReadFile("processors/" + name + ".yaml")
 	if err != nil {
@@ -30,7 +30,7 @@ func Description(name string) []byte {
 	return text
 }
 
-// Named reads a built-in description.
+// Named returns the processor of a built-in description.
 func Named(name string) (*Processor, error) {
 	text := Description(name)
 	if text == nil {

@@ -22,11 +22,11 @@ func (e *Error) Error() string {
 	return "line " + strconv.Itoa(e.Line) + ": " + e.Text
 }
 
-// mostBytes bounds descriptions.
+// mostBytes is the maximum size of a description.
 const mostBytes = 1 << 20
 
-// Read reads a processor's description in the form of the package documentation, or a hardware
-// file of PPT. The error is an [*Error].
+// Read parses a processor's description, in the format that the package documentation describes, or
+// a PPT hardware file. The error is an [*Error].
 func Read(text []byte) (*Processor, error) {
 	if len(text) > mostBytes {
 		return nil, &Error{0, "larger than 1 MiB, which no processor's description needs"}
@@ -53,7 +53,7 @@ func Read(text []byte) (*Processor, error) {
 type reader struct {
 	p       *Processor
 	line    int
-	section string // of indented lines: "classes", "levels" or "notes"
+	section string // section of the indented lines: "classes", "levels" or "notes"
 	port    map[string]int
 	seen    map[string]bool
 }
@@ -64,7 +64,7 @@ func (r *reader) read(line string) error {
 	case content == "" || strings.HasPrefix(content, "#"):
 		return nil
 	case strings.HasPrefix(content, "\t"):
-		return errors.New("a tab, want blanks before the members of " + strconv.Quote(r.section))
+		return errors.New("a tab, want spaces before the entries of " + strconv.Quote(r.section))
 	}
 	inside := len(content) < len(line)
 	if item, isItem := strings.CutPrefix(content, "- "); isItem && r.section == "notes" {
@@ -83,13 +83,13 @@ func (r *reader) read(line string) error {
 		return r.inside(key, value)
 	}
 	if r.section = ""; r.seen[key] {
-		return errors.New("key " + strconv.Quote(clip(key)) + " a second time")
+		return errors.New("duplicate key " + strconv.Quote(clip(key)))
 	}
 	r.seen[key] = true
 	return r.top(key, value)
 }
 
-// clip shortens a quotation in an error.
+// clip shortens a quoted text in an error message.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"
@@ -110,7 +110,7 @@ func (r *reader) top(key, value string) (err error) {
 	case "clock_ghz":
 		r.p.ClockGHz, err = cycles(value, "a number above 0")
 	case "dispatch":
-		r.p.Dispatch, err = count(value, 1, 64, "1 to 64 micro-ops a cycle")
+		r.p.Dispatch, err = count(value, 1, 64, "1 to 64 micro-ops per cycle")
 	case "window":
 		r.p.Window, err = count(value, 1, 1<<20, "1 to 1048576 micro-ops")
 	case "scheduler":
@@ -125,7 +125,7 @@ func (r *reader) top(key, value string) (err error) {
 		}
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {
-			return errors.New(strconv.Quote(clip(value)) + " behind " + key + ":, want it on lines of its own")
+			return errors.New(strconv.Quote(clip(value)) + " after " + key + ":, want it on separate lines")
 		}
 		if key == "classes" && len(r.p.Ports) == 0 {
 			return errors.New("classes before ports, want the ports first")
@@ -142,7 +142,7 @@ func (r *reader) ports(value string) error {
 			return errors.New("a port named " + strconv.Quote(clip(name)) + ", want a name without | + * , : #")
 		}
 		if _, again := r.port[name]; again {
-			return errors.New("port " + strconv.Quote(clip(name)) + " a second time")
+			return errors.New("duplicate port " + strconv.Quote(clip(name)))
 		}
 		r.port[name] = len(r.p.Ports)
 		r.p.Ports = append(r.p.Ports, name)
@@ -179,10 +179,10 @@ func (r *reader) inside(key, value string) error {
 		}
 		return err
 	}
-	return errors.New("blanks before " + strconv.Quote(clip(key)) + ", want them below classes:, levels: or notes: alone")
+	return errors.New(strconv.Quote(clip(key)) + " is indented, want indented lines only below classes:, levels: or notes:")
 }
 
-// levelCycles are the cycles of a level's description.
+// levelCycles lists the fields of a level's description that are numbers of cycles.
 var levelCycles = [...]struct {
 	name string
 	of   func(*Level) *float64
@@ -193,7 +193,8 @@ var levelCycles = [...]struct {
 	{"scattered", func(l *Level) *float64 { return &l.ScatteredCycles }},
 }
 
-// level reads `latency 14, size 1MiB, ways 16, read 1.5`; a number alone is the latency.
+// level parses a level, such as `latency 14, size 1MiB, ways 16, read 1.5`. A number alone is the
+// latency.
 func level(name, value string) (l Level, err error) {
 	l.Name = name
 	if !strings.Contains(value, " ") {
@@ -222,12 +223,12 @@ func level(name, value string) (l Level, err error) {
 		}
 	}
 	if l.LatencyCycles == 0 {
-		return l, errors.New(name + " without its latency")
+		return l, errors.New(name + " has no latency")
 	}
 	return l, nil
 }
 
-// sizes are the units of sizes, in descending order.
+// sizes lists the units of sizes, in descending order.
 var sizes = [...]struct {
 	name  string
 	bytes uint64
@@ -244,7 +245,7 @@ func sizeOf(text string) (uint64, error) {
 	return 0, errors.New(strconv.Quote(clip(text)) + ", want a size such as 48KiB or 2MiB")
 }
 
-// text returns a level in the form that level reads.
+// text formats a level in the syntax that level parses.
 func (l *Level) text() string {
 	if *l == (Level{Name: l.Name, LatencyCycles: l.LatencyCycles}) {
 		return decimal(l.LatencyCycles)
@@ -269,7 +270,7 @@ func (l *Level) text() string {
 	return text
 }
 
-// class reads `fadd double: latency 3, uops 1, ports P1|P5`.
+// class parses a class, such as `fadd double: latency 3, uops 1, ports P1|P5`.
 func (r *reader) class(key, value string) error {
 	name, typ, _ := strings.Cut(key, " ")
 	if !isClass(name) {
@@ -280,7 +281,7 @@ func (r *reader) class(key, value string) error {
 	}
 	k := Key{Class(name), typ}
 	if _, again := r.p.costs[k]; again {
-		return errors.New(k.String() + " a second time")
+		return errors.New("duplicate class " + k.String())
 	}
 	c := Cost{MicroOps: 1}
 	latency := false
@@ -307,13 +308,13 @@ func (r *reader) class(key, value string) error {
 		}
 	}
 	if !latency {
-		return errors.New(k.String() + " without its latency")
+		return errors.New(k.String() + " has no latency")
 	}
 	r.p.Set(k, c)
 	return nil
 }
 
-// uses reads `P0|P1 + 4*P5`.
+// uses parses ports, such as `P0|P1 + 4*P5`.
 func (r *reader) uses(text string) (list []Use, err error) {
 	for term := range strings.SplitSeq(text, "+") {
 		u := Use{Cycles: 1}
@@ -335,7 +336,7 @@ func (r *reader) uses(text string) (list []Use, err error) {
 			name = strings.TrimSpace(name)
 			at, found := r.port[name]
 			if !found {
-				return nil, errors.New("port " + strconv.Quote(clip(name)) + " is not known, want some of " + strings.Join(r.p.Ports, " "))
+				return nil, errors.New("port " + strconv.Quote(clip(name)) + " is not defined, want one or more of " + strings.Join(r.p.Ports, " "))
 			}
 			u.Ports |= 1 << at
 		}
@@ -381,7 +382,7 @@ func classNames() (names []string) {
 	return names
 }
 
-// check tests that a description is complete.
+// check checks that a description is complete.
 func (p *Processor) check() error {
 	switch {
 	case p.Name == "":
@@ -389,14 +390,14 @@ func (p *Processor) check() error {
 	case len(p.Ports) == 0:
 		return &Error{0, "no ports: in the description, want at least one"}
 	case p.Dispatch == 0:
-		return &Error{0, "no dispatch: in the description, want the micro-ops that enter the core a cycle"}
+		return &Error{0, "no dispatch: in the description, want the number of micro-ops that enter the core per cycle"}
 	case len(p.keys) == 0:
 		return &Error{0, "no classes: in the description"}
 	}
 	return nil
 }
 
-// String returns the type as LLVM writes it.
+// String returns the type in LLVM's syntax.
 func (s shape) String() string {
 	if s.elements == 0 {
 		return s.element
@@ -404,7 +405,7 @@ func (s shape) String() string {
 	return vectorOf(s.elements, s.element)
 }
 
-// Write returns the description in the form that [Read] reads.
+// Write returns the description in the format that [Read] parses.
 func (p *Processor) Write() []byte {
 	var w []byte
 	line := func(parts ...string) { w = append(append(w, strings.Join(parts, "")...), '\n') }
@@ -470,7 +471,7 @@ func (p *Processor) Write() []byte {
 	return w
 }
 
-// usesText writes equal uses once: 2x P0|P1 + 4*P5.
+// usesText formats uses, and combines equal ones, as in 2x P0|P1 + 4*P5.
 func (p *Processor) usesText(uses []Use) string {
 	var terms []string
 	for i, u := range uses {

@@ -22,7 +22,7 @@ func TestDescriptionsRead(t *testing.T) {
 		}
 		_, text, _ := bytes.Cut(Description(name), []byte("\n")) // without the comment
 		if got := p.Write(); !bytes.Equal(got, text) {
-			t.Errorf("%s: written again it is another one", name)
+			t.Errorf("%s: Write returns a different description", name)
 		}
 		for _, class := range pptClasses[:10] {
 			for _, typ := range []string{"i32", "i64", "float", "double", "<4 x float>", "<4 x double>", "<8 x i32>", "<2 x i64>"} {
@@ -33,7 +33,7 @@ func TestDescriptionsRead(t *testing.T) {
 		}
 	}
 	if _, err := Named("abacus"); err == nil || !strings.Contains(err.Error(), "znver4") {
-		t.Errorf("%v, want the names that there are", err)
+		t.Errorf("%v, want the available names", err)
 	}
 }
 
@@ -44,20 +44,20 @@ func TestBadDescriptions(t *testing.T) {
 		{"name: x\nports: P0\n", "no dispatch: in the description"},
 		{"name: x\nports: P0\ndispatch: 4\n", "no classes: in the description"},
 		{"name x\n", `line 1: "name x", want key: value`},
-		{"name: x\nname: y\n", `line 2: key "name" a second time`},
+		{"name: x\nname: y\n", `line 2: duplicate key "name"`},
 		{"speed: 3\n", `line 1: key "speed" is not known, want name, title`},
-		{"dispatch: many\n", `line 1: "many", want 1 to 64 micro-ops a cycle`},
-		{"ports: P0 P0\n", `line 1: port "P0" a second time`},
+		{"dispatch: many\n", `line 1: "many", want 1 to 64 micro-ops per cycle`},
+		{"ports: P0 P0\n", `line 1: duplicate port "P0"`},
 		{"ports:\n", `line 1: 0 ports, want 1 to 64`},
 		{"ports: a|b\n", `line 1: a port named "a|b"`},
 		{"fuses: all\n", `line 1: fuses "all", want compare-branch`},
 		{"clock_ghz: -1\n", `line 1: "-1", want a number above 0`},
 		{"classes:\n", `line 1: classes before ports`},
-		{"classes: iadd\n", `line 1: "iadd" behind classes:`},
-		{"\tname: x\n", "line 1: a tab, want blanks"},
-		{"  name: x\n", `line 1: blanks before "name"`},
+		{"classes: iadd\n", `line 1: "iadd" after classes:`},
+		{"\tname: x\n", "line 1: a tab, want spaces"},
+		{"  name: x\n", `line 1: "name" is indented`},
 		{"levels:\n  L1: soon\n", `line 2: "soon", want cycles above 0`},
-		{"levels:\n  L1: size 4KiB\n", "line 2: L1 without its latency"},
+		{"levels:\n  L1: size 4KiB\n", "line 2: L1 has no latency"},
 		{"levels:\n  L1: latency 4, size 4 apples\n", `line 2: "4 apples", want a size such as 48KiB`},
 		{"levels:\n  L1: latency 4, ways 0\n", `line 2: "0", want 1 to 65536 ways`},
 		{"levels:\n  L1: latency 4, read 0\n", `line 2: "0", want cycles above 0`},
@@ -65,17 +65,17 @@ func TestBadDescriptions(t *testing.T) {
 		{"scheduler: 0\n", `line 1: "0", want 1 to 1048576 micro-ops`},
 		{"ports: P0\nclasses:\n  add: latency 1\n", `line 3: class "add" is not known, want one of alu`},
 		{"ports: P0\nclasses:\n  iadd i31: latency 1\n", `line 3: type "i31", want i32`},
-		{"ports: P0\nclasses:\n  iadd: uops 1\n", "line 3: iadd without its latency"},
-		{"ports: P0\nclasses:\n  iadd: latency 1, ports P1\n", `line 3: port "P1" is not known, want some of P0`},
+		{"ports: P0\nclasses:\n  iadd: uops 1\n", "line 3: iadd has no latency"},
+		{"ports: P0\nclasses:\n  iadd: latency 1, ports P1\n", `line 3: port "P1" is not defined, want one or more of P0`},
 		{"ports: P0\nclasses:\n  iadd: latency 1, ports 0*P0\n", `line 3: "0", want cycles above 0`},
 		{"ports: P0\nclasses:\n  iadd: latency x\n", `line 3: "x", want a latency of 0 to`},
 		{"ports: P0\nclasses:\n  iadd: latency 1, speed 3\n", `line 3: " speed 3", want latency, addend`},
 		{"ports: P0\nclasses:\n  iadd: latency 1, ports 300x P0\n", `line 3: "300", want 1 to 256`},
-		{"ports: P0\nclasses:\n  iadd: latency 1\n  iadd: latency 2\n", "line 4: iadd a second time"},
+		{"ports: P0\nclasses:\n  iadd: latency 1\n  iadd: latency 2\n", "line 4: duplicate class iadd"},
 		{"pipelinecounts = 4\n", "line 1: pipelinecounts has no numbers"},
 		{"pipelinecounts = {\n 'cache': 4}\n", `line 2: class "cache" is not one of PPT's`},
-		{"pipelinecounts = {'iadd': 4}\n", "line 1: iadd has pipelines and no latency"},
-		{"pipelinecounts = {'iadd': four}\n", `line 1: the value of "iadd" is no number`},
+		{"pipelinecounts = {'iadd': 4}\n", "line 1: iadd has pipelines but no latency"},
+		{"pipelinecounts = {'iadd': four}\n", `line 1: the value of "iadd" is not a number`},
 		{"pipelinecounts = {'iadd': 400}\npipelinelatencies = {'iadd': 1}\n", "line 2: pipelinecounts of iadd is 400"},
 		{"pipelinelatencies = {'iadd': 1}\n", "no class has pipelines"},
 		{strings.Repeat("#", mostBytes+1), "larger than 1 MiB"},
@@ -87,7 +87,7 @@ func TestBadDescriptions(t *testing.T) {
 	}
 }
 
-// pptText is laid out as the files of PPT are.
+// pptText has the layout of PPT's files.
 const pptText = `# toy.py
 '''
   A core.
@@ -130,8 +130,8 @@ clock_ghz: 2
 dispatch: 6
 ports: iadd0 iadd1 fadd0 load0 load1 br0
 notes:
-  - PPT's files do not say how many instructions enter the core a cycle: as many as there are pipelines
-  - each class has pipelines of its own, which real cores share among classes
+  - PPT's files do not contain how many instructions enter the core per cycle; it is assumed to be the number of pipelines
+  - each class has its own pipelines; in real cores, classes share them
   - classes without numbers: idiv fdiv imul fmul store alu unknown
 classes:
   iadd: latency 1, uops 1, ports 0.5*iadd0|iadd1
@@ -144,7 +144,7 @@ classes:
 	}
 	s := p.NewBody(sum, Options{}).Steady()
 	if s.Cycles != 3 || s.Recurrence != 3 || s.Ports != 2 {
-		t.Errorf("%+v, want 3 cycles by the recurrence and 2 for the branch", s)
+		t.Errorf("%+v, want 3 cycles for the recurrence and 2 for the branch", s)
 	}
 }
 
@@ -168,7 +168,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestLevels: the levels of a description are read, and written again.
+// TestLevels checks that the levels of a description are parsed, and written in the same form.
 func TestLevels(t *testing.T) {
 	const levels = "levels:\n  L1: 4\n  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4\n  L3: latency 40, size 48KiB\n  memory: latency 300, read 6\n"
 	p, err := Read([]byte(strings.Replace(toyText, "levels:\n  L1: 4\n", levels, 1)))

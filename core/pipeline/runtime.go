@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Form is a way to compute a runtime from blocks.
+// Form selects how a run time is computed from blocks.
 type Form uint8
 
 const (
@@ -20,60 +20,61 @@ const (
 	SlidesForm
 )
 
-// Run is the run whose time is computed.
+// Run describes a run whose time is to be computed.
 type Run struct {
 	Program *trace.Program
 	Visits  []float64 // executions, by block
 	Form    Form
-	// LoadLatency, Crossing, Misses and FillWait are as in [Options], with the program's numbers of
-	// blocks.
+	// LoadLatency, Crossing, Misses and FillWait are as in [Options], but with the program's block
+	// numbers.
 	LoadLatency func(block, site uint32) float64
 	Crossing    func(block, site uint32) float64
 	Misses      func(block, site uint32) Misses
 	FillWait    func(load, fetching Access, between int) float64
-	// Transfers are the cycles Σ β for lines that all executions of a block fetch in sequence,
-	// by block; nil: none.
+	// Transfers has, for each block, the cycles Σ β for lines that all its executions fetch in
+	// sequence; nil: none.
 	Transfers []float64
-	// Carried are values that pass between blocks; nil if unknown. Without them, loops of several
-	// blocks have no recurrence, and short inner loops do not overlap with their next
-	// execution ([Body.SteadyOver]).
+	// Carried has the values that pass between blocks, or nil if they are unknown. Without them,
+	// loops of several blocks have no recurrence, and short inner loops do not overlap with their
+	// next execution ([Body.SteadyOver]).
 	Carried []trace.Flow
 }
 
 // Runtime is the time of a run.
 type Runtime struct {
 	Cycles    float64
-	Seconds   float64   // 0 without a clock
+	Seconds   float64   // 0 if the clock frequency is unknown
 	Functions []float64 // cycles of each function's own blocks
 	Blocks    []BlockTime
-	Missing   []Missing // classes without a cost in the description, which count as free
-	Unknown   []string  // called functions, which are not part of the time
+	Missing   []Missing // classes that have no cost in the description, and are treated as free
+	Unknown   []string  // called functions, whose time is not included
 }
 
 // BlockTime is the time of a block.
 type BlockTime struct {
-	Cycles     float64 // of all executions
+	Cycles     float64 // cycles of all executions
 	Transfers  float64 // cycles for lines that all executions fetch in sequence
 	Bottleneck Bottleneck
-	Steady     Steady // of an iteration of the loop, or of the block alone
-	Loop       uint32 // 1 + the head of the loop; 0: alone
+	Steady     Steady // of an iteration of the loop, or of the block if it is not in a loop
+	Loop       uint32 // 1 + the head of the loop; 0: not in a loop
 }
 
 // NotModelled lists the effects that are not modelled.
 func NotModelled() []string {
 	return []string{
-		"branches that are predicted wrongly",
-		"prefetching, but that lines in sequence are taken to be there in time",
-		"translation of addresses (TLB)",
-		"limits of memory's bandwidth, but for lines in sequence",
-		"loads that wait for stores to the same address, but where the code shows them",
-		"fetching and decoding of instructions",
-		"the size of the window in which instructions wait, but for short loops and misses",
+		"mispredicted branches",
+		"prefetching, except that sequential lines are assumed to arrive in time",
+		"address translation (TLB)",
+		"memory-bandwidth limits, except for sequential lines",
+		"loads that wait for stores to the same address, except where the code shows them",
+		"instruction fetch and decoding",
+		"the size of the instruction window, except for short loops and misses",
 	}
 }
 
-// Runtime computes the time of a run: the sum of N·time over blocks. In [SteadyForm] the blocks
-// of each innermost loop are one body, weighted by their executions per iteration.
+// Runtime computes the time of a run: the sum, over all blocks, of executions × time. In
+// [SteadyForm], the blocks of each loop form one body, in which they are weighted by their
+// executions per iteration.
 func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	t := r.Program
 	for _, list := range []struct {
@@ -82,7 +83,7 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 		needed bool
 	}{{"visits", r.Visits, true}, {"transfers", r.Transfers, false}} {
 		if (list.needed || list.values != nil) && len(list.values) != len(t.Blocks) {
-			return nil, errors.New(list.name + " of " + strconv.Itoa(len(list.values)) + " blocks, want the program's: " + strconv.Itoa(len(t.Blocks)))
+			return nil, errors.New(list.name + " for " + strconv.Itoa(len(list.values)) + " blocks, but the program has " + strconv.Itoa(len(t.Blocks)))
 		}
 	}
 	m := &maker{p: p, r: &r, out: &Runtime{Functions: make([]float64, len(t.Functions)), Blocks: make([]BlockTime, len(t.Blocks))}}
@@ -97,7 +98,7 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	return m.out, nil
 }
 
-// maker computes a runtime.
+// maker computes the time of a run.
 type maker struct {
 	p    *Processor
 	r    *Run
@@ -128,7 +129,7 @@ func (m *maker) options(blocks []uint32) Options {
 	return o
 }
 
-// passes computes the time of a block as the slides do.
+// passes computes the time of a block as in the slides.
 func (m *maker) passes(b uint32) {
 	n := m.r.Visits[b]
 	if n <= 0 {
@@ -140,8 +141,8 @@ func (m *maker) passes(b uint32) {
 	m.out.Blocks[b] = BlockTime{Cycles: n * cycles, Bottleneck: Latency, Steady: Steady{Cycles: cycles, Bottleneck: Latency}}
 }
 
-// loops computes the time of each loop, without the loops inside of it, and of each block
-// outside of loops.
+// loops computes the time of each loop, without its inner loops, and of each block outside of
+// loops.
 func (m *maker) loops() {
 	of := map[uint32][]uint32{}
 	var heads []uint32
@@ -176,9 +177,9 @@ func (m *maker) loops() {
 	}
 }
 
-// inOrder sorts a loop's blocks in reverse postorder from the head.
+// inOrder sorts a loop's blocks in reverse postorder, starting with the head.
 func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
-	next := make(map[uint32]int, len(blocks)) // the next successor; -1 for unseen blocks
+	next := make(map[uint32]int, len(blocks)) // index of the next successor to visit; -1 for unvisited blocks
 	for _, b := range blocks {
 		next[b] = -1
 	}
@@ -204,7 +205,7 @@ func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
 			}
 		}
 		if from == head-1 {
-			slices.Reverse(order) // unreachable blocks follow
+			slices.Reverse(order) // blocks that are unreachable from the head follow
 		}
 	}
 	return order
@@ -223,7 +224,7 @@ func (m *maker) chain(head uint32, blocks []uint32, carried []trace.Flow) {
 	m.chained(head, blocks, m.r.Visits[head-1], list)
 }
 
-// chained computes the time of blocks as one body.
+// chained computes the time of several blocks as one body.
 func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carried []Carried) {
 	pieces := make([]Piece, len(blocks))
 	for i, b := range blocks {
@@ -253,9 +254,9 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 	}
 }
 
-// rounds returns the number of iterations of an inner loop, if the average is a whole number;
-// otherwise 0: the core mispredicts the end of a loop with varying numbers of iterations, and
-// begins its next execution late.
+// rounds returns the number of iterations of an inner loop if the average is a whole number.
+// Otherwise it returns 0, because the core mispredicts the end of a loop whose trip count varies,
+// and starts the next execution late.
 func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0
@@ -271,7 +272,7 @@ func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64
 	return n
 }
 
-// entries returns the entries of a loop from outside.
+// entries returns how often a loop is entered from outside.
 func (m *maker) entries(head uint32, blocks []uint32) float64 {
 	sum := 0.0
 	for b := range m.r.Program.Blocks {
@@ -282,7 +283,7 @@ func (m *maker) entries(head uint32, blocks []uint32) float64 {
 	return min(sum, m.r.Visits[head])
 }
 
-// restarts reports whether the initial values of a loop's recurrence do not depend on the loop's
+// restarts reports whether the initial values of a loop's recurrence are independent of the loop's
 // previous execution.
 func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
 	seen := map[place]bool{}
@@ -322,7 +323,7 @@ func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
 	return true
 }
 
-// shares divides a body's time among its pieces by their micro-ops.
+// shares divides a body's time among its pieces in proportion to their micro-ops.
 func (m *maker) shares(body *Body, pieces []Piece) []float64 {
 	shares := make([]float64, len(pieces))
 	sum := 0.0
@@ -342,7 +343,7 @@ func (m *maker) shares(body *Body, pieces []Piece) []float64 {
 	return shares
 }
 
-// take adds the missing classes of a body.
+// take adds the missing classes and unknown functions of a body to the result.
 func (m *maker) take(body *Body, blocks []uint32) {
 	for _, missing := range body.Missing {
 		missing.Block = blocks[missing.Block]

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// program is a function that prepares, then runs axpy's loop.
+// program returns a function with an entry block, axpy's loop, and an exit block.
 func program() *trace.Program {
 	return &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
@@ -26,19 +26,19 @@ func TestRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The addition takes half of P0 and P1, the return a branch's P0. In the loop, three accesses
-	// and 5 cycles of lines alternate.
+	// The addition takes 0.5 cycles on P0 and P1, and the return takes a branch's cycle on P0. In
+	// the loop, 3 cycles of accesses and 5 cycles of transfers alternate.
 	if want := 0.5 + (3+5)*1000 + 1; math.Abs(r.Cycles-want) > 1e-9 || r.Functions[0] != r.Cycles || r.Seconds != r.Cycles/2e9 {
 		t.Errorf("%v cycles, %v seconds, want %v", r.Cycles, r.Seconds, want)
 	}
 	if b := r.Blocks[1]; b.Transfers != 5000 || b.Bottleneck != Bandwidth || b.Steady.Bottleneck != Bandwidth || b.Steady.Ports != 3 || b.Steady.Transfers != 8 || b.Loop != 2 {
 		t.Errorf("%+v", b)
 	}
-	// Where transfers overlap with accesses, they take their own time alone.
+	// If transfers overlap with accesses, only the longer of the two counts.
 	p.Overlaps = true
 	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
 	if err != nil || r.Blocks[1].Steady.Transfers != 5 {
-		t.Errorf("%+v, %v: want transfers of 5 cycles an iteration", r.Blocks[1], err)
+		t.Errorf("%+v, %v: want 5 cycles of transfers per iteration", r.Blocks[1], err)
 	}
 	p.Overlaps = false
 
@@ -48,15 +48,15 @@ func TestRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := 1 + 18*1000 + 1.0; slides.Cycles != want || slides.Blocks[1].Bottleneck != Latency {
-		t.Errorf("one pass a block: %v cycles, want %v", slides.Cycles, want)
+		t.Errorf("one pass per block: %v cycles, want %v", slides.Cycles, want)
 	}
-	if _, err := p.Runtime(Run{Program: program()}); err == nil || !strings.Contains(err.Error(), "want the program's: 3") {
+	if _, err := p.Runtime(Run{Program: program()}); err == nil || !strings.Contains(err.Error(), "but the program has 3") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestRuntimeOfBranches: a loop of two blocks is one body, in which the second counts as
-// often as it runs.
+// TestRuntimeOfBranches checks that a loop of two blocks is one body, in which the second block is
+// weighted by how often it runs.
 func TestRuntimeOfBranches(t *testing.T) {
 	p := toy(t)
 	q := program()
@@ -70,52 +70,53 @@ func TestRuntimeOfBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if math.Abs(r.Cycles-200) > 1e-9 || r.Blocks[1].Cycles+r.Blocks[3].Cycles != r.Cycles {
-		t.Errorf("%v cycles, want 200: P1 for two additions an iteration", r.Cycles)
+		t.Errorf("%v cycles, want 200: P1 for two additions per iteration", r.Cycles)
 	}
 	if len(r.Missing) != 1 || r.Missing[0].Block != 3 || r.Missing[0].Class != IDiv {
 		t.Errorf("missing %+v, want the division of block 3", r.Missing)
 	}
 	run.Carried = []trace.Flow{{Block: 1, Instr: 0, FromBlock: 1, FromInstr: 0, Before: 1}}
 	if r, err = p.Runtime(run); err != nil || math.Abs(r.Cycles-300) > 1e-9 {
-		t.Errorf("%v cycles (%v), want 300: each addition waits for the one before", r.Cycles, err)
+		t.Errorf("%v cycles (%v), want 300: each addition waits for the previous one", r.Cycles, err)
 	}
 	if len(NotModelled()) < 5 {
-		t.Error("the list of what is not modelled is short")
+		t.Error("NotModelled returns too few items")
 	}
 }
 
-// TestShortLoops: executions of a loop that start anew overlap as far as the window reaches; those
-// that depend on each other do not.
+// TestShortLoops checks that independent executions of a loop overlap as far as the window reaches,
+// and that executions that depend on each other do not.
 func TestShortLoops(t *testing.T) {
 	p := toy(t)
 	p.Window = 60
 	q := program()
 	q.Blocks[1].Depth = 2
-	q.Blocks[1].Instrs = sum // 4 micro-ops, 3 cycles an iteration
+	q.Blocks[1].Instrs = sum // 4 micro-ops and 3 cycles per iteration
 	run := Run{Program: q, Visits: []float64{100, 1000, 100}, Carried: []trace.Flow{{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0}}}
 	r, err := p.Runtime(run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b := r.Blocks[1]; math.Abs(b.Steady.Recurrence-3*(40.0/100)) > 1e-9 {
-		t.Errorf("rounds of 10 iterations that begin again: %+v, want 1.2 cycles", b.Steady)
+		t.Errorf("independent rounds of 10 iterations: %+v, want 1.2 cycles", b.Steady)
 	}
 	run.Carried = append(run.Carried, trace.Flow{Block: 0, Instr: 0, FromBlock: 2, FromInstr: 0}, trace.Flow{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 4})
 	if r, err = p.Runtime(run); err != nil || r.Blocks[1].Steady.Recurrence != 3 {
-		t.Errorf("rounds that continue from each other: %+v (%v), want 3 cycles", r.Blocks[1].Steady, err)
+		t.Errorf("rounds that depend on each other: %+v (%v), want 3 cycles", r.Blocks[1].Steady, err)
 	}
 }
 
-// TestOverlap: lines come while the core computes, and not while it loads and stores.
+// TestOverlap checks that lines are transferred while the core computes, but not while it loads and
+// stores.
 func TestOverlap(t *testing.T) {
 	p := toy(t)
 	for _, c := range []struct {
-		lines  float64 // cycles of lines an iteration
+		lines  float64 // cycles of transfers per iteration
 		cycles float64
 		by     Bottleneck
 	}{
 		{0, 3, Recurrence}, // an addition waits for the previous one
-		{1, 3, Recurrence}, // a load and a cycle of lines in addition
+		{1, 3, Recurrence}, // a load and one cycle of transfers in addition
 		{2, 3, Recurrence},
 		{2.5, 3.5, Bandwidth},
 	} {
@@ -126,19 +127,20 @@ func TestOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b := r.Blocks[1]; math.Abs(b.Steady.Cycles-c.cycles) > 1e-9 || b.Bottleneck != c.by {
-			t.Errorf("%v cycles of lines: %+v, want %v cycles by %s", c.lines, b.Steady, c.cycles, c.by)
+			t.Errorf("%v cycles of transfers: %+v, want %v cycles (%s)", c.lines, b.Steady, c.cycles, c.by)
 		}
 	}
 }
 
-// TestCrossing: an access across two lines occupies its ports twice, or as the description says.
+// TestCrossing checks that an access that crosses a line occupies its ports twice, or costs what
+// the description says.
 func TestCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {
 		if block != 1 {
-			t.Errorf("block %d is asked for", block)
+			t.Errorf("Crossing was called for block %d", block)
 		}
-		return map[uint32]float64{1: 0.5, 3: 0.25}[site] // x is read, and y written
+		return map[uint32]float64{1: 0.5, 3: 0.25}[site] // the load of x and the store to y
 	}}
 	at := func() Steady {
 		t.Helper()
@@ -149,19 +151,20 @@ func TestCrossing(t *testing.T) {
 		return r.Blocks[1].Steady
 	}
 	if s := at(); s.Ports != 3.75 {
-		t.Errorf("%+v, want 3 accesses and 0.75 more of P2", s)
+		t.Errorf("%+v, want 3 cycles for accesses and 0.75 more on P2", s)
 	}
 	p.Set(Key{Class: CrossingLoad}, Cost{Latency: 6, Uses: []Use{{Ports: 1 << 3, Cycles: 20}}})
 	if s := at(); s.Ports != 10 || p.PortNames(s.Full) != "P3" {
-		t.Errorf("%+v, want 10 cycles of P3", s)
+		t.Errorf("%+v, want 10 cycles on P3", s)
 	}
 	body := p.NewBody(axpy, Options{Crossing: func(int, uint32) float64 { return 0.5 }})
 	if got := body.Ops[2].Cost.Latency; got != 4+3 {
-		t.Errorf("a load that crosses every other time takes %v cycles, want 7", got)
+		t.Errorf("a load that crosses a line every other time takes %v cycles, want 7", got)
 	}
 }
 
-// TestMisses: independent misses are limited by the bandwidth of lines and by the window.
+// TestMisses checks that independent misses are limited by the bandwidth of transfers and by the
+// window.
 func TestMisses(t *testing.T) {
 	p := toy(t)
 	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}
@@ -171,7 +174,7 @@ func TestMisses(t *testing.T) {
 		}
 		return Misses{}
 	}}
-	body := p.NewBody(axpy, o) // as many micro-ops as MicroOps says
+	body := p.NewBody(axpy, o) // body.MicroOps returns the number of micro-ops
 	if s := body.Steady(); s.Misses != 0 || s.Cycles != 3 {
 		t.Errorf("without a window: %+v", s)
 	}
@@ -185,19 +188,19 @@ func TestMisses(t *testing.T) {
 	p.Window = int(40 * m)
 	r, err := p.Runtime(Run{Program: program(), Visits: []float64{0, 10, 0}, Misses: func(_, site uint32) Misses { return o.Misses(0, site) }})
 	if err != nil || r.Blocks[1].Steady.Transfers != 3+4 || r.Cycles != 70 {
-		t.Errorf("%+v (%v), want 3 cycles of accesses and 4 of lines", r.Blocks[1].Steady, err)
+		t.Errorf("%+v (%v), want 3 cycles of accesses and 4 of transfers", r.Blocks[1].Steady, err)
 	}
 }
 
-// TestScheduler: where few micro-ops can wait, the window does not fill.
+// TestScheduler checks that the window does not fill if only a few micro-ops can wait.
 func TestScheduler(t *testing.T) {
 	p := toy(t)
 	p.Window = 60
-	over := func() float64 { return p.NewBody(sum, Options{}).SteadyOver(10).Recurrence } // 4 micro-ops, of which one waits
+	over := func() float64 { return p.NewBody(sum, Options{}).SteadyOver(10).Recurrence } // 4 micro-ops per iteration, one of which waits
 	if got, want := over(), 3*(40.0/100); math.Abs(got-want) > 1e-9 {
 		t.Errorf("%v cycles, want %v", got, want)
 	}
-	p.Scheduler = 5 // 20 micro-ops later
+	p.Scheduler = 5 // limits the look-ahead to 20 micro-ops
 	if got, want := over(), 3*(40.0/60); math.Abs(got-want) > 1e-9 {
 		t.Errorf("with a scheduler of 5: %v cycles, want %v", got, want)
 	}

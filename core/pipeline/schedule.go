@@ -7,36 +7,36 @@ import (
 	"slices"
 )
 
-// Schedule is one pass of a body through an empty core.
+// Schedule describes one pass of a body through an empty core.
 type Schedule struct {
-	Cycles float64 // from the first dispatch to the last result
+	Cycles float64 // cycles from the first dispatch to the last result
 	Starts []Start // by operation
 	Slots  []Slot  // in the order in which operations start
 	Last   uint32  // the operation that ends last
 }
 
-// Start is the start of an operation and the time of its result.
+// Start has the cycle in which an operation starts and the time of its result.
 type Start struct{ Cycle, Done float64 }
 
-// Slot is a port that an operation occupies.
+// Slot is the use of a port by an operation.
 type Slot struct {
 	Op     uint32
 	Port   uint8
-	Cycle  uint32 // the first
+	Cycle  uint32 // the first cycle
 	Cycles uint32
 }
 
-// Longer schedules are cut off: descriptions may occupy ports for very long.
+// Longer schedules are cut off, because descriptions may occupy ports for a very long time.
 const (
 	longestPass = 1 << 22 // cycles
 	mostWork    = 1 << 26 // examined cycles and operations
 )
 
-// OnePass schedules the body once through an empty core, greedily. Operations enter in program
-// order, as many micro-ops per cycle as the processor dispatches. From the next cycle on, each
-// starts as soon as its operands are there and its ports are free, the oldest first. A micro-op
-// that several ports could execute uses the port that the body needs least. Results of the previous
-// iteration are there from the beginning.
+// OnePass greedily schedules one pass of the body through an empty core. Operations enter in
+// program order, as many micro-ops per cycle as the processor dispatches. From the next cycle on,
+// each operation starts as soon as its operands are available and its ports are free; older
+// operations have priority. A micro-op that several ports could execute uses the port that the body
+// needs least. Results of the previous iteration are available from the beginning.
 func (b *Body) OnePass() Schedule {
 	s := scheduler{b: b}
 	_, _, s.need = b.portBound()
@@ -49,11 +49,11 @@ func (b *Body) OnePass() Schedule {
 type scheduler struct {
 	b      *Body
 	s      Schedule
-	need   []float64 // by port: load in a steady state
-	enters []uint32  // by operation: the cycle it may start in
-	busy   []row     // by cycle
-	held   []Slot    // of the operation that is being placed
-	uses   []Use     // its micro-ops, those with the fewest ports first
+	need   []float64 // load of each port in the steady state
+	enters []uint32  // by operation: the first cycle in which it may start
+	busy   []row     // busy ports by cycle
+	held   []Slot    // slots of the operation that is being placed
+	uses   []Use     // micro-ops of this operation, those with the fewest ports first
 	work   int
 }
 
@@ -83,7 +83,7 @@ func (s *scheduler) enter() {
 	}
 }
 
-// run starts operations cycle by cycle, the oldest first.
+// run starts operations cycle by cycle, older ones first.
 func (s *scheduler) run() {
 	ops := s.b.Ops
 	left := make([]int32, 0, len(ops))
@@ -98,7 +98,7 @@ func (s *scheduler) run() {
 		for _, i := range left {
 			op := &ops[i]
 			ready, known := s.ready(op, done)
-			if !known { // it waits for one that has not started; that one is older, so it decides
+			if !known { // it waits for an operation that has not started; that operation is older and determines next
 				kept = append(kept, i)
 				continue
 			}
@@ -147,9 +147,9 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 	return at, true
 }
 
-// place assigns ports to all micro-ops of an operation that starts in a cycle; false if one finds
-// none. A micro-op may start later than the first if its ports are busy, as long as one starts now;
-// a micro-op that waits for others of its operation does so anyway.
+// place assigns ports to all micro-ops of an operation that starts in a cycle. It returns false if
+// this is impossible. If a micro-op's ports are busy, it may start later than the first one, as
+// long as one starts now. A micro-op that waits for others of its operation starts later anyway.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
@@ -176,15 +176,16 @@ func (s *scheduler) place(op, cycle uint32) bool {
 }
 
 // choose returns the port for a micro-op in a cycle: the one with the least load among the ports
-// that are free long enough. Otherwise next is the earliest cycle in which there may be one.
+// that are free long enough. If there is none, next is the earliest cycle in which there may be
+// one.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
-	// Backwards in time: once all ports were seen, each is busy there or later.
+	// Go backwards in time. When all ports have been seen, each is busy at this cycle or later.
 	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
 		before := taken
 		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {
-			next = uint32(at) + 1 // no port is free long enough from earlier on
+			next = uint32(at) + 1 // no port is free long enough if it starts earlier
 		}
 	}
 	if next > 0 {

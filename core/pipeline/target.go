@@ -2,11 +2,11 @@ package pipeline
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// x86 is the name in descriptions.
+// x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if it is of this processor's kind, else none: code for another
-// kind of machine counts as compiled for this one, with all of its features.
+// machine returns the code's target if it has this processor's architecture, or else 0: code for
+// another architecture is treated as if it were compiled for this processor, with all its features.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
 		return t & trace.Contract
@@ -23,11 +23,11 @@ func (l *layout) shape(typ string) shape {
 	return s
 }
 
-// isX86 reports whether code is for an x86, be it known which.
+// isX86 reports whether the code is for an x86 processor. The exact target need not be known.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
-// isLibrary recognises the intrinsics that are calls of the mathematical library if the code's
-// machine has no instruction for them.
+// isLibrary reports whether an intrinsic is compiled to a call to the math library, because the
+// code's target has no instruction for it.
 func (l *layout) isLibrary(in *trace.Instr) bool {
 	switch in.Opcode {
 	case "llvm.fma":
@@ -40,12 +40,13 @@ func (l *layout) isLibrary(in *trace.Instr) bool {
 	return false
 }
 
-// recipe replaces one LLVM instruction: steps in sequence; within a step, nothing waits.
+// recipe replaces one LLVM instruction by a sequence of steps. The instructions within a step are
+// independent.
 type recipe [][]Class
 
-// The recipes are the code of LLVM's code generator (X86ISelLowering.cpp).
+// The recipes correspond to what LLVM's code generator emits (X86ISelLowering.cpp).
 var (
-	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum returns the number if one operand is none
+	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum returns the other operand if one operand is a NaN
 	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without an instruction that selects
 	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), with the sign of x
 	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}

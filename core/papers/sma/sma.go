@@ -97,7 +97,7 @@ const (
 	NumClasses = 6
 )
 
-// String returns the class as the thesis writes it.
+// String returns the name of the class in the thesis.
 func (c Class) String() string {
 	if c >= NumClasses {
 		return "unknown"
@@ -105,10 +105,10 @@ func (c Class) String() string {
 	return [...]string{"ALWAYS_HIT", "FIRST_MISS", "CAP_MISS", "FIRST_HIT", "CONF_MISS", "ALWAYS_MISS"}[c]
 }
 
-// Level is the behaviour in one run of a loop, on average over its runs, if none of its arrays is in
-// the cache before.
+// Level has the counts for one run of a loop, averaged over its runs, if none of its arrays is in
+// the cache before the run.
 type Level struct {
-	Accesses, Misses float64 // of lines
+	Accesses, Misses float64 // in lines
 	Class            Class
 }
 
@@ -120,7 +120,7 @@ func (v *Level) add(o Level) {
 // Latency contains the costs of hits and misses (thesis §5.3).
 type Latency struct{ HitCycles, MissCycles float64 }
 
-// Opteron returns the latency in the thesis.
+// Opteron returns the latency that the thesis uses.
 func Opteron() Latency { return Latency{3, 12} }
 
 // Mean returns the average latency of accesses.
@@ -131,45 +131,45 @@ func (l Latency) Mean(accesses, misses float64) float64 {
 	return l.HitCycles + (l.MissCycles-l.HitCycles)*misses/accesses
 }
 
-// Result is the result for a tree.
+// Result contains the results for a tree.
 type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
 	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
 	Total  Level   // without a class
-	Wild   float64 // accesses whose addresses are a list
+	Wild   float64 // accesses of wild references, whose addresses are a list
 }
 
-// Loop is a loop at its level.
+// Loop has the results for a loop at its own level.
 type Loop struct {
-	Path   []int   // indices of items in the tree, the outermost first; empty for the root
-	Around int     // in Result.Loops; -1 for the root
-	Trips  float64 // of a run, on average
+	Path   []int   // indices of items in the tree, outermost first; empty for the root
+	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
+	Trips  float64 // iterations of a run, on average
 	Runs   float64
-	Total  Level // of a run, without a class
-	// Arrays are in the order of their last use. Left are the first arrays that are used, as many
-	// as fit in the cache. Right are the arrays that are still completely in the cache at the end,
-	// the most recent last (§3.3).
+	Total  Level // counts of a run, on average, without a class
+	// Arrays is in the order of last use. Left and Right have indices into Arrays. Left lists the
+	// arrays that are used first, as many as fit in the cache. Right lists the arrays that are
+	// still completely in the cache at the end, the most recently used last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }
 
-// Array is the data that references touch in the first run of a loop, joined if their bytes overlap
-// during the loop.
+// Array is the data that references touch in the first run of a loop. References whose bytes
+// overlap during the loop have the same array.
 type Array struct {
-	Lo, Hi trace.Addr // the lowest and the highest byte
-	Lines  float64    // distinct, on average over runs
-	Leaves []int      // in Result.Leaves
+	Lo, Hi trace.Addr // addresses of the first and the last byte
+	Lines  float64    // distinct lines, averaged over runs
+	Leaves []int      // indices into Result.Leaves
 	Level
 }
 
 // Leaf is a reference.
 type Leaf struct {
-	Path   []int // indices of items in the tree, the outermost first
+	Path   []int // indices of items in the tree, outermost first
 	Ref    loops.Reference
-	Addr   trace.Addr // in the first iteration of all loops around it
+	Addr   trace.Addr // address in the first iteration of all loops around it
 	Wild   bool
-	Loops  []int   // around it, in Result.Loops, the root first
-	Levels []Level // at each of these loops (§3.2)
+	Loops  []int   // the loops around it, indices into Result.Loops, the root first
+	Levels []Level // counts at the level of each of these loops (§3.2)
 }
 
 // errMany reports a tree whose counts would overflow.
@@ -197,14 +197,15 @@ func geometryOf(c misses.Cache) (geometry, error) {
 	return geometry{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
 }
 
-// Bounds of the positions at which iterations are sampled, in all loops together and in one.
+// Limits for the number of positions at which iterations are sampled: in all loops together, and
+// minimum and maximum in one loop.
 const (
 	allPlaces  = 1 << 25
 	leastOfOne = 1 << 10
 	mostOfOne  = 1 << 16
 )
 
-// Analyze analyses a tree, from an empty cache. The error is a [*trace.OptionError].
+// Analyze analyses a tree that starts with an empty cache. The error is a [*trace.OptionError].
 func Analyze(t *loops.Tree, c misses.Cache) (*Result, error) {
 	g, err := geometryOf(c)
 	if err != nil {
@@ -236,7 +237,7 @@ func Analyze(t *loops.Tree, c misses.Cache) (*Result, error) {
 	return r, nil
 }
 
-// addLoop adds a loop and those in it to the result.
+// addLoop adds a loop and its inner loops to the result.
 func (a *analysis) addLoop(r *Result, l *loop, around int) {
 	l.at = len(r.Loops)
 	sum := Loop{Path: l.path, Around: around, Trips: l.trips, Runs: 1}

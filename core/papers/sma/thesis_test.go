@@ -9,11 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// way exceeds every cache of these tests: addresses of equal remainder begin in the same set.
+// way exceeds the size of every cache in these tests, so addresses that are equal modulo way are in
+// the same set.
 const way = 1 << 20
 
-// walk is a loop over a number of lines, of several arrays that begin at these lines of a way each,
-// a double at a time.
+// walk returns a loop that walks over several arrays, one double at a time. Array i begins at line
+// at[i] of way i, and has the given number of lines.
 func walk(lines uint64, around int, at ...uint64) loops.Item {
 	var body []loops.Item
 	for i, first := range at {
@@ -37,7 +38,8 @@ func analyzed(t *testing.T, c misses.Cache, items ...loops.Item) *Result {
 	return r
 }
 
-// classes are the classes of the leaves, at the level of the loop that is out levels around them.
+// classes returns the classes of the leaves at the level of a loop around them. For out = 0 it is
+// the innermost loop, for out = 1 the next one, and so on.
 func classes(r *Result, out int) string {
 	var list []string
 	for _, l := range r.Leaves {
@@ -60,7 +62,7 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named are arrays of a loop by the lines at which they begin in their way.
+// named returns the names of a loop's arrays, which follow from their ways.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {
@@ -79,7 +81,8 @@ func contexts(t *testing.T, name string, l *Loop, left, right string) {
 	}
 }
 
-// sequence is a loop for each array, over the same number of lines, with array i in way i.
+// sequence returns one loop for each name in arrays. Each loop walks over the same number of lines
+// of its array.
 func sequence(lines uint64, arrays string) (items []loops.Item) {
 	for _, name := range strings.Fields(arrays) {
 		i := uint64(name[0] - 'a')
@@ -88,8 +91,8 @@ func sequence(lines uint64, arrays string) (items []loops.Item) {
 	return items
 }
 
-// TestFigure3_3: the left context has the first arrays, the right context the last ones, as many as
-// fit.
+// TestFigure3_3 checks that the left context has the first arrays, and the right context the last
+// ones, as many as fit.
 func TestFigure3_3(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	one := analyzed(t, full, sequence(4, "a b c d")...)
@@ -98,8 +101,8 @@ func TestFigure3_3(t *testing.T) {
 	contexts(t, "a second loop", &two.Loops[0], "a b c d", "c d e f")
 }
 
-// TestFigure3_4: of three arrays in a set of two lines, the third evicts the first one, and
-// composing the contexts shows that the second one is lost, too.
+// TestFigure3_4 has three arrays in a set of two lines. The third evicts the first, and composing
+// the contexts shows that the second is lost, too.
 func TestFigure3_4(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 2}, walk(4, 0, 0, 0, 0))
 	wantClasses(t, "three", r, 0, "ALWAYS_MISS ALWAYS_MISS ALWAYS_MISS")
@@ -109,8 +112,8 @@ func TestFigure3_4(t *testing.T) {
 	missesOf(t, "four ways", r, 12)
 }
 
-// TestFigure3_5: of the arrays of an inner loop, b is in the context of the outer one, and is used
-// last there; e is not.
+// TestFigure3_5 checks that array b of a later loop is still in the context when that loop begins,
+// and that it becomes more recent there; e is not in the context.
 func TestFigure3_5(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	r := analyzed(t, full, sequence(4, "a b c b e")...)
@@ -122,7 +125,7 @@ func TestFigure3_5(t *testing.T) {
 	missesOf(t, "b stays, a does not", r, 24)
 }
 
-// TestPureConflicts: §4.3, Figure 4.1.
+// TestPureConflicts checks §4.3 and Figure 4.1.
 func TestPureConflicts(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, walk(4, 0, 0, 0))
@@ -131,17 +134,17 @@ func TestPureConflicts(t *testing.T) {
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 8, Ways: 2}, walk(4, 0, 0, 0))
 	wantClasses(t, "two ways", r, 0, "FIRST_MISS FIRST_MISS")
 	missesOf(t, "two ways", r, 8)
-	// Each array exceeds a way, but the lines of each iteration fit; none remains complete.
+	// Each array exceeds a way, but the lines of each iteration fit. No array remains complete.
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 4, Ways: 2}, walk(6, 0, 0, 0))
 	wantClasses(t, "two arrays of 6 in 8 lines", r, 0, "CAP_MISS CAP_MISS")
 	missesOf(t, "two arrays of 6 in 8 lines", r, 12)
 	if n := len(r.Loops[1].Right); n > 1 {
-		t.Errorf("%d arrays of 6 lines are in a cache of 8", n)
+		t.Errorf("%d arrays of 6 lines are in a cache of 8 lines", n)
 	}
 }
 
-// TestPartialConflicts: §4.4, the four cases of Figure 4.2: the end of one overlaps the beginning
-// of the other and the reverse, one is inside of the other and the reverse.
+// TestPartialConflicts checks §4.4 and the four cases of Figure 4.2: the end of one array overlaps
+// the beginning of the other, or one array is inside the other, each in both directions.
 func TestPartialConflicts(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	array := func(way uint64, lines, first uint64) loops.Item {
@@ -152,7 +155,7 @@ func TestPartialConflicts(t *testing.T) {
 		aLines, aFirst uint64
 		xLines, xFirst uint64
 		want           string
-		again          uint64 // lines of both that conflict
+		again          uint64 // number of lines of both arrays that conflict
 	}{
 		{"x begins in a", 16, 0, 16, 8, "CONF_MISS CONF_MISS", 16},
 		{"x ends in a", 16, 8, 16, 0, "CONF_MISS CONF_MISS", 16},
@@ -165,20 +168,20 @@ func TestPartialConflicts(t *testing.T) {
 		wantClasses(t, c.name, r, 0, c.want)
 		l := &r.Loops[2]
 		if whole := len(l.Right) == 2; whole != (c.again == 0) {
-			t.Errorf("%s: %d arrays are left whole", c.name, len(l.Right))
+			t.Errorf("%s: %d arrays remain complete", c.name, len(l.Right))
 		}
 	}
-	// A second way has room for both.
+	// With a second way, both fit.
 	inner := loops.Loop(32, array(0, 16, 0), array(1, 16, 8))
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 64, Ways: 2}, loops.Loop(10, inner))
 	wantClasses(t, "two ways", r, 0, "FIRST_MISS FIRST_MISS")
 	missesOf(t, "two ways", r, 32)
 }
 
-// TestFigure4_3: x at sets 0 to 32 and three arrays that it partly overlaps, by the text of §4.4:
-// regions of x are in the first, second or third way, and so two ways are not enough. The sets in
-// the figure and in its text contradict each other; a, b and e are placed so that the second and
-// the third way agree as far as possible.
+// TestFigure4_3 follows the text of §4.4: x is in sets 0 to 32 and partly overlaps three arrays.
+// Regions of x are in the first, second or third way, so two ways are not enough. The sets in the
+// figure and in the text contradict each other; a, b and e are placed so that the second and third
+// ways agree as far as possible.
 func TestFigure4_3(t *testing.T) {
 	array := func(n, first, lines uint64) []loops.Item {
 		return []loops.Item{loops.Loop(8*lines, load(uint32(n), base+n*way+64*first, 0, 8))}
@@ -193,22 +196,22 @@ func TestFigure4_3(t *testing.T) {
 	}
 }
 
-// TestVaryingStrides: §4.5: two arrays that begin in the same set, one with twice the stride,
-// conflict at the beginning only.
+// TestVaryingStrides checks §4.5: two arrays that begin in the same set, one with twice the stride
+// of the other, conflict only at the beginning.
 func TestVaryingStrides(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(10, loops.Loop(64, load(1, base, 0, 8), load(2, base+way, 0, 16))))
 	wantClasses(t, "twice the stride", r, 0, "CONF_MISS CONF_MISS")
 	if m := r.Loops[2].Total.Misses; m < 24 || m > 48 {
-		t.Errorf("%v misses a run, want those of 8 and 16 lines and some, for two arrays of 64 accesses each", m)
+		t.Errorf("%v misses per run, want 24 (8 and 16 lines) to 48, for two arrays with 64 accesses each", m)
 	}
 	if n := len(r.Loops[2].Right); n > 1 {
-		t.Errorf("%d arrays are left whole, want the last one at most", n)
+		t.Errorf("%d arrays remain complete, want at most the last one", n)
 	}
 }
 
-// TestForwardStrides: §4.6: a conflict of the first iteration of a loop outside is none
-// in others, where its strides differ.
+// TestForwardStrides checks §4.6: arrays that conflict in the first iteration of an outer loop do
+// not conflict in other iterations, if their strides in the outer loop differ.
 func TestForwardStrides(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	inner := func(step int64) loops.Item {
@@ -219,28 +222,28 @@ func TestForwardStrides(t *testing.T) {
 	missesOf(t, "moved alike", r, 16*64)
 	r = analyzed(t, direct, loops.Loop(16, inner(4*64)))
 	if m := r.Total.Misses; m > 16*64/4 {
-		t.Errorf("%v misses, want those of one iteration in 16, where they are in each other's way, and of the lines", m)
+		t.Errorf("%v misses, want one miss per line, and conflict misses in one of 16 iterations", m)
 	}
 }
 
-// TestVaryingDepth: §4.7: an array of the outer loop always misses if one of an inner loop occupies
-// its set; the latter loses one line per iteration and stays.
+// TestVaryingDepth checks §4.7: an array of the outer loop always misses if an array of an inner
+// loop occupies its set; the inner array loses one line per iteration, but stays.
 func TestVaryingDepth(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(100,
 		load(1, base+way+64*5, 0),
 		loops.Loop(64, load(2, base, 0, 8))))
-	wantClasses(t, "at the inner loop", r, 0, "ALWAYS_MISS FIRST_MISS")
+	wantClasses(t, "in the inner loop", r, 0, "ALWAYS_MISS FIRST_MISS")
 	if got := r.Leaves[1].Levels[1].Class; got != ConfMiss {
 		t.Errorf("the inner array is %v in the outer loop, want CONF_MISS", got)
 	}
 	missesOf(t, "one line each", r, 100+8+99)
 	if got := named(&r.Loops[1], r.Loops[1].Right); got != "a" {
-		t.Errorf("right context %s, want the inner array, which stays", got)
+		t.Errorf("right context %s, want the inner array, because it stays", got)
 	}
 }
 
-// TestCapacity: §4.8: where the arrays exceed the cache, each FIRST_MISS becomes CAP_MISS.
+// TestCapacity checks §4.8: if the arrays exceed the cache, each FIRST_MISS becomes CAP_MISS.
 func TestCapacity(t *testing.T) {
 	for lines, want := range map[uint64]string{4: "FIRST_MISS FIRST_MISS FIRST_MISS", 6: "CAP_MISS CAP_MISS CAP_MISS"} {
 		r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}, loops.Loop(7, walk(lines, 1, 0, 0, 0)))
@@ -254,18 +257,18 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestFigure4_4: four arrays of seven lines in four sets of four ways: each iteration's lines fit,
-// and misses are those of the lines, but no array remains complete.
+// TestFigure4_4 has four arrays of seven lines in a cache with four sets and four ways. The lines
+// of each iteration fit, so each line misses once, but no array remains complete.
 func TestFigure4_4(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 4, Ways: 4}
 	r := analyzed(t, c, walk(7, 0, 0, 0, 0, 0))
 	missesOf(t, "one run", r, 28)
 	wantClasses(t, "one run", r, 0, "CAP_MISS CAP_MISS CAP_MISS CAP_MISS")
 	r = analyzed(t, c, loops.Loop(5, walk(7, 1, 0, 0, 0, 0)))
-	missesOf(t, "five runs", r, 28+4*24) // the last set keeps its lines: no others map to it
+	missesOf(t, "five runs", r, 28+4*24) // the last set keeps its lines, because no other lines map to it
 }
 
-// TestSharedEdge: §4.10: arrays that share the line at an edge are no conflict.
+// TestSharedEdge checks §4.10: arrays that share a line at their edges do not conflict.
 func TestSharedEdge(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 1},
 		loops.Loop(9, loops.Loop(12, load(1, base, 0, 8)), loops.Loop(12, load(2, base+96, 0, 8))))
@@ -274,11 +277,11 @@ func TestSharedEdge(t *testing.T) {
 		t.Errorf("%d arrays, want 2", n)
 	}
 	if m := r.Total.Misses; m < 3 || m > 4 {
-		t.Errorf("%v misses, want those of 3 lines, or of 2 each", m)
+		t.Errorf("%v misses, want 3 (one per line) or 4 (2 lines for each array)", m)
 	}
 }
 
-// TestLongStrides: §4.10: an array whose stride is longer than a line has no more misses than
+// TestLongStrides checks §4.10: an array whose stride is longer than a line has no more misses than
 // accesses.
 func TestLongStrides(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}, loops.Loop(5, loops.Loop(20, load(1, base, 0, 192))))
@@ -286,8 +289,8 @@ func TestLongStrides(t *testing.T) {
 	missesOf(t, "stride", r, 20)
 }
 
-// TestFirstHit: §4.2: an array that is in the cache, and then loses each line in turn to another
-// one that maps to the same sets.
+// TestFirstHit checks §4.2: an array is in the cache, and then loses its lines one by one to
+// another array that maps to the same sets.
 func TestFirstHit(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(32, load(1, base, 8)), walk(4, 0, 0, 0))
