@@ -47,22 +47,22 @@ type recipe [][]Class
 // The recipes correspond to what LLVM's code generator emits (X86ISelLowering.cpp).
 var (
 	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum returns the other operand if one operand is a NaN
-	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without an instruction that selects
+	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without a select instruction
 	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), with the sign of x
 	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}
 	ofBlend        = recipe{{ALU, ALU}, {ALU}}        // x & mask | y &^ mask
-	ofMin          = recipe{{ALU}, {ALU, ALU}, {ALU}} // the mask first
+	ofMin          = recipe{{ALU}, {ALU, ALU}, {ALU}} // compare for a mask, then blend
 	ofLongMin      = recipe{{ALU}, {ALU, ALU, Shuffle, Shuffle}, {ALU}, {ALU}, {ALU, ALU}, {ALU}}
 	ofLongCompare  = recipe{{ALU}, {ALU, ALU, Shuffle, Shuffle}, {ALU}, {ALU}}
-	ofZeros        = recipe{{Shuffle}} // put between the elements
+	ofZeros        = recipe{{Shuffle}} // interleave the elements with zeros
 	ofSigns        = recipe{{Shuffle}, {Shift}}
 	ofRotation     = recipe{{Shift, Shift}, {ALU}}
-	ofProduct      = recipe{{Shuffle}, {IMul, IMul}, {Shuffle, Shuffle}, {Shuffle}} // of the even and the odd elements
+	ofProduct      = recipe{{Shuffle}, {IMul, IMul}, {Shuffle, Shuffle}, {Shuffle}} // multiply even and odd elements separately
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// made returns the cost of an instruction that the code's machine replaces by others; found: it
-// does.
+// made returns the cost of an instruction if the code's target replaces it by others. found reports
+// whether it does.
 func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)
@@ -79,7 +79,7 @@ func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found
 	return c, ok, true
 }
 
-// steps are the costs of a recipe.
+// steps returns the cost of a recipe.
 func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 	for _, step := range r {
 		var together Cost
@@ -88,7 +88,7 @@ func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 			switch {
 			case class == ALU:
 				as = of.asBits()
-			case class == IMul && of.elements > 0: // longer products consist of products of 16 bits
+			case class == IMul && of.elements > 0: // wider products are composed of 16-bit products
 				as.element, as.elements = "i16", of.elements*of.elementBits()/16
 			}
 			c, ok := p.cost(class, as)
@@ -102,7 +102,8 @@ func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 	return sum, true
 }
 
-// asBits is the shape of the integers that floating-point numbers are to operations on bits.
+// asBits returns the shape for bit operations: floating-point elements become integers of the same
+// size.
 func (s shape) asBits() shape {
 	switch s.element {
 	case "double":
@@ -151,14 +152,14 @@ func (l *layout) vectorRecipe(class Class, in *trace.Instr, of shape) recipe {
 	case class == Rotate && t.Lacks(trace.AVX512):
 		return ofRotation
 	case class == ICmp && of.element != "i64" && t.Lacks(trace.AVX512):
-		return recipe{{ALU}} // the result is a vector, no mask
+		return recipe{{ALU}} // the result is a vector instead of a mask
 	case class == FCmp && t.Lacks(trace.AVX512):
 		return recipe{{FMin}}
 	}
 	return nil
 }
 
-// firstRecipe is of the vectors that the first x86-64 has.
+// firstRecipe returns the recipe for vectors in baseline x86-64, which has only SSE2.
 func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
 	name := in.Opcode
 	switch {
@@ -175,12 +176,13 @@ func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
 	case of.element == "i64":
 		return ofLongMin
 	case of.element == "i8" && name[:len("llvm.u")] == "llvm.u", of.element == "i16" && name[:len("llvm.s")] == "llvm.s":
-		return nil // there are instructions for these
+		return nil // SSE2 has instructions for these
 	}
 	return ofMin
 }
 
-// numberRecipe is for the intrinsics of [isNumber], for which only x86 has no instruction.
+// numberRecipe returns the recipe for the intrinsics of [isNumber]. Only x86 lacks an instruction
+// for them.
 func (l *layout) numberRecipe() recipe {
 	switch {
 	case !l.isX86():
@@ -191,12 +193,12 @@ func (l *layout) numberRecipe() recipe {
 	return ofNumberOrNone
 }
 
-// isNumber recognises the minimum or maximum that is a number if one operand is none.
+// isNumber reports whether in is a minimum or maximum that ignores an operand that is a NaN.
 func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
 
-// fuse makes a sum a fused multiply-add, as LLVM's code generator does (DAGCombiner,
-// visitFADDForFMACombine) if both allow it: the first operand that is a product of the block
-// without other users becomes part of it.
+// fuse converts a sum to a fused multiply-add, as LLVM's code generator does (DAGCombiner,
+// visitFADDForFMACombine), if the sum and a product that is its operand allow it. The first operand
+// that is a product in the same block without other users is merged.
 func (l *layout) fuse(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return
@@ -209,7 +211,7 @@ func (l *layout) fuse(i int) {
 	}
 }
 
-// addendOf returns the operand that a multiply-add needs last, -1 for none.
+// addendOf returns the operand that a multiply-add needs last, or -1 for other instructions.
 func (l *layout) addendOf(i int) int {
 	if l.product[i] > 0 {
 		return 2 - int(l.product[i])
@@ -217,8 +219,9 @@ func (l *layout) addendOf(i int) int {
 	return 2
 }
 
-// productAndSum is a multiply-add without such an instruction: only the sum waits for the third
-// operand, and its result reaches another sum as early as a sum's does.
+// productAndSum returns the cost of a multiply-add if the target has no such instruction. Only the
+// sum waits for the third operand, and its result is available to another sum as early as that of
+// any sum.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)
 	sum, ok2 := p.cost(FAdd, of)

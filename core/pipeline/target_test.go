@@ -20,11 +20,11 @@ func named(t testing.TB, name string) *Processor {
 	return p
 }
 
-// bySums are instructions with multiply-adds, in a loop, and the same with a product and a
-// sum in place of each: the reference implementation.
+// bySums draws a loop body with multiply-adds, and returns it together with the reference, which
+// has a product and a sum in place of each multiply-add.
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
-	at := []int32{0} // in apart, of the results in fused
+	at := []int32{0} // indices in apart of the results in fused
 	fused = []trace.Instr{{Opcode: "phi", Type: typ}}
 	apart = []trace.Instr{{Opcode: "phi", Type: typ}}
 	operand := func(what string) int { return rapid.IntRange(-1, len(fused)-1).Draw(t, what) }
@@ -71,8 +71,8 @@ func TestMultiplyAddIsProductAndSum(t *testing.T) {
 	})
 }
 
-// TestFusedSums: where the code allows a product and a sum to be fused, they are if and only if
-// there is FMA.
+// TestFusedSums checks that a product and a sum that may be fused are fused if and only if the
+// target has FMA.
 func TestFusedSums(t *testing.T) {
 	names := []string{"sapphirerapids-measured", "znver4", "neoverse-n1", "neoverse-v2"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +107,7 @@ func TestFusedSums(t *testing.T) {
 		{"without FMA", trace.Contract | trace.X86, sum(-1, 0), false},
 		{"twice the product", fma, sum(0, 0), false},
 		{"stored too", fma, append(sum(-1, 0), trace.Instr{Opcode: "store", Type: "double", Uses: []int32{0, -1}}), false},
-		{"of an iteration ago", fma, sum(-1, -2), false},
+		{"from the previous iteration", fma, sum(-1, -2), false},
 	} {
 		b := p.NewBody(c.list, Options{Target: c.target})
 		if got := b.Ops[1].Class == FMA && b.Ops[0].Class == ""; got != c.fused {
@@ -116,7 +116,8 @@ func TestFusedSums(t *testing.T) {
 	}
 }
 
-// TestChainOfSums: a dot product's sums wait for sums, and with FMA for whole operations.
+// TestChainOfSums checks that the sums of a dot product wait only for sums, but with FMA for
+// complete multiply-adds.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {
 		return []trace.Instr{
@@ -133,14 +134,14 @@ func TestChainOfSums(t *testing.T) {
 		{"sapphirerapids", plain, 3}, {"sapphirerapids", plain | trace.FMA, 4}, {"sapphirerapids", 0, 4},
 		{"sapphirerapids-measured", plain, 2}, {"sapphirerapids-measured", plain | trace.FMA, 4},
 		{"znver4", plain, 3}, {"znver4", plain | trace.FMA, 4},
-		// Compiled for another kind of machine, it would have what that has.
+		// Code for another architecture is treated as if it were compiled for this processor.
 		{"neoverse-v2", plain, 2}, {"neoverse-v2", 0, 2},
 	} {
 		if got := named(t, c.processor).NewBody(dot("double"), Options{Target: c.target}).Steady().Recurrence; got != c.want {
 			t.Errorf("%s, target %b: %v cycles, want %v", c.processor, c.target, got, c.want)
 		}
 	}
-	// From another block of the loop, it is the addend.
+	// An operand from another block of the loop is treated as the addend.
 	p := named(t, "sapphirerapids")
 	pieces := []Piece{{Instrs: dot("double")[:1], Weight: 1}, {Instrs: []trace.Instr{{Opcode: "llvm.fmuladd", Type: "double", Uses: []int32{-1, -1, -1}}}, Weight: 1}}
 	pieces[0].Instrs[0].Uses = []int32{-1}
@@ -181,7 +182,7 @@ func TestVectorsWiderThanRegisters(t *testing.T) {
 	}
 }
 
-// TestWithoutInstruction: what a code generator has no instruction for.
+// TestWithoutInstruction checks operations for which the target has no instruction.
 func TestWithoutInstruction(t *testing.T) {
 	p := named(t, "sapphirerapids")
 	library := func(opcode string, target trace.Target) bool {
@@ -190,15 +191,15 @@ func TestWithoutInstruction(t *testing.T) {
 	}
 	for _, c := range []struct {
 		opcode  string
-		without bool // called by the first x86-64
-		with    bool // and by one with all
+		without bool // compiled to a call on baseline x86-64
+		with    bool // compiled to a call if all features are available
 	}{
 		{"llvm.fma", true, false}, {"llvm.fmuladd", false, false}, {"llvm.floor", true, false}, {"llvm.rint", true, false},
 		{"llvm.round", true, false}, {"llvm.lround", true, true}, {"llvm.lrint", false, false}, {"trunc", false, false}, {"llvm.sqrt", false, false},
 	} {
 		all := trace.Target(1<<32 - 1).Known()
 		if a, b := library(c.opcode, plain), library(c.opcode, all); a != c.without || b != c.with {
-			t.Errorf("%s is called: %v, %v with all of x86; want %v, %v", c.opcode, a, b, c.without, c.with)
+			t.Errorf("%s is compiled to a call: %v, with all features of x86 %v; want %v, %v", c.opcode, a, b, c.without, c.with)
 		}
 	}
 	for _, c := range []struct {

@@ -6,12 +6,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// CheckError reports an invariant that a profile breaks.
+// CheckError reports an invariant that a profile violates.
 type CheckError struct{ What string }
 
-func (e *CheckError) Error() string { return "the profile contradicts itself: " + e.What }
+func (e *CheckError) Error() string { return "the profile is inconsistent: " + e.What }
 
-// Line sizes that an analysis accepts, in bytes.
+// The range of line sizes that an analysis accepts, in bytes.
 const (
 	MinLineBytes = 8
 	MaxLineBytes = 4096
@@ -25,7 +25,7 @@ func ValidLineBytes(n uint32) bool {
 	return n >= MinLineBytes && n <= MaxLineBytes && n&(n-1) == 0
 }
 
-// Check tests the invariants that tie the parts of a profile together. The
+// Check checks the invariants between the parts of a profile. The
 // error is a [*CheckError].
 func (p *Profile) Check() error {
 	for i := range p.Locality {
@@ -55,19 +55,19 @@ func (p *Profile) Check() error {
 	return nil
 }
 
-// checkSegment tests the invariants that appending a segment relies on.
+// checkSegment checks the invariants on which appending a segment relies.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
 	if s == nil || s.Sample != nil { // a sampler resumes from its own state
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
-		return &CheckError{"its mergeable part is for another number of line sizes"}
+		return &CheckError{"its mergeable part has a different number of line sizes"}
 	}
 	references := p.Totals.AllReferences()
 	end := s.Start + references
 	if end < s.Start {
-		return &CheckError{"its mergeable part begins beyond the references that can be counted"}
+		return &CheckError{"the start of its mergeable part is too large to count"}
 	}
 	for i := range s.Lines {
 		l, cold := &s.Lines[i], [trace.NumKinds]uint64{}
@@ -75,7 +75,7 @@ func (p *Profile) checkSegment() error {
 			cold[p.Locality[i].Kinds[k].Kind] = p.Locality[i].Kinds[k].Cold
 		}
 		if n := uint64(len(l.Stack)); s.Shelved == nil && n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
-			return &CheckError{"its mergeable part has another number of lines than its histograms"}
+			return &CheckError{"its mergeable part has a different number of lines than its histograms"}
 		}
 		if err := p.Locality[i].Windows.checkWorkingSets(l.WorkingSets, s.Start, references, p.Locality[i].Lines()); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (p *Profile) checkSegment() error {
 		beyond := false
 		for _, t := range l.FirstTouches {
 			if t.Reference < s.Start || t.Reference >= end || cold[t.Kind] == 0 {
-				return &CheckError{"its mergeable part has first touches that its histograms do not"}
+				return &CheckError{"its mergeable part has first touches that are missing from its histograms"}
 			}
 			cold[t.Kind]--
 			beyond = beyond || t.Line > maxLine
@@ -101,16 +101,16 @@ func (p *Profile) checkSegment() error {
 func (p *Profile) checkLocality(l *Locality) error {
 	at := "at " + strconv.Itoa(int(l.LineBytes)) + "-byte lines "
 	if !ValidLineBytes(l.LineBytes) {
-		return &CheckError{at + "the line size is no power of two from 8 to 4096"}
+		return &CheckError{at + "the line size is not a power of two from 8 to 4096"}
 	}
 	lines := l.Lines()
 	var accesses uint64
 	next := trace.Kind(0)
-	missing := p.Totals.References // each makes at least one access
+	missing := p.Totals.References // each reference makes at least one access
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
-			return &CheckError{at + "kinds are out of order or were not analysed"}
+			return &CheckError{at + "kinds are out of order, or were not analysed"}
 		}
 		next = k.Kind + 1
 		for d, count := range k.Distances.All() {
@@ -136,12 +136,12 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check tests that the windows cover the references from start on, and that their counts add
-// up to accesses.
+// check checks that the windows cover the references from start on, and that their counts add up to
+// accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {
-		return &CheckError{at + "the windows have a size that cannot be"}
+		return &CheckError{at + "the windows have an impossible size"}
 	}
 	first, rows := w.Span(start, references)
 	if w.First != first || uint64(len(w.Rows)) != rows || w.References != WindowSize(start+references) {
@@ -154,7 +154,7 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 		return &CheckError{at + "the windows do not add up to the accesses"}
 	}
 	if w.Distinct != nil && len(w.Distinct) != len(w.Rows) {
-		return &CheckError{at + "there are working sets of other windows"}
+		return &CheckError{at + "the working sets do not match the windows"}
 	}
 	for i, lines := range w.Distinct {
 		if lines < w.Rows[i][ColdBin] || lines > w.Rows[i].Accesses() {
@@ -164,13 +164,13 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets tests the working sets of windows that are larger than the rows. The windows of
-// each list have twice as many references as in the list before; the last has one window,
-// which contains the segment and so all its lines.
+// checkWorkingSets checks the working sets of windows that are larger than the rows. The windows of
+// each list have twice as many references as those of the previous list. The last list has one
+// window, which contains the whole segment and therefore all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
-			return &CheckError{"its mergeable part has working sets that its windows lack"}
+			return &CheckError{"its mergeable part has working sets, but its windows have none"}
 		}
 		return nil
 	}
@@ -178,7 +178,7 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 	for i, sets := range all {
 		first, last := start/w.References>>i, (start+references-1)/w.References>>i
 		if uint64(len(sets)) != last-first+1 || (len(sets) == 1) != (i == len(all)-1) {
-			return &CheckError{"its mergeable part has working sets of other windows"}
+			return &CheckError{"the working sets of its mergeable part do not match its windows"}
 		}
 		for _, n := range sets {
 			if n > lines || len(sets) == 1 && n != lines {
@@ -190,7 +190,7 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 }
 
 // WindowSize returns the number of references in a window for a trace of the given length:
-// the least power of two, at least MinWindow, with at most MaxWindows windows.
+// the smallest power of two that is at least MinWindow and gives at most MaxWindows windows.
 func WindowSize(references uint64) uint64 {
 	size := uint64(MinWindow)
 	for (references+size-1)/size > MaxWindows {
@@ -199,8 +199,8 @@ func WindowSize(references uint64) uint64 {
 	return size
 }
 
-// Span returns the number of the first window, and the number of windows, that contain
-// the references from start on.
+// Span returns the number of the first window, and how many windows contain the references from
+// start on.
 func (w *Windows) Span(start, references uint64) (first, rows uint64) {
 	first = start / w.References
 	if references == 0 {

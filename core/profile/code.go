@@ -8,24 +8,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coder writes or reads the payload of a section. Methods called code describe
-// the sections drawn in sections.go, and parts of them, for both directions.
+// coder writes or reads the payload of a section. Methods named code define the sections described
+// in sections.go, or parts of them, for both directions.
 type coder struct {
 	*codec.Coder
 	names   stringTable
-	full    func([]byte) // while writing: receives every full piece; may be nil
-	version uint64       // while reading: of the profile
-	of      *Profile     // while reading: the sections so far
+	full    func([]byte) // while writing: called with every full piece; may be nil
+	version uint64       // while reading: version of the profile
+	of      *Profile     // while reading: the sections read so far
 
-	// The following are limits while reading.
-	room    *uint64 // bytes that all histograms may still take
+	// The following fields are limits while reading.
+	room    *uint64 // bytes that histograms may still need
 	above   uint32  // previous line size
 	most    uint64  // the longest possible distance
-	pages   int     // of the histograms of the section so far
-	crowded string  // end of the error for too many long distances; "": there is no limit
+	pages   int     // pages of the section's histograms so far
+	crowded string  // end of the error message for too many long distances; "" means no limit
 
 	capacities int
-	bins       []BinCount // the sites' lists are parts of a few large slices, instead of a million small ones
+	bins       []BinCount // backing array of the sites' lists: a few large slices instead of a million small ones
 	used       []Utilisation
 	before     []SiteCount
 }
@@ -36,7 +36,7 @@ type stringTable struct {
 	list   []string
 }
 
-// index returns the number of a string, which it adds if it is new.
+// index returns the number of a string. It adds the string if it is new.
 func (t *stringTable) index(s string) uint64 {
 	n, known := t.number[s]
 	if !known {
@@ -47,7 +47,7 @@ func (t *stringTable) index(s string) uint64 {
 	return n
 }
 
-// named codes the list of the strings that body uses, and then calls body.
+// named codes the list of strings that body uses, and then calls body.
 func (c *coder) named(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)
@@ -63,7 +63,7 @@ func (c *coder) named(body func()) {
 	c.Out = append(c.Out, rest...)
 }
 
-// name codes a string as its number.
+// name codes a string as its number in the table.
 func (c *coder) name(s *string) {
 	if !c.Reads() {
 		n := c.names.index(*s)
@@ -76,7 +76,7 @@ func (c *coder) name(s *string) {
 	}
 }
 
-// ascending codes a list of ascending numbers below limit.
+// ascending codes a list of ascending numbers that are less than limit.
 func (c *coder) ascending(list *[]uint32, limit uint64) {
 	next := uint64(0)
 	codec.Slice(c.Coder, list, 1, func(n *uint32) { codec.Next(c.Coder, n, &next, limit) })
@@ -93,7 +93,7 @@ func (in *Input) code(c *coder) {
 func (t *Totals) code(c *coder) {
 	kinds := trace.NumKinds
 	if c.version == 1 {
-		kinds = 4 // no ranges yet
+		kinds = 4 // version 1 had no ranges
 	}
 	c.Array(t.References[:kinds])
 	c.Array(t.Bytes[:kinds])
@@ -108,7 +108,7 @@ func (s *State) code(c *coder) {
 
 func (l *Locality) code(c *coder) {
 	c.U32(&l.LineBytes)
-	c.Check(ValidLineBytes(l.LineBytes) && l.LineBytes > c.above, "line sizes that cannot be or are not ascending")
+	c.Check(ValidLineBytes(l.LineBytes) && l.LineBytes > c.above, "line sizes that are invalid or not ascending")
 	c.most = MaxDistance
 	next := trace.Kind(0)
 	codec.Slice(c.Coder, &l.Kinds, 3, func(k *KindLocality) {
@@ -120,11 +120,11 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines codes the line size, which reading checks.
+// sameLines codes the line size, and checks it while reading.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
-	c.Check(lineBytes == l.LineBytes, "windows or set tables of another line size than the histogram before them")
+	c.Check(lineBytes == l.LineBytes, "windows or set tables with a line size different from the histogram before them")
 }
 
 func (h *Histogram) code(c *coder) {
@@ -148,7 +148,7 @@ func (h *Histogram) code(c *coder) {
 	c.Out = out
 }
 
-// read reads distances, none beyond c.most, into an empty histogram.
+// read reads distances of at most c.most into an empty histogram.
 func (h *Histogram) read(c *coder) {
 	last := ^uint64(0)
 	for range c.In.Length(2) {
@@ -173,7 +173,7 @@ func (l *Locality) codeWindows(c *coder) {
 	w := &l.Windows
 	c.U64s(&w.References, &w.First)
 	codec.Bounded(c.Coder, &w.Rows, MaxWindows, func(r *WindowRow) { c.Masked(r[:]) })
-	if c.More() { // they were counted
+	if c.More() { // working sets were counted
 		w.Distinct = make([]uint64, len(w.Rows))
 	}
 	c.Array(w.Distinct)
@@ -184,7 +184,7 @@ func (l *Locality) codeSets(c *coder) {
 	l.Sets.code(c)
 	if l.Sets.Omitted != 0 || c.More() {
 		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
-		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table omits no number of sets, or is of an earlier version, and says what it omits")
+		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table lists omitted numbers of sets, but there are none or the version is too old")
 	}
 }
 

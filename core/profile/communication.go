@@ -5,30 +5,31 @@ import (
 	"sort"
 )
 
-// Communication reports which values threads of a trace write and other threads use
-// (MODELS §7). Package analysis/communication makes it.
+// Communication reports which values threads of a trace write and other threads use (MODELS §7).
+// Package analysis/communication computes it.
 //
-// The source of a reference to a granule is the last thread that wrote it, if that is another one.
-// An event is every reference that has a source (Kulkarni §3), a store too; a transfer is the first
-// load by a thread of a value that another thread wrote since: the least data that has to be moved.
+// The source of a reference to a granule is the thread that last wrote the granule, if it is a
+// different thread. Every reference that has a source is an event (Kulkarni §3), including stores.
+// A transfer is a thread's first load of a value that another thread wrote. Transfers are the
+// minimum data that must be moved.
 type Communication struct {
 	Granules []Granule // ascending: words of 8 bytes, lines, pages
 
-	// Beyond is the number of threads that are counted as the 64th: see [MaxThreads].
+	// Beyond is the number of threads that are counted together as the 64th: see [MaxThreads].
 	Beyond uint32
 
-	// The following count words. False, Sources and the events behind an Ownership's class
-	// count lines.
+	// The following fields count words, except that False, Sources and the events that determine an
+	// Ownership's class count lines.
 	Pairs   []SitePair     // in the order of ComparePairs; none is zero
-	Windows []FlowWindow   // over the run: equal windows of references
+	Windows []FlowWindow   // over the run, in windows with equal numbers of references
 	Window  uint64         // references of each window
 	Owners  []Ownership    // by object
 	False   []FalseSharing // most misses first
-	// LineSharing ranks data structures by the cost of their layout; nil: an earlier version
-	// made the profile.
+	// LineSharing ranks data structures by the cost of their layout. It is nil in profiles of
+	// earlier versions.
 	LineSharing []LineSharing
-	Sources     []SourceDistances // by from, to; nil if stacks were not kept
-	Messages    uint64            // least number of bytes that a message-passing version has to send
+	Sources     []SourceDistances // ordered by From and To; nil if stacks were not kept
+	Messages    uint64            // minimum number of bytes that a message-passing version must send
 
 	Off *CommunicationOff // nil if the counts are exact
 }
@@ -38,52 +39,52 @@ type Absence uint8
 
 // The reasons.
 const (
-	AbsenceUnknown  Absence = iota // an earlier version made the profile
-	NotAnalysed                    // it was not among the analyses
+	AbsenceUnknown  Absence = iota // the profile is from an earlier version
+	NotAnalysed                    // communication was not analysed
 	BeyondMemory                   // the lines did not fit in memory
 	NotInSample                    // all sampled lines belong to one thread, or lines do not stay in the sample
-	UnlistedThreads                // of older profiles: the result can be appended to, and the trace does not say how many threads it has
-	LateThread                     // the trace does not say so, and the second thread came too late
+	UnlistedThreads                // in older profiles: the result can be extended, and the trace does not contain the number of threads
+	LateThread                     // the trace does not contain the number of threads, and the second thread appeared too late
 	numAbsences
 )
 
-// SecondThreadBy is the number of the reference by which a second thread has to appear in a
-// trace that does not say how many threads it has; otherwise [LateThread].
+// SecondThreadBy is the number of the reference by which the second thread must appear if the trace
+// does not contain the number of threads. Otherwise the result is [LateThread].
 const SecondThreadBy = 1 << 16
 
 // CommunicationOff contains half the width of the 95 % confidence interval of each count of a
-// [Communication], at the same place.
+// [Communication], at the corresponding position.
 type CommunicationOff struct {
 	Granules []GranuleOff
 	Pairs    []FlowOff
 	False    []FalseOff
 }
 
-// FalseOff belongs to a [FalseSharing].
+// FalseOff has the half-widths for a [FalseSharing].
 type FalseOff struct{ Lines, Events, Misses uint64 }
 
-// GranuleOff belongs to a [Granule].
+// GranuleOff has the half-widths for a [Granule].
 type GranuleOff struct {
 	Flows   []FlowOff
 	Classes [NumSharingClasses]ClassCount
 }
 
-// FlowOff belongs to a [Flow] or a [SitePair].
+// FlowOff has the half-widths for a [Flow] or a [SitePair].
 type FlowOff struct{ Events, Transfers uint64 }
 
-// MaxThreads is the most threads that are distinguished.
+// MaxThreads is the maximum number of threads that are distinguished.
 const MaxThreads = 64
 
-// WordBytes and PageBytes are the least and the largest granule.
+// WordBytes and PageBytes are the sizes of the smallest and the largest granules.
 const (
 	WordBytes = 8
 	PageBytes = 4096
 )
 
-// Granule is the communication at one granularity.
+// Granule has the communication at one granularity.
 type Granule struct {
-	Bytes   uint32 // of a granule, a power of two
-	Flows   []Flow // by from, to; none is zero
+	Bytes   uint32 // size of a granule, a power of two
+	Flows   []Flow // ordered by From and To; none is zero
 	Classes [NumSharingClasses]ClassCount
 }
 
@@ -92,7 +93,7 @@ type Flow struct {
 	From, To  uint32 // threads
 	Events    uint64
 	Transfers uint64
-	Bytes     uint64 // of the transfers: granules times their size
+	Bytes     uint64 // bytes of the transfers: granules × their size
 }
 
 // SharingClass classifies how threads use a granule over the whole run.
@@ -100,11 +101,11 @@ type SharingClass uint8
 
 // The classes. An event of a line or a page is false if none of the referenced words has a source.
 const (
-	PrivateData      SharingClass = iota // one thread only
-	ReadShared                           // several threads, and no value is passed between them
-	ProducerConsumer                     // the values of one thread are used by others
-	Migratory                            // the values of several threads are used by others
-	FalselyShared                        // more than half of its events are false: lines and pages only
+	PrivateData      SharingClass = iota // used by one thread only
+	ReadShared                           // used by several threads, but no value passes between them
+	ProducerConsumer                     // values written by one thread are used by others
+	Migratory                            // values written by several threads are used by others
+	FalselyShared                        // more than half of its events are false; only for lines and pages
 	NumSharingClasses
 )
 
@@ -112,88 +113,89 @@ var sharingClassNames = [NumSharingClasses]string{"private", "read-shared", "pro
 
 func (c SharingClass) String() string { return sharingClassNames[c] }
 
-// ClassCount counts the granules of a class, their references and events.
+// ClassCount counts the granules of a class, and their references and events.
 type ClassCount struct{ Granules, References, Events uint64 }
 
 // SitePair counts values that one site wrote in one thread and another site used in another thread.
 type SitePair struct {
-	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
+	Producer, Consumer uint32 // indices into Sites.Code, or NoSite
 	Object             uint32 // index in Sites.Data, or NoSite
 	From, To           uint32 // threads
 	Events, Transfers  uint64
 }
 
-// ComparePairs orders by producer, consumer, object and threads; NoSite comes last.
+// ComparePairs orders pairs by producer, consumer, object and threads. NoSite comes last.
 func ComparePairs(x, y *SitePair) int {
 	return cmp.Or(cmp.Compare(x.Producer, y.Producer), cmp.Compare(x.Consumer, y.Consumer), cmp.Compare(x.Object, y.Object),
 		cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To))
 }
 
-// FlowWindow is the communication in one window.
+// FlowWindow has the communication in one window.
 type FlowWindow struct{ Flows []Flow }
 
-// MaxFlowWindows is the most windows; windows double as the trace grows.
+// MaxFlowWindows is the maximum number of windows. Their size doubles as the trace grows.
 const MaxFlowWindows = 64
 
-// Ownership says which thread each part of a data structure belongs to. If the structure has
+// Ownership reports which thread owns each part of a data structure. If the structure has
 // several blocks, parts at the same offset in their blocks are counted together.
 type Ownership struct {
-	Object    uint32 // index in Sites.Data, or NoSite: addresses without a name
+	Object    uint32 // index into Sites.Data, or NoSite for addresses without a name
 	PartBytes uint64 // a power of two
 	First     uint64 // index of the first part that was touched
 	Parts     []OwnedPart
 }
 
-// MaxParts is the most parts of an [Ownership].
+// MaxParts is the maximum number of parts of an [Ownership].
 const MaxParts = 512
 
-// OwnedPart is one part of a data structure; References 0: it was not touched.
+// OwnedPart is one part of a data structure. If References is 0, it was not touched.
 type OwnedPart struct {
 	FirstTouch uint32 // the thread that touched it first
-	Most       uint32 // the thread that touches it most often, the first of equals
-	Readers    uint32 // threads that load from it
-	Writers    uint32 // threads that store to it
+	Most       uint32 // the thread that touches it most often; of several, the first
+	Readers    uint32 // number of threads that load from it
+	Writers    uint32 // number of threads that store to it
 	Class      SharingClass
 	References uint64
-	Own        uint64 // of them by Most
+	Own        uint64 // references by thread Most
 }
 
-// FalseSharing is a set of falsely shared lines that move between cores, of the same data object
-// and the same two sites. Lines that one thread fills and another then uses are not included.
+// FalseSharing is a set of falsely shared lines that move between cores. They belong to the same
+// data object and are accessed by the same two sites. Lines that one thread fills and another then
+// uses are not included.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
-	Offset  uint64    // of the set's first line, from its block's beginning
-	Sites   [2]uint32 // indexes in Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
-	Threads [2]uint32 // that refer to the lines most often
+	Offset  uint64    // offset of the set's first line from the start of its block
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
+	Threads [2]uint32 // the threads that refer to the lines most often
 	Lines   uint64
 	Events  uint64 // false events of these lines
-	// Misses are the events at which another thread's store had invalidated the line: misses in
-	// private caches of any size.
+	// Misses is the number of events at which another thread's store had invalidated the line. They
+	// miss in private caches of any size.
 	Misses uint64
-	// Apart is the least distance in bytes between words of different threads.
+	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32
 }
 
-// MaxFalseSharing is the most sets that are kept. The last one may be the sum of the rest, with
-// NoSite for all indexes.
+// MaxFalseSharing is the maximum number of sets that are kept. The last one may be the sum of the
+// remaining sets, with NoSite for all indices.
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines in which several threads have words of their
-// own: one thread stores to them again and again, and other threads hardly ever. Such lines move
-// between cores if these threads run at the same time, in this run or another.
+// own: words to which one thread stores repeatedly, and other threads hardly ever. Such lines move
+// between cores whenever these threads run at the same time, in this run or in another one.
 type LineSharing struct {
 	Object    uint32    // index in Sites.Data, or NoSite
-	Offset    uint64    // of the first of the lines in its block
-	Lines     uint64    // with words of several threads
-	Owners    uint32    // threads with words of their own in them
-	Moves     uint64    // most moves of the lines if the threads run at the same time
-	PingPongs uint64    // moves back in this run for words that the other thread did not write
-	Apart     uint32    // the least distance in bytes between words of different threads
-	Sites     [2]uint32 // indexes in Sites.Code, or NoSite: the stores of the two threads that use a line most
-	Threads   [2]uint32 // these
+	Offset    uint64    // offset of the first of these lines in its block
+	Lines     uint64    // number of lines with words of several threads
+	Owners    uint32    // number of threads that have words of their own in these lines
+	Moves     uint64    // maximum number of moves of the lines if the threads run at the same time
+	PingPongs uint64    // moves back, in this run, for words that the other thread did not write
+	Apart     uint32    // the minimum distance in bytes between words of different threads
+	Sites     [2]uint32 // indices into Sites.Code, or NoSite: the stores of the two threads that use a line most
+	Threads   [2]uint32 // these two threads
 }
 
-// CompareLineSharing orders by moves, descending, and then by object.
+// CompareLineSharing orders by descending moves, and then by object.
 func CompareLineSharing(x, y LineSharing) int {
 	return cmp.Or(cmp.Compare(y.Moves, x.Moves), cmp.Compare(x.Object, y.Object))
 }
@@ -203,14 +205,14 @@ func SortLineSharing(list []LineSharing) {
 	sort.Slice(list, func(i, j int) bool { return CompareLineSharing(list[i], list[j]) < 0 })
 }
 
-// MaxLineSharing is the most structures that are kept.
+// MaxLineSharing is the maximum number of structures that are kept.
 const MaxLineSharing = 256
 
-// SourceDistances count the events of lines between two threads by the current depth of the line in
-// the source's coherent stack (Kulkarni §4.3). With private caches of C lines, events at depths
-// below C are transfers from cache to cache.
+// SourceDistances counts events of lines between two threads by the depth of the line, at that
+// time, in the source's coherent stack (Kulkarni §4.3). With private caches of C lines, events at
+// depths below C are cache-to-cache transfers.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram
-	Transfers Histogram // of the events that are transfers
+	Transfers Histogram // the same for the events that are transfers
 }

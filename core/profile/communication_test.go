@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withCommunication is the profile with sites made by two threads.
+// withCommunication returns the profile with sites, with the accesses made by two threads.
 func withCommunication() *profile.Profile {
 	p := withSites()
 	p.Totals.Threads = []uint32{1, 7}
@@ -56,7 +56,7 @@ func TestCommunicationSurvivesEncoding(t *testing.T) {
 		t.Errorf("decoding and encoding changed it:\n%+v\n%+v", got.Communication, p.Communication)
 	}
 	if p.Communication = nil; got.Digest() == p.Digest() {
-		t.Error("the digest does not cover what goes between threads")
+		t.Error("the digest does not cover communication")
 	}
 }
 
@@ -109,7 +109,7 @@ func TestCheckCommunication(t *testing.T) {
 	}
 }
 
-// Lists and histograms that say that they are long take no memory.
+// Lists and histograms that only claim to be long need no memory.
 func TestDecodeCommunicationAsksForLittle(t *testing.T) {
 	far := string(append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...)) + "\x01"
 	head := "\x00\x02\x08\x00" + strings.Repeat("\x00", 15) + "\x80\x20\x00" + strings.Repeat("\x00", 15) + "\x00\x01\x00\x00\x00\x01"
@@ -124,15 +124,15 @@ func TestDecodeCommunicationAsksForLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so long between so many threads") {
-		t.Errorf("very many far distances: %v, want an error about them", err)
+		t.Errorf("very many long distances: %v, want an error about them", err)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
-		t.Errorf("%d bytes of profile took %d bytes of memory, want at most 128 MiB", len(data), n)
+		t.Errorf("decoding %d bytes needed %d bytes of memory, want at most 128 MiB", len(data), n)
 	}
 }
 
-// FuzzDecodeCommunication has whole sections with any content.
+// FuzzDecodeCommunication decodes complete sections with arbitrary content.
 func FuzzDecodeCommunication(f *testing.F) {
 	data := withCommunication().Encode()
 	tag := []byte("COMM")

@@ -61,14 +61,14 @@ func (c *Communication) codeLineSharing(w *coder) {
 
 func (n *ClassCount) code(c *coder) { c.U64s(&n.Granules, &n.References, &n.Events) }
 
-// indices codes indices + 1, NoSite as 0.
+// indices codes each index + 1, and NoSite as 0.
 func (c *coder) indices(list ...*uint32) {
 	for _, i := range list {
 		c.Index(i)
 	}
 }
 
-// flows codes flows of granules with this size.
+// flows codes flows of granules of a given size.
 func (c *coder) flows(list *[]Flow, bytes uint64) {
 	codec.Slice(c.Coder, list, 4, func(f *Flow) {
 		c.U32s(&f.From, &f.To)
@@ -100,26 +100,26 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 		l := &c.LineSharing[i]
 		if i > 0 && CompareLineSharing(c.LineSharing[i-1], *l) >= 0 || l.Lines == 0 || l.Owners < 2 || l.Moves == 0 || l.Apart < WordBytes || l.Apart >= MaxLineBytes ||
 			!p.isObject(l.Object) || !p.isSite(l.Sites[0]) || !p.isSite(l.Sites[1]) || l.Threads[0] == l.Threads[1] || !p.hasThread(l.Threads[0]) || !p.hasThread(l.Threads[1]) {
-			return &CheckError{"the lines in which several threads have words are out of order or unknown"}
+			return &CheckError{"its shared lines are out of order or unknown"}
 		}
 	}
 	return nil
 }
 
-// checkCommunication tests that the parts of the communication fit together.
+// checkCommunication checks that the parts of the communication are consistent.
 func (p *Profile) checkCommunication() error {
 	c := p.Communication
 	if c == nil {
 		return nil
 	}
-	estimated := p.Sampled.Chosen() // of lines, so pages are not counted
+	estimated := p.Sampled.Chosen() // estimates come from a sample of lines, so pages are not counted
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
-		return &CheckError{"its communication is not of words, lines and pages"}
+		return &CheckError{"its communication is not at the granularities of words, lines and pages"}
 	}
 	for i := range c.Granules {
 		g := &c.Granules[i]
 		if i > 0 && (g.Bytes <= c.Granules[i-1].Bytes || !ValidLineBytes(g.Bytes)) {
-			return &CheckError{"its communication is at granularities that cannot be or are not ascending"}
+			return &CheckError{"the granularities of its communication are invalid or not ascending"}
 		}
 		if err := p.checkGranule(g); err != nil {
 			return err
@@ -133,7 +133,8 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack is the allowed difference between sums of this number of counts: each estimate is rounded.
+// slack returns the allowed difference between sums of this number of counts. There is a difference
+// because each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0
@@ -141,7 +142,7 @@ func (p *Profile) slack(counts int) uint64 {
 	return uint64(counts)
 }
 
-// flowSums are sums of flows or pairs.
+// flowSums has sums of flows or pairs.
 type flowSums struct{ events, transfers counter }
 
 func (s *flowSums) add(events, transfers uint64) {
@@ -149,7 +150,7 @@ func (s *flowSums) add(events, transfers uint64) {
 	s.transfers.add(transfers)
 }
 
-// near reports whether sums differ by no more than slack.
+// near reports whether two sums differ by at most slack.
 func (s *flowSums) near(other flowSums, slack uint64) bool {
 	return s.events.near(other.events, slack) && s.transfers.near(other.transfers, slack)
 }
@@ -163,7 +164,7 @@ func (p *Profile) checkFlows(flows []Flow, bytes uint64, sum *flowSums) error {
 	for i, f := range flows {
 		ordered := i == 0 || flows[i-1].From < f.From || flows[i-1].From == f.From && flows[i-1].To < f.To
 		if !ordered || f.From == f.To || f.Events == 0 || f.Transfers > f.Events || f.Bytes/bytes != f.Transfers || !p.hasThread(f.From) || !p.hasThread(f.To) {
-			return &CheckError{"flows between threads are out of order, or have unknown threads"}
+			return &CheckError{"flows between threads are out of order, or refer to unknown threads"}
 		}
 		sum.add(f.Events, f.Transfers)
 	}
@@ -201,7 +202,7 @@ func (c *Communication) words() (sum flowSums) {
 	return sum
 }
 
-// isSite and isObject report whether an index is one of the profile's, or NoSite.
+// isSite and isObject report whether an index is valid in the profile, or NoSite.
 func (p *Profile) isSite(i uint32) bool {
 	return i == NoSite || p.Sites != nil && uint64(i) < uint64(len(p.Sites.Code))
 }
@@ -243,7 +244,7 @@ func (p *Profile) checkFlowWindows(c *Communication) error {
 		}
 	}
 	if !sum.near(c.words(), p.slack(flows)) {
-		return &CheckError{"the windows of the flows between threads do not add up to them"}
+		return &CheckError{"the windows of the flows between threads do not add up to the flows"}
 	}
 	return nil
 }
@@ -256,11 +257,11 @@ func (p *Profile) checkOwners(c *Communication) error {
 		parts += len(o.Parts)
 		if n := len(o.Parts); i > 0 && c.Owners[i-1].Object >= o.Object || !p.isObject(o.Object) || n == 0 || n > MaxParts ||
 			o.PartBytes == 0 || o.PartBytes&(o.PartBytes-1) != 0 || o.Parts[0].References == 0 || o.Parts[n-1].References == 0 {
-			return &CheckError{"its owners of data are out of order, or of unknown data"}
+			return &CheckError{"its owners of data are out of order, or refer to unknown data"}
 		}
 		for k := range o.Parts {
 			if references.add(o.Parts[k].References); !p.isPart(&o.Parts[k]) {
-				return &CheckError{"its owners of data are threads that there are not, or own more than there is"}
+				return &CheckError{"its owners of data are unknown threads, or own more than there is"}
 			}
 		}
 	}
@@ -293,7 +294,7 @@ func (p *Profile) checkFalse(c *Communication) error {
 		lines.add(f.Lines)
 	}
 	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.slack(len(c.False))) {
-		return &CheckError{"its falsely shared lines are more than of their class"}
+		return &CheckError{"it has more falsely shared lines than their class contains"}
 	}
 	return nil
 }
@@ -303,11 +304,11 @@ func (p *Profile) checkSources(c *Communication) error {
 		s := &c.Sources[i]
 		ordered := i == 0 || c.Sources[i-1].From < s.From || c.Sources[i-1].From == s.From && c.Sources[i-1].To < s.To
 		if !ordered || !p.hasThread(s.From) || !p.hasThread(s.To) {
-			return &CheckError{"the distances of sources are out of order, or of threads that there are not"}
+			return &CheckError{"the distances of sources are out of order, or refer to unknown threads"}
 		}
 		for d, n := range s.Transfers.All() {
 			if s.Distances.Count(d) < n {
-				return &CheckError{"there are more transfers than events at a distance of a source"}
+				return &CheckError{"a distance of a source has more transfers than events"}
 			}
 		}
 	}

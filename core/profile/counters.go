@@ -11,48 +11,48 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Counters are machine-independent sums of a program's instructions and references (MODELS §10;
-// Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines and
-// computes them.
+// Counters contains machine-independent counts of a program's instructions and references (MODELS
+// §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
+// and computes them.
 //
-// Each entered block has its counts, and each function the references that belong to none of
-// its blocks; everything else is a sum of these. Functions and blocks have the numbers of the
-// trace's tables, so that segments of one trace can be added up.
+// Each block that was entered has its own counts, and each function has the counts of references
+// outside of its blocks. All other numbers are sums of these. Functions and blocks are numbered as
+// in the trace's tables, so segments of a trace can be added.
 type Counters struct {
-	Blocks  bool // the trace contains entries of blocks
+	Blocks  bool // the trace contains block entries
 	Ops     bool // the instructions of the blocks are known
 	Touched bool // UniqueBytes and Usage were counted, here and in Functions
 
 	Functions []FunctionCounters // ascending by number
-	Code      []BlockCounters    // ascending by number; basic blocks that were entered
+	Code      []BlockCounters    // basic blocks that were entered, ascending by number
 	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
-	// Usage is the least number of bytes that receive 5 %, 10 %, … 100 % of the accesses.
+	// Usage has the minimum numbers of bytes that receive 5 %, 10 %, … 100 % of the accesses.
 	Usage [UsageSteps]uint64
 }
 
-// UsageSteps is the number of shares, 5 % apart, of [Counters.Usage].
+// UsageSteps is the number of shares in [Counters.Usage], in steps of 5 %.
 const UsageSteps = 20
 
-// NoFunction is the number of the function for references and blocks of no known function.
+// NoFunction is the function number of references and blocks whose function is unknown.
 const NoFunction = ^uint32(0)
 
-// FunctionCounters is one function.
+// FunctionCounters has the counters of one function.
 type FunctionCounters struct {
-	Number      uint32 // in the trace's tables, or NoFunction
+	Number      uint32 // number in the trace's tables, or NoFunction
 	Name        string
-	File        string // without its folder
+	File        string // file name without its folder
 	Line        uint32
 	Invocations uint64
-	UniqueBytes uint64 // that its own code touched
-	Loose       Counts // of references that belong to none of its blocks
+	UniqueBytes uint64 // distinct bytes that its own code touched
+	Loose       Counts // counts of references that belong to none of its blocks
 }
 
-// BlockCounters is one basic block.
+// BlockCounters has the counters of one basic block.
 type BlockCounters struct {
-	Number              uint32 // of its first part in the trace's tables
-	Function            uint32 // number of a function that is in Functions
+	Number              uint32 // number of its first part in the trace's tables
+	Function            uint32 // number of a function in Functions
 	Label               string
 	File                string // without its folder
 	FirstLine, LastLine uint32
@@ -64,28 +64,28 @@ type BlockCounters struct {
 // by datatype.
 type Tally struct {
 	Kind  TallyKind
-	Name  string // opcode, callee ("*": through a pointer), or datatype ("": unknown)
-	Lanes uint32 // of vectors
-	Size  uint32 // bits of a vector's elements; bytes of a load or store, 0: they differ
+	Name  string // opcode, callee ("*" for calls through a pointer), or datatype ("" if unknown)
+	Lanes uint32 // lanes of vectors
+	Size  uint32 // bits of a vector's elements, or bytes of a load or store; 0 if they differ
 	Count uint64
-	Bytes uint64 // of all loads or stores
+	Bytes uint64 // total bytes of loads or stores
 }
 
-// TallyKind is the unit that a [Tally] counts.
+// TallyKind is the kind of item that a [Tally] counts.
 type TallyKind uint8
 
 // The kinds.
 const (
 	Opcodes        TallyKind = iota // executed instructions
-	Callees                         // calls, whether the callee's code is traced or not
-	IntegerVectors                  // vector instructions but loads and stores
+	Callees                         // calls, whether or not the callee's code is traced
+	IntegerVectors                  // vector instructions except loads and stores
 	FloatVectors
 	LoadTypes
 	StoreTypes
 	numTallyKinds
 )
 
-// CompareTallies orders by kind, name, lanes and size.
+// CompareTallies orders tallies by kind, name, lanes and size.
 func CompareTallies(x, y *Tally) int {
 	return cmp.Or(cmp.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), cmp.Compare(x.Lanes, y.Lanes), cmp.Compare(x.Size, y.Size))
 }
@@ -100,7 +100,7 @@ func (c *Counters) Tallied(kind TallyKind) (list []Tally) {
 	return list
 }
 
-// Counter is the index of one number of [Counts].
+// Counter is an index into [Counts].
 type Counter uint8
 
 // The counters of blocks, functions and programs.
@@ -127,10 +127,10 @@ const (
 	NumCounters
 )
 
-// Counts holds a number for every counter.
+// Counts has the value of every counter.
 type Counts [NumCounters]uint64
 
-// Add adds other.
+// Add adds other to c.
 func (c *Counts) Add(other *Counts) {
 	for i := range c {
 		c[i] += other[i]
@@ -144,13 +144,14 @@ func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 // move reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets returns the number of calls of memset, and the bytes that they set: ranges that are
-// written but not moved there.
+// Sets returns the number of calls of memset, and the bytes that they set. These are the ranges
+// that are written but not moved.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }
 
-// Operations returns the number of floating-point and integer operations, lane by lane.
+// Operations returns the number of floating-point and integer operations, counting each vector
+// lane.
 func (c *Counts) Operations() uint64 { return c[Flops] + c[FloatOther] + c[IntegerOps] }
 
 // AllOperations returns the number of operations, loads, stores, branches, calls and returns.
@@ -183,7 +184,7 @@ func (c *Counters) ByFunction() []Counts {
 	return sums
 }
 
-// FunctionAt is the index in Functions of the function with that number, or -1.
+// FunctionAt returns the index in Functions of the function with this number, or -1.
 func (c *Counters) FunctionAt(number uint32) int {
 	i := sort.Search(len(c.Functions), func(i int) bool { return c.Functions[i].Number >= number })
 	if i == len(c.Functions) || c.Functions[i].Number != number {
@@ -192,8 +193,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of one trace; either may be nil. The sum has no unique
-// bytes and no Usage, which cannot be added. It fails if the parts are of different programs.
+// AddCounters adds the counters of two parts of a trace. Either may be nil. The sum has no unique
+// bytes and no Usage, because these cannot be added. AddCounters fails if the parts come from
+// different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -205,7 +207,7 @@ func AddCounters(a, b *Counters) (*Counters, error) {
 		}
 	}
 	if !same {
-		return nil, &CheckError{"its parts are of different programs: the same number means different code"}
+		return nil, &CheckError{"its parts come from different programs: the same number refers to different code"}
 	}
 	for i := range sum.Functions {
 		sum.Functions[i].UniqueBytes = 0
@@ -217,7 +219,7 @@ func compareFunctions(x, y *FunctionCounters) int { return cmp.Compare(x.Number,
 
 func compareBlocks(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) }
 
-// add adds the counters of b, and reports whether both are of the same program.
+// add adds the counters of b, and reports whether both come from the same program.
 func (c *Counters) add(b *Counters) (same bool) {
 	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
 	same = true
@@ -238,7 +240,7 @@ func (c *Counters) add(b *Counters) (same bool) {
 	return same
 }
 
-// Union merges two ascending lists into a new one. Equal members are added. The union of two empty
+// Union merges two ascending lists into a new one, and adds equal members. The union of two empty
 // lists is a.
 func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
@@ -260,7 +262,7 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	return append(append(sum, a...), b...)
 }
 
-// Meaning describes a number, for tables and their readers.
+// Meaning describes what a number means, for tables and their readers.
 type Meaning struct {
 	Key   string // for programs: "bytes_loaded"
 	Label string // for people: "bytes loaded"
@@ -270,23 +272,23 @@ type Meaning struct {
 var meanings = [NumCounters]Meaning{
 	BytesLoaded:           {"bytes_loaded", "bytes loaded", "The bytes of all loads; memcpy and memmove are counted separately."},
 	BytesStored:           {"bytes_stored", "bytes stored", "The bytes of all stores; memset, memcpy and memmove are counted separately."},
-	Loads:                 {"loads", "loads", "References that read; an atomic exchange reads and writes."},
-	Stores:                {"stores", "stores", "References that write; an atomic exchange reads and writes."},
-	Flops:                 {"flops", "flops", "Floating-point additions, subtractions, multiplications, divisions, remainders and negations, each lane of a vector separately; a fused multiply-add is two."},
-	FloatOther:            {"float_other", "other floating-point operations", "Floating-point comparisons and conversions, by lane. Byfl calls them flops too."},
-	IntegerOps:            {"integer_ops", "integer operations", "Integer arithmetic, logic, comparisons, conversions, address arithmetic and moves between vectors and scalars, by lane."},
-	VectorOps:             {"vector_ops", "operations in vectors", "The part of the floating-point and integer operations that vector instructions do, by lane."},
+	Loads:                 {"loads", "loads", "References that read. An atomic exchange both reads and writes."},
+	Stores:                {"stores", "stores", "References that write. An atomic exchange both reads and writes."},
+	Flops:                 {"flops", "flops", "Floating-point additions, subtractions, multiplications, divisions, remainders and negations, counted for each vector lane. A fused multiply-add counts as two."},
+	FloatOther:            {"float_other", "other floating-point operations", "Floating-point comparisons and conversions, counted for each vector lane. Byfl counts them as flops."},
+	IntegerOps:            {"integer_ops", "integer operations", "Integer arithmetic, logic, comparisons, conversions, address arithmetic and moves between vectors and scalars, counted for each vector lane."},
+	VectorOps:             {"vector_ops", "operations in vectors", "Floating-point and integer operations that vector instructions perform, counted for each vector lane."},
 	FlopBits:              {"flop_bits", "flop bits", "The bits of the operands and results of all flops."},
 	OpBits:                {"op_bits", "operation bits", "The bits of the operands and results of all floating-point and integer operations."},
-	ConditionalBranches:   {"branches_conditional", "conditional or indirect branches", "Branches to one of several places: conditional ones, switches and computed ones."},
-	UnconditionalBranches: {"branches_unconditional", "unconditional branches", "Branches to one place, as the compiler's form has them; many vanish in machine code."},
+	ConditionalBranches:   {"branches_conditional", "conditional or indirect branches", "Branches with several possible targets: conditional branches, switches and computed branches."},
+	UnconditionalBranches: {"branches_unconditional", "unconditional branches", "Branches with one target in the compiler's intermediate representation. Many of them do not exist in machine code."},
 	Returns:               {"returns", "returns", "Returns from functions, and exceptions that continue in the caller."},
-	CallOps:               {"calls", "calls", "Calls of functions, traced or not; the compiler's own small functions are not among them."},
-	RangesRead:            {"ranges_read", "ranges read", "Runs of bytes that memcpy and memmove read."},
-	RangesWritten:         {"ranges_written", "ranges written", "Runs of bytes that memset, memcpy and memmove write."},
-	RangeBytesRead:        {"range_bytes_read", "bytes of ranges read", "The bytes of these runs."},
-	RangeBytesWritten:     {"range_bytes_written", "bytes of ranges written", "The bytes of these runs."},
-	Instructions:          {"instructions", "instructions", "Instructions of the compiler's own form, LLVM's, as often as they were executed."},
+	CallOps:               {"calls", "calls", "Function calls, whether or not the callee is traced. Intrinsics of the compiler are not included."},
+	RangesRead:            {"ranges_read", "ranges read", "Ranges of bytes that memcpy and memmove read."},
+	RangesWritten:         {"ranges_written", "ranges written", "Ranges of bytes that memset, memcpy and memmove write."},
+	RangeBytesRead:        {"range_bytes_read", "bytes of ranges read", "The bytes in these ranges."},
+	RangeBytesWritten:     {"range_bytes_written", "bytes of ranges written", "The bytes in these ranges."},
+	Instructions:          {"instructions", "instructions", "Executed instructions of LLVM's intermediate representation."},
 }
 
 // Meaning returns the description of a counter.
@@ -296,11 +298,11 @@ func (c Counter) Meaning() Meaning { return meanings[c] }
 type Derived struct {
 	Meaning
 	Value float64
-	Share bool // from 0 to 1, for a percentage
+	Share bool // Value is a share from 0 to 1, to be shown as a percentage
 }
 
-// Derive returns the ratios of counts whose denominators are not 0. uniqueBytes is 0 if they were
-// not counted.
+// Derive returns the ratios of counts whose denominators are not 0. uniqueBytes is 0 if unique
+// bytes were not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add := func(key, label, text string, numerator, denominator uint64, scale float64) {
 		if denominator != 0 {
@@ -308,27 +310,27 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 		}
 	}
 	moved, flops, operations, branches := c.Bytes(), c[Flops], c.Operations(), c[ConditionalBranches]
-	add("bytes_per_flop", "bytes per flop", "Bytes loaded and stored for each flop.", moved, flops, 1)
-	add("bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit of the operands and results of flops.", moved, c[FlopBits], 8)
-	add("bytes_per_operation", "bytes per operation", "Bytes loaded and stored for each floating-point or integer operation.", moved, operations, 1)
-	add("bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit of the operands and results of operations.", moved, c[OpBits], 8)
-	add("bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded for each byte stored.", c[BytesLoaded], c[BytesStored], 1)
+	add("bytes_per_flop", "bytes per flop", "Bytes loaded and stored per flop.", moved, flops, 1)
+	add("bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored per bit of the operands and results of flops.", moved, c[FlopBits], 8)
+	add("bytes_per_operation", "bytes per operation", "Bytes loaded and stored per floating-point or integer operation.", moved, operations, 1)
+	add("bits_per_op_bit", "bits per operation bit", "Bits loaded and stored per bit of the operands and results of operations.", moved, c[OpBits], 8)
+	add("bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded per byte stored.", c[BytesLoaded], c[BytesStored], 1)
 	add("bits_per_memory_op", "bits per load or store", "The mean size of a load or store, in bits.", moved, c[Loads]+c[Stores], 8)
-	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch.", c.AllOperations(), branches, 1)
-	add("flops_per_branch", "flops per branch", "Flops for each conditional or indirect branch.", flops, branches, 1)
+	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns per conditional or indirect branch.", c.AllOperations(), branches, 1)
+	add("flops_per_branch", "flops per branch", "Flops per conditional or indirect branch.", flops, branches, 1)
 	if operations != 0 {
-		add("vectorised", "vectorised share", "The part of all floating-point and integer operations, lane by lane, that vector instructions do.", c[VectorOps], operations, 1)
+		add("vectorised", "vectorised share", "The share of all floating-point and integer operations that vector instructions perform. Each lane counts as one operation.", c[VectorOps], operations, 1)
 		list[len(list)-1].Share = true
 	}
 	if uniqueBytes != 0 {
-		add("unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched for each flop.", uniqueBytes, flops, 1)
+		add("unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched per flop.", uniqueBytes, flops, 1)
 		add("bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average.", moved, uniqueBytes, 1)
 	}
 	return list
 }
 
-// MedianReuse returns the median stack distance of a line size, in lines, and the median
-// absolute deviation. First accesses count as infinite; ok is false if the median is infinite.
+// MedianReuse returns the median stack distance of a line size, in lines, and the median absolute
+// deviation. The distance of first accesses is infinite. ok is false if the median is infinite.
 func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 	h, cold := l.Histogram(^trace.Kinds(0))
 	c := NewCurve(h, cold)
@@ -348,7 +350,7 @@ func (c *Counters) code(w *coder) {
 	w.Flags(&c.Blocks, &c.Ops, &c.Touched)
 	counters := uint64(NumCounters)
 	if w.U64(&counters); counters != uint64(NumCounters) {
-		w.In.Fail("counters of another number than this program's " + strconv.Itoa(int(NumCounters)) + "; use a newer stackglass")
+		w.In.Fail("the number of counters differs from this program's " + strconv.Itoa(int(NumCounters)) + "; use a newer stackglass")
 		return
 	}
 	w.named(func() {
@@ -382,7 +384,7 @@ func (c *Counters) code(w *coder) {
 	})
 }
 
-// check tests the order of the lists, and that no sum is beyond 64 bits.
+// check checks that the lists are in order and that all sums fit in 64 bits.
 func (c *Counters) check() error {
 	if c == nil {
 		return nil
@@ -391,7 +393,7 @@ func (c *Counters) check() error {
 	case !c.inOrder():
 		return &CheckError{"a list of its counters is out of order"}
 	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Tallied(Opcodes)) > 0:
-		return &CheckError{"its counters are of code that the trace does not contain"}
+		return &CheckError{"its counters refer to code that the trace does not contain"}
 	case !c.sumsFit():
 		return &CheckError{"its counters add up to more than can be counted"}
 	}
@@ -412,8 +414,8 @@ func ascending[T any](list []T, compare func(x, y *T) int) bool {
 	return true
 }
 
-// sumsFit reports whether sums of any of the program's numbers fit into 64 bits, and whether
-// all functions of blocks exist.
+// sumsFit reports whether sums of any of the program's counters fit in 64 bits, and whether the
+// functions of all blocks exist.
 func (c *Counters) sumsFit() bool {
 	var all uint64
 	fits := true
@@ -447,7 +449,7 @@ func (c *Counters) checkTouched() error {
 		}
 	}
 	if c.Touched && last != c.UniqueBytes {
-		return &CheckError{"all of its accesses are not in the bytes that it touches"}
+		return &CheckError{"the bytes for 100 % of its accesses differ from the bytes that it touches"}
 	}
 	return nil
 }

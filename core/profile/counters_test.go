@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// counted makes counters by hand that keep every invariant.
+// counted returns counters that satisfy every invariant.
 func counted() *profile.Counters {
 	c := &profile.Counters{
 		Blocks: true, Ops: true, Touched: true, UniqueBytes: 40,
@@ -54,13 +54,13 @@ func TestCountersSurvive(t *testing.T) {
 		t.Errorf("%+v, want %+v", got.Counters, p.Counters)
 	}
 	if !bytes.Equal(got.Encode(), data) || got.Digest() == sample(true).Digest() {
-		t.Error("decoding and encoding changed the bytes, or the digest leaves the counters out")
+		t.Error("decoding and encoding changed the bytes, or the digest does not cover the counters")
 	}
 	for i := range data {
 		damaged := bytes.Clone(data)
 		damaged[i] ^= 0x20
 		if _, err := profile.Decode(damaged); err == nil {
-			t.Fatalf("byte %d changed: decoded, want an error", i)
+			t.Fatalf("byte %d changed: decoded without an error", i)
 		}
 	}
 }
@@ -78,39 +78,39 @@ func TestCountersCheck(t *testing.T) {
 		"no instructions":        func(c *profile.Counters) { c.Ops = false },
 		"overflow":               func(c *profile.Counters) { c.Code[0].Counts[profile.Loads] = 1<<64 - 1 },
 		"usage":                  func(c *profile.Counters) { c.Usage[3] = 1 },
-		"all of the usage":       func(c *profile.Counters) { c.UniqueBytes = 41 },
+		"usage of all accesses":  func(c *profile.Counters) { c.UniqueBytes = 41 },
 		"a function's bytes":     func(c *profile.Counters) { c.Functions[0].UniqueBytes = 41 },
 	} {
 		p := withCounters()
 		if breakIt(p.Counters); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }
 
 func TestCountersSections(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
-	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21) // nineteen counters, empty lists, nothing touched
+	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21) // nineteen counters, empty lists, no bytes touched
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
 	if _, err := profile.Decode(sections(append(head[:6:6], "CNTR", none)...)); err != nil {
 		t.Errorf("counters without stack distances: %v", err)
 	}
 	for name, parts := range map[string][]string{
-		"twice":              append(head[:6:6], "CNTR", none, "CNTR", none),
-		"before the state":   append(head[:4:4], "CNTR", none, "STAT", state),
-		"before distances":   append(head[:6:6], "CNTR", none, "LOCA", local, "WIND", windows),
-		"another number":     append(head[:6:6], "CNTR", "\x00\x12"+none[2:]),
-		"a string beyond":    append(head[:6:6], "CNTR", "\x01\x13\x00\x01"+strings.Repeat("\x00", 40)),
-		"touched, no segm":   append(head[:6:6], "segt", ""),
-		"touched twice":      append(head[:6:6], "segm", "\x00\x00", "segt", "", "segt", ""),
-		"more than it tells": append(head[:6:6], "CNTR", none+"\x00"),
+		"twice":            append(head[:6:6], "CNTR", none, "CNTR", none),
+		"before the state": append(head[:4:4], "CNTR", none, "STAT", state),
+		"before distances": append(head[:6:6], "CNTR", none, "LOCA", local, "WIND", windows),
+		"another number":   append(head[:6:6], "CNTR", "\x00\x12"+none[2:]),
+		"a string beyond":  append(head[:6:6], "CNTR", "\x01\x13\x00\x01"+strings.Repeat("\x00", 40)),
+		"touched, no segm": append(head[:6:6], "segt", ""),
+		"touched twice":    append(head[:6:6], "segm", "\x00\x00", "segt", "", "segt", ""),
+		"too long":         append(head[:6:6], "CNTR", none+"\x00"),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestAddCounters(t *testing.T) {
 	for _, c := range []struct{ x, y *profile.Counters }{{a, nil}, {nil, a}} {
 		got, err := profile.AddCounters(c.x, c.y)
 		if err != nil || got.Program() != a.Program() || !reflect.DeepEqual(got.Tallies, a.Tallies) {
-			t.Errorf("with nothing: %+v, %v", got, err)
+			t.Errorf("sum with nil: %+v, %v", got, err)
 		}
 	}
 	sum, err := profile.AddCounters(a, a)
@@ -137,12 +137,12 @@ func TestAddCounters(t *testing.T) {
 		t.Errorf("twice: %+v", sum)
 	}
 	if a.Functions[0].UniqueBytes != 40 || a.Tallies[0].Count != 4 {
-		t.Error("adding changed what was added")
+		t.Error("AddCounters changed its arguments")
 	}
 	b := counted()
 	b.Code[0].Label = "other"
 	if _, err := profile.AddCounters(a, b); err == nil {
-		t.Error("the same number for other code: added, want an error")
+		t.Error("different code with the same number was added without an error")
 	}
 	if got := a.ByFunction(); got[0][profile.Flops] != 4 || got[1][profile.Stores] != 1<<60 || got[1][profile.Loads] != 3 {
 		t.Errorf("by function: %v", got)
@@ -156,7 +156,7 @@ func TestMovesAndSets(t *testing.T) {
 	if calls != 3 || moved != 100 || sets != 2 || set != 900 {
 		t.Errorf("%d moves of %d bytes, %d sets of %d bytes, want 3 of 100 and 2 of 900", calls, moved, sets, set)
 	}
-	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // cut before what was read was written
+	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // the trace ends between a move's read and write
 	if sets, set := c.Sets(); sets != 0 || set != 0 {
 		t.Errorf("%d sets of %d bytes, want none", sets, set)
 	}
@@ -179,7 +179,7 @@ func TestDerive(t *testing.T) {
 		t.Errorf("%d ratios, want %d", len(list), len(want))
 	}
 	if none := new(profile.Counts).Derive(0); len(none) != 0 {
-		t.Errorf("of nothing: %v, want no ratio", none)
+		t.Errorf("ratios of zero counts: %v, want none", none)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestEveryCounterHasAMeaning(t *testing.T) {
 	}
 }
 
-// The median and its deviation, against all distances sorted.
+// Compares the median and its deviation with a sorted list of all distances.
 func TestMedianReuse(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -212,14 +212,14 @@ func TestMedianReuse(t *testing.T) {
 		median, deviation, ok := l.MedianReuse()
 		if len(all) == 0 {
 			if ok {
-				t.Errorf("seed %d: a median of nothing", seed)
+				t.Errorf("seed %d: there is a median without accesses", seed)
 			}
 			continue
 		}
 		slices.Sort(all)
 		want := all[(len(all)-1)/2]
 		if ok != (want != infinite) {
-			t.Fatalf("seed %d: a median is %v, want it to be of %v", seed, ok, all)
+			t.Fatalf("seed %d: the median is finite: %v, want %v", seed, ok, all)
 		}
 		if !ok {
 			continue

@@ -5,25 +5,25 @@ import (
 	"sort"
 )
 
-// Curve is a miss-ratio curve: from a histogram of stack distances it computes the hits and misses
+// Curve is a miss-ratio curve. From a histogram of stack distances, it computes the hits and misses
 // of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
 //
-// It refers to the histogram, which must not change, and takes 24 bytes for each of the
-// histogram's blocks, that is for up to 256 distances.
+// It refers to the histogram, which must not change. It needs 24 bytes for each block of the
+// histogram, which covers up to 256 distances.
 type Curve struct {
-	Accesses uint64 // A, cold accesses included
+	Accesses uint64 // A, including cold accesses
 	Cold     uint64 // F(∞)
 
 	h      *Histogram
-	blocks []curveBlock // blocks with distances that occur, ascending
+	blocks []curveBlock // blocks that contain distances, ascending
 	length int
 }
 
-// curveBlock sums up the blocks before a block of a histogram.
+// curveBlock has the sums over all blocks before a block of a histogram.
 type curveBlock struct {
-	first uint64 // the least distance that the block counts
-	index int    // number of distances that occur before
-	hits  uint64 // accesses with these
+	first uint64 // the smallest distance that the block counts
+	index int    // number of distances before it
+	hits  uint64 // number of accesses with these distances
 }
 
 // NewCurve returns the curve of a histogram and its cold accesses.
@@ -41,10 +41,10 @@ func NewCurve(h *Histogram, cold uint64) *Curve {
 	return c
 }
 
-// Len is the number of distances that occur.
+// Len returns the number of distinct distances.
 func (c *Curve) Len() int { return c.length }
 
-// Longest returns the longest distance that occurs. ok is false if none does.
+// Longest returns the longest distance. ok is false if there is none.
 func (c *Curve) Longest() (d uint64, ok bool) {
 	if c.length == 0 {
 		return 0, false
@@ -53,16 +53,16 @@ func (c *Curve) Longest() (d uint64, ok bool) {
 	return d, true
 }
 
-// At returns the i-th distance that occurs, in ascending order from 0, and the number of
-// accesses with at most that distance.
+// At returns the i-th distance, in ascending order from i = 0, and the number of accesses with at
+// most that distance.
 func (c *Curve) At(i int) (d, upto uint64) {
 	for d, upto := range c.From(i) {
 		return d, upto
 	}
-	panic("a distance beyond the last of a curve")
+	panic("index beyond the last distance of a curve")
 }
 
-// From yields the distances that occur from the i-th on, as At returns them.
+// From yields what At returns, from index i on.
 func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
 	return func(yield func(d, upto uint64) bool) {
 		b := max(sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].index > i })-1, 0)
@@ -101,7 +101,7 @@ func (c *Curve) Hits(capacityLines uint64) uint64 {
 // Misses returns the number of accesses that miss in a cache of capacityLines lines.
 func (c *Curve) Misses(capacityLines uint64) uint64 { return c.Accesses - c.Hits(capacityLines) }
 
-// CapacityFor returns the least capacity with at most this number of misses. ok is false if
+// CapacityFor returns the smallest capacity with at most this number of misses. ok is false if
 // there is none.
 func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	if misses < c.Cold {
@@ -114,10 +114,10 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith returns the least distance d for which enough(accesses up to d) is true. enough must be
-// monotonic. ok is false if there is none.
+// leastWith returns the smallest distance d for which enough(number of accesses up to d) is true.
+// enough must be monotonic. ok is false if there is none.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
-	// The last block before which there are not enough.
+	// Find the last block whose preceding accesses are not enough.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
 	if b == len(c.blocks) {
 		return 0, false
@@ -130,7 +130,7 @@ func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
 	return 0, false
 }
 
-// MissRatio returns the miss ratio, 0 if there are no accesses.
+// MissRatio returns the miss ratio, or 0 if there are no accesses.
 func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	if c.Accesses == 0 {
 		return 0
@@ -138,7 +138,7 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	return float64(c.Misses(capacityLines)) / float64(c.Accesses)
 }
 
-// Points yields the curve's breakpoints: each capacity, from one line on, at which the number
+// Points yields the curve's breakpoints: each capacity, starting at one line, at which the number
 // of misses changes, and the new number.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	if c.length == 0 || c.Hits(1) == 0 {
@@ -161,7 +161,7 @@ func (c *Curve) Capacities() (lines []uint64) {
 	return lines
 }
 
-// DistanceAtShare returns the least distance d such that at least share (0 to 1) of all
+// DistanceAtShare returns the smallest distance d such that at least a given share (0 to 1) of all
 // accesses have a distance of at most d. ok is false if there are too many cold accesses.
 func (c *Curve) DistanceAtShare(share float64) (d uint64, ok bool) {
 	want := share * float64(c.Accesses)

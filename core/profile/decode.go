@@ -9,19 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// FormatError reports why bytes are not a profile.
+// FormatError reports why some bytes are not a valid profile.
 type FormatError codec.Error
 
 func (e *FormatError) Error() string {
 	return "profile, byte " + strconv.Itoa(e.Offset) + ": " + e.What
 }
 
-// VersionError reports that a profile is newer than the program.
+// VersionError reports that a profile has a newer version than the program supports.
 type VersionError struct{ Version uint64 }
 
 func (e *VersionError) Error() string {
 	return "the profile has version " + strconv.FormatUint(e.Version, 10) +
-		", this program reads versions up to " + strconv.Itoa(Version) + "; use a newer stackglass to open it"
+		", but this program reads versions up to " + strconv.Itoa(Version) + "; use a newer stackglass to open it"
 }
 
 // Decode reads a profile's binary form and checks it: every section's checksum,
@@ -50,9 +50,9 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	return digest, true
 }
 
-// All histograms of a profile together take at most histogramBytes, plus histogramRatio times the
-// length of the file. Without this limit, a short file could need gigabytes: three bytes describe a
-// long distance, whose counters take thousands.
+// All histograms of a profile together may take histogramBytes + histogramRatio × the length of the
+// file. Without this limit, a short file could need gigabytes, because three bytes can describe a
+// long distance, whose counters take thousands of bytes.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -60,7 +60,7 @@ const (
 
 func decode(data []byte) (*Profile, error) {
 	if !IsProfile(data) {
-		return nil, &FormatError{0, "it does not begin like a profile; want a .sgp file as written by analyze or the page"}
+		return nil, &FormatError{0, "it does not begin like a profile; want a .sgp file from the analyze command or the page"}
 	}
 	r := codec.NewDecoder(data)
 	p, err := decodeSections(data, r)
@@ -70,7 +70,7 @@ func decode(data []byte) (*Profile, error) {
 	return p, err
 }
 
-// decodeSections reads the bytes after the magic number. Its errors are in r, except for a
+// decodeSections reads the bytes after the magic number. Errors are stored in r, except for a
 // [*VersionError].
 func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	r.Part(uint64(len(magic)))
@@ -84,7 +84,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	p := new(Profile)
 	room := uint64(histogramBytes + histogramRatio*len(data))
 	start, end := r.Offset(), r.Offset()
-	optional := false // there was an optional section
+	optional := false // an optional section has been read
 	for next := 0; r.Err() == nil; {
 		tag, payload := section(data, r)
 		c := coder{Coder: &codec.Coder{In: payload}, version: version, of: p, room: &room}
@@ -98,7 +98,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 			optional = true
 			p.decodeOptional(tag, &c)
 		case optional:
-			payload.Fail("a section of the digest after an optional one")
+			payload.Fail("a mandatory section after an optional one")
 		default:
 			end = r.Offset()
 			next = p.decodeSection(tag, &c, next)
@@ -109,7 +109,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	return nil, nil
 }
 
-// decodeOptional reads an optional section, and skips an unknown one.
+// decodeOptional reads an optional section, or skips it if it is unknown.
 func (p *Profile) decodeOptional(tag string, c *coder) {
 	again := false
 	state := slices.IndexFunc(states, func(s stateForm) bool { return s.tag == tag })
@@ -136,31 +136,31 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 	default:
 		c.raw()
 	}
-	c.Check(!again, "section "+tag+" a second time, or without the one before it")
+	c.Check(!again, "section "+tag+" is repeated, or the section before it is missing")
 }
 
 // raw reads the remaining bytes.
 func (c *coder) raw() []byte { return append([]byte{}, c.In.Take()...) }
 
-// finish checks that all sections are there, and the digest.
+// finish checks that no section is missing, and checks the digest.
 func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	switch {
 	case next < onceSections:
-		r.Fail("the sections INPT, TOTL and STAT are not all there")
+		r.Fail("one of the sections INPT, TOTL and STAT is missing")
 	case string(payload.Rest()) != string(digest[:]):
 		r.Fail("the digest does not match the content; the file was changed or damaged")
 	case len(r.Rest()) > 0:
-		r.Fail("there are bytes after the end; the file was joined with something else")
+		r.Fail("there are bytes after the end; something was appended to the file")
 	}
 }
 
-// decodeSection reads a section that the digest covers. next is the least index in forms that the
-// section may have; the result is the least index of the following section.
+// decodeSection reads a section that the digest covers. next is the smallest index in forms that
+// the section may have. The result is the smallest index for the next section.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
 	switch {
 	case place < 0:
-		c.In.Fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
+		c.In.Fail("section " + strconv.Quote(tag) + " is unknown to this program; use a newer stackglass")
 		return next
 	case place != next && (place < next || next < onceSections):
 		c.In.Fail("section " + strconv.Quote(tag) + " out of order")

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestWorkedExample: the bytes of the example in the manual are a profile, with the counts that it names.
+// TestWorkedExample checks that the bytes of the manual's example are a profile with the documented
+// counts.
 func TestWorkedExample(t *testing.T) {
 	text, err := os.ReadFile("../../site/docs/sgp.md")
 	if err != nil {
@@ -37,7 +38,7 @@ func TestWorkedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(p.Encode(), file) {
-		t.Error("it is written in another way")
+		t.Error("Encode returns different bytes")
 	}
 	curve := NewCurve(p.LocalityAt(64).Histogram(trace.AllKinds))
 	if curve.Misses(1) != 1 || p.Totals.AllReferences() != 2 || p.LocalityAt(64).Windows.Distinct[0] != 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Version is the newest version of the binary form that this package writes and reads. A profile whose set
-// tables have all numbers of sets is written as version 5.
+// Version is the newest version of the binary format that this package reads and writes. A profile
+// whose set tables have all numbers of sets is written as version 5.
 const Version = 6
 
 const (
@@ -21,22 +21,21 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// IsProfile reports whether a file that begins with head is a profile; eight
-// bytes are enough to tell.
+// IsProfile reports whether a file that begins with head is a profile. Eight bytes are enough.
 func IsProfile(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
 
-// Encode returns the profile's binary form.
+// Encode returns the profile in binary format.
 func (p *Profile) Encode() []byte {
 	var b bytes.Buffer
-	_ = p.EncodeTo(&b) // a buffer accepts everything
+	_ = p.EncodeTo(&b) // writing to a buffer cannot fail
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile's binary form. It keeps at most one section in memory, and only a
-// piece of the histograms of locality, which may be larger than everything else. The error is the
-// writer's.
+// EncodeTo writes the profile in binary format. It keeps at most one section in memory. Of the
+// histograms of locality, which may be larger than everything else, it keeps only a piece. The
+// error is the writer's.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))
@@ -57,7 +56,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	}
 	if s := p.Segment; s != nil {
 		w.section("segm", s.code)
-		w.payload = nil // it may be large, and is no longer needed
+		w.payload = nil // free the memory, which may be large
 		for i := range states {
 			if state := *states[i].field(s); state != nil {
 				w.put(states[i].tag, state)
@@ -99,7 +98,7 @@ func (p *Profile) canonical(w *writer) {
 	}
 }
 
-// digestSections hashes written sections without their checks.
+// digestSections hashes encoded sections without their checksums.
 func digestSections(sections []byte) (sum [32]byte) {
 	hash := newHash()
 	for len(sections) > 0 {
@@ -115,12 +114,12 @@ func digestSections(sections []byte) (sum [32]byte) {
 // writer writes sections.
 type writer struct {
 	to     io.Writer
-	digest interface { // of the sections whose tags begin in upper case
+	digest interface { // hash of the sections whose tags begin with an upper-case letter
 		io.Writer
 		Sum(b []byte) []byte
 	}
 	payload []byte
-	err     error // the first one of sending
+	err     error // the first error of to
 }
 
 func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }
@@ -132,7 +131,7 @@ func (w *writer) section(tag string, code func(*coder)) {
 	w.put(tag, w.payload)
 }
 
-// put writes a section with this payload, without a copy of it.
+// put writes a section without copying its payload.
 func (w *writer) put(tag string, payload []byte) {
 	check := w.head(tag, len(payload))
 	w.body(tag, payload, &check)
@@ -142,7 +141,7 @@ func (w *writer) put(tag string, payload []byte) {
 // pieceBytes is the length of pieces of a section, which may be a little longer.
 const pieceBytes = 1 << 16
 
-// inPieces codes a section twice, first for its length, and writes it in pieces.
+// inPieces codes a section twice: first to find its length, then to write it in pieces.
 func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}

@@ -6,29 +6,29 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Footprint determines the mean number of distinct lines that a program accesses in a window of any
-// length (MODELS §2.1). Lengths are numbers of line accesses.
+// Footprint contains the data from which the mean number of distinct lines in a window of any
+// length is computed (MODELS §2.1). Lengths are numbers of line accesses.
 //
 // A line is absent from a window if the window lies between two accesses to the line, before the
-// first one, or after the last one. So the mean depends only on the lengths of these absences
-// (Xiang et al., PACT 2011).
+// first one, or after the last one. Therefore the mean depends only on the lengths of these
+// absences (Xiang et al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32
-	Accesses  uint64 // the length of the run
+	Accesses  uint64 // length of the run
 	Lines     uint64 // distinct lines
-	// Absences are the absences of all lines. The lengths in Absences[i] are at least
-	// FootprintWindow(i) long, and shorter than FootprintWindow(i+1). The last member is not empty.
+	// Absences has the absences of all lines. Those in Absences[i] are at least FootprintWindow(i)
+	// and less than FootprintWindow(i+1) long. The last element is not empty.
 	Absences []Absences
 }
 
-// Absences counts absences, and adds up their lengths.
+// Absences has a number of absences and the sum of their lengths.
 type Absences struct{ Count, Sum uint64 }
 
 // footprintWindows is the number of windows; the longest is 2^63.
 const footprintWindows = 126
 
-// FootprintWindow is the length of window i for which the average is exact: 1, 2, 3, 4, 6,
-// 8, 12, 16, and so on, two for each power of two.
+// FootprintWindow returns the length of window i. These are the lengths for which the average is
+// exact: 1, 2, 3, 4, 6, 8, 12, 16, and so on, two for each power of two.
 func FootprintWindow(i int) uint64 {
 	if i == 0 {
 		return 1
@@ -36,7 +36,7 @@ func FootprintWindow(i int) uint64 {
 	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
 }
 
-// Absent adds absences of a length, or removes them if count is negative.
+// Absent adds a number of absences of the same length, or removes them if count is negative.
 func (f *Footprint) Absent(length uint64, count int64) {
 	if length == 0 {
 		return
@@ -55,10 +55,10 @@ func (f *Footprint) Absent(length uint64, count int64) {
 	}
 }
 
-// Average returns the mean number of distinct lines in a window of FootprintWindow(i)
-// accesses, and the mean number that one more access adds. The latter predicts the miss ratio
-// of a fully associative LRU cache with as many lines (Xiang et al., ASPLOS 2013). The window
-// must be shorter than the run.
+// Average returns the mean number of distinct lines in a window of FootprintWindow(i) accesses, and
+// the mean number of lines that one more access adds. The latter predicts the miss ratio of a fully
+// associative LRU cache with as many lines (Xiang et al., ASPLOS 2013). The window must be shorter
+// than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences
@@ -76,7 +76,7 @@ func (f *Footprint) code(c *coder) {
 	codec.Bounded(c.Coder, &f.Absences, footprintWindows, func(a *Absences) { c.U64s(&a.Count, &a.Sum) })
 }
 
-// Check tests whether a run can have these counts.
+// Check checks whether a run can have these counts.
 func (f *Footprint) Check() error {
 	if f == nil {
 		return nil
@@ -92,9 +92,9 @@ func (f *Footprint) Check() error {
 		}
 		sum += a.Sum
 	}
-	// At every access, all lines but one are absent.
+	// At every access, all lines except one are absent.
 	if !ok || sum != f.Accesses*(f.Lines-1) && f.Accesses > 0 {
-		return &CheckError{"the footprint counts times that no run has"}
+		return &CheckError{"the footprint has counts that are impossible in a run"}
 	}
 	return nil
 }

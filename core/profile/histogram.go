@@ -18,14 +18,15 @@ const (
 // Histogram counts occurrences of each distance exactly, however long
 // (MODELS §2). The zero value is empty and ready.
 //
-// Counters are in blocks of 256 consecutive distances, which are allocated on demand. They
-// have 8 bits until one of the block overflows, and then 32. So a histogram takes little more
-// than a byte for each distinct line of a trace with widely spread distances, and far less if
-// there are few distances. A map counts how often a counter of 32 bits wrapped.
+// Counters are stored in blocks for 256 consecutive distances, which are allocated on demand. The
+// counters of a block have 8 bits until one of them overflows, and then 32 bits. Therefore a
+// histogram takes little more than one byte per distinct line if a trace's distances are widely
+// spread, and far less if there are few distances. A map counts how often each 32-bit counter has
+// wrapped.
 type Histogram struct {
 	pages []*[pageLen]block
-	wraps map[uint64]uint64 // distance → times that its counter wrapped
-	bytes uint64            // of pages and blocks
+	wraps map[uint64]uint64 // distance → number of times that its counter wrapped
+	bytes uint64            // size of pages and blocks
 }
 
 // block has counters of one width, or none if it is empty.
@@ -109,7 +110,7 @@ func (h *Histogram) wrap(d, times uint64) {
 	h.wraps[d] += times
 }
 
-// MemoryBytes returns approximately the memory that the counters take.
+// MemoryBytes returns approximately how much memory the counters use.
 func (h *Histogram) MemoryBytes() uint64 { return h.bytes }
 
 // Count returns the number of occurrences of distance d.
@@ -175,9 +176,9 @@ func (h *Histogram) Total() uint64 {
 	return total
 }
 
-// Rounded returns a histogram in which every distance is rounded down to the given number
-// of significant binary digits. It counts as many occurrences below d as h does, for every
-// d that has no more significant digits than that.
+// Rounded returns a histogram in which every distance is rounded down to the given number of
+// significant binary digits. For every d with at most that many significant digits, it has as many
+// occurrences below d as h.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {
@@ -197,23 +198,25 @@ func (h *Histogram) Merge(other *Histogram) {
 const (
 	// SetCounts is the number of rows of a [SetTable]: for 2^0 to 2^16 sets.
 	SetCounts = 17
-	// MaxWays is the most ways that a [SetTable] answers for.
+	// MaxWays is the maximum number of ways for which a [SetTable] has counts.
 	MaxWays = 32
 )
 
 // SetTable counts, for each number of sets 2^a, the accesses that found their line at each depth of
-// its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, the number of distinct
-// lines of the same set since the last access to the line. An LRU cache of 2^a sets and w ways hits
-// exactly the accesses with d < w. Row 0, one set, is the beginning of the histogram.
+// its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, where Δ^a is the number
+// of distinct lines of the same set that were accessed since the last access to the line. An LRU
+// cache of 2^a sets and w ways hits exactly the accesses with d < w. Row 0 (a single set) is the
+// beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
-	// Omitted has bit a for 2^a sets that were not counted: row a is zero. One set always is.
+	// Omitted has bit a set if 2^a sets were not counted. Row a is then zero. A single set is
+	// always counted.
 	Omitted uint32
 }
 
-// Hits returns the exact number of accesses that hit in an LRU cache with this number of sets
-// and ways. ok is false if the number of sets is no power of two, or the table does not have
-// this number of sets or as many ways.
+// Hits returns the exact number of accesses that hit in an LRU cache with this number of sets and
+// ways. ok is false if the number of sets is not a power of two, or if the table does not cover
+// this number of sets or ways.
 func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
 		return 0, false
@@ -225,12 +228,13 @@ func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 // Counts reports whether 2^a sets were counted.
 func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
 
-// Omits reports whether a table has no answer for a cache only because its number of sets was not counted.
+// Omits reports whether the table lacks the hits of a cache only because its number of sets was not
+// counted.
 func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
 
-// Omit removes numbers of sets: bit a of omitted stands for 2^a.
+// Omit removes the counts for some numbers of sets. Bit a of omitted stands for 2^a sets.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted
 	for a := range t.Depths {
@@ -240,7 +244,7 @@ func (t *SetTable) Omit(omitted uint32) {
 	}
 }
 
-// Add adds the counts of other. The sum has the numbers of sets that both have.
+// Add adds the counts of other. The sum covers the numbers of sets that both cover.
 func (t *SetTable) Add(other *SetTable) {
 	defer t.Omit(other.Omitted)
 	for a := range t.Depths {
@@ -252,7 +256,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the table, or nil: with sampled lines it was not counted and is zero.
+// Counted returns the table, or nil if it was not counted. With sampled lines, it is not counted
+// and is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil
@@ -260,7 +265,7 @@ func (c *StackCounts) Counted() *SetTable {
 	return &c.Sets
 }
 
-// Counted returns the table of the shared stack, or nil.
+// Counted returns the table of the shared stack, or nil if it was not counted.
 func (d *Domain) Counted() *SetTable {
 	if d.Sets.empty() && slices.ContainsFunc(d.Members, func(m Member) bool { return m.Distances.Total() > 0 }) {
 		return nil
@@ -268,7 +273,7 @@ func (d *Domain) Counted() *SetTable {
 	return &d.Sets
 }
 
-// check tests a table against the histogram of the same accesses: the row of one set is the
+// check compares a table with the histogram of the same accesses: the row of one set is the
 // beginning of the histogram, no row counts more than all finite distances, and with more sets no
 // access is deeper in its set (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
@@ -278,13 +283,13 @@ func (t *SetTable) check(h *Histogram) error {
 		}
 	}
 	if !t.Counts(0) || t.Omitted>>SetCounts != 0 {
-		return &CheckError{"a set table omits one set, or more sets than there are"}
+		return &CheckError{"a set table omits the single set, or a number of sets that does not exist"}
 	}
 	finite, last := h.Total(), 0
 	for a := range t.Depths {
 		if !t.Counts(a) {
 			if t.Depths[a] != [MaxWays]uint64{} {
-				return &CheckError{"a set table counts for numbers of sets that it omits"}
+				return &CheckError{"a set table has counts for numbers of sets that it omits"}
 			}
 			continue
 		}
@@ -296,7 +301,7 @@ func (t *SetTable) check(h *Histogram) error {
 			}
 			if a > 0 {
 				if before += t.Depths[last][d]; before > sum {
-					return &CheckError{"a set table hits less with more sets of as many ways"}
+					return &CheckError{"a set table has fewer hits with more sets and the same number of ways"}
 				}
 			}
 		}

@@ -20,13 +20,13 @@ func TestPredictedForm(t *testing.T) {
 	}
 	ran := sampledProfile()
 	if ran.Digest() == p.Digest() {
-		t.Error("what was predicted has the digest of what ran")
+		t.Error("a predicted profile has the digest of a real one")
 	}
 	for _, cores := range []uint32{0, 1, profile.MaxCores + 1} {
 		p.Predicted.Cores, p.Totals.Threads = cores, []uint32{0, 1}
 		var check *profile.CheckError
 		if _, err := profile.Decode(p.Encode()); !errors.As(err, &check) {
-			t.Errorf("%d cores: %v, want that it contradicts itself", cores, err)
+			t.Errorf("%d cores: %v, want a CheckError", cores, err)
 		}
 	}
 }

@@ -1,15 +1,15 @@
 // Package profile defines the result of one pass over a trace: how a program accesses memory,
-// independent of any machine. Files, the browser's store, messages between workers, and questions
-// all use profiles.
+// independent of any machine. Files, the browser's store, messages between workers, and queries all
+// use profiles.
 //
-// A profile answers every later question about the run: hierarchy.Predict reads a profile and never
-// the trace. It is exact (each stack distance has its own count), versioned and checksummed. The
-// same trace and options give the same bytes, wherever and however the profile was made.
+// All later queries about the run use the profile: hierarchy.Predict reads a profile and never the
+// trace. A profile is exact (each stack distance has its own count), versioned and checksummed. The
+// same trace and options lead to the same bytes, wherever and however the profile was computed.
 //
-//   - [Profile] and the types in it: the data.
-//   - [Curve]: the miss-ratio curve of a histogram, for any capacity at once.
-//   - Encode, Decode, Digest: the binary form (.sgp), drawn in sections.go.
-//   - Check: the invariants that hold in every valid profile.
+//   - [Profile] and the types in it contain the data.
+//   - [Curve] is the miss-ratio curve of a histogram, for all capacities.
+//   - Encode, Decode and Digest implement the binary format (.sgp), which sections.go documents.
+//   - Check checks the invariants that hold in every valid profile.
 package profile
 
 import (
@@ -25,20 +25,20 @@ type Profile struct {
 	Totals Totals
 	State  State
 
-	// Each of the following is nil if it was not analysed.
+	// Each of the following fields is nil if it was not analysed.
 	Locality []Locality // one for each line size, ascending
-	Sites    *Sites     // also nil if the trace has no code
-	Counters *Counters  // the same
+	Sites    *Sites     // also nil if the trace does not describe code
+	Counters *Counters  // also nil if the trace does not describe code
 	Sharing  []Sharing  // one for each line size of Locality
-	// Communication is also nil for a trace without threads. If it is nil for several threads,
-	// NoCommunication says why.
+	// Communication is also nil for a trace without threads. If it is nil although there are
+	// several threads, NoCommunication has the reason.
 	Communication   *Communication
 	NoCommunication Absence
-	Loops           []byte // the loop-compressed trace, as package loops writes it; empty if it grew too large
-	Blocks          []byte // counts of blocks and branches, as package blocks writes them; empty if the trace has no blocks
+	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
+	Blocks          []byte // counts of blocks and branches, as written by package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
 
-	Sources []trace.SourceFile // of the program, for the lines that sites name; not part of the digest
+	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 
 	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
@@ -49,23 +49,23 @@ type Profile struct {
 	Segment *Segment
 }
 
-// Input describes the analysis: facts of the trace and choices of the user. It contains no name,
-// path or time.
+// Input describes the analysis: facts about the trace and options chosen by the user. It contains
+// no name, path or time.
 type Input struct {
 	Header  trace.Header
 	Kinds   trace.Kinds // the kinds of references that were analysed
-	Skip    uint64      // references left out at the start
-	Limit   uint64      // references analysed at most; 0: all
+	Skip    uint64      // references skipped at the start
+	Limit   uint64      // maximum number of analysed references; 0: all
 	Threads []uint32    // the threads that were analysed, ascending; nil: all
 }
 
-// Totals counts the references that were read. A reference that crosses lines is several line
-// accesses (MODELS §1).
+// Totals counts the references that were read. A reference that crosses lines counts as several
+// line accesses (MODELS §1).
 type Totals struct {
 	References [trace.NumKinds]uint64 // analysed references, by kind
 	Bytes      [trace.NumKinds]uint64 // bytes that they touched, by kind
 	Unselected uint64                 // references left out by kind or thread
-	BadRecords uint64                 // tolerated records that could not be read
+	BadRecords uint64                 // records that could not be read and were tolerated
 	Threads    []uint32               // threads of the analysed references, ascending; nil if the trace has none
 }
 
@@ -82,10 +82,10 @@ func sum(counts []uint64) (total uint64) {
 // State says whether the profile covers everything that was requested.
 type State struct {
 	Partial bool
-	Reason  string // why it is partial, in a sentence
+	Reason  string // why the profile is partial, as a sentence
 }
 
-// Locality is the LRU stack model's result for one line size.
+// Locality has the results of the LRU stack model for one line size.
 type Locality struct {
 	LineBytes uint32
 	Kinds     []KindLocality // the analysed kinds that occur, ascending
@@ -125,7 +125,7 @@ func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	return true
 }
 
-// Accesses returns the number of line accesses of the kind.
+// Accesses returns the number of line accesses of this kind.
 func (k *KindLocality) Accesses() uint64 { return k.Cold + k.Distances.Total() }
 
 // Lines returns the number of distinct lines, the footprint.
@@ -146,7 +146,7 @@ func (l *Locality) Accesses() uint64 {
 	return n
 }
 
-// Histogram returns the sum of the histograms of these kinds, and the number of cold accesses.
+// Histogram returns the sum of the histograms of the given kinds, and the number of cold accesses.
 func (l *Locality) Histogram(kinds trace.Kinds) (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range l.Kinds {
@@ -182,15 +182,15 @@ const WindowBins = 35
 const ColdBin = WindowBins - 1
 
 // DistanceBin returns the bin that counts distance d. Distances beyond 2^33 share the last bin
-// before the cold one.
+// before the bin for cold accesses.
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
-// Windows counts the misses of caches of 2^k lines over time, in windows with the same number of
-// references, except for the last. The number of references doubles as the trace grows, so that
-// there are at most [MaxWindows].
+// Windows counts the misses of caches of 2^k lines over time, in windows that have the same number
+// of references, except for the last one. The number of references doubles as the trace grows, so
+// that there are at most [MaxWindows] windows.
 type Windows struct {
 	References uint64 // in each window: MinWindow × 2^k
-	First      uint64 // number of the first window, not 0 in later segments of a trace
+	First      uint64 // number of the first window; not 0 in later segments of a trace
 	Rows       []WindowRow
 	Distinct   []uint64 // distinct lines of each row, its working set; nil if they were not counted
 }
@@ -199,21 +199,22 @@ type Windows struct {
 type WindowRow [WindowBins]uint64
 
 const (
-	// MinWindow is the least number of references in a window.
+	// MinWindow is the minimum number of references in a window.
 	MinWindow = 1024
-	// MaxWindows is the most windows that a profile keeps.
+	// MaxWindows is the maximum number of windows in a profile.
 	MaxWindows = 1024
 )
 
 // Accesses returns the number of line accesses in the window.
 func (r *WindowRow) Accesses() uint64 { return sum(r[:]) }
 
-// Misses returns the exact number of misses in the window of a fully associative LRU cache of
-// 2^log2Lines lines, log2Lines ≤ 32.
+// Misses returns the exact number of misses, in this window, of a fully associative LRU cache of
+// 2^log2Lines lines; log2Lines ≤ 32.
 func (r *WindowRow) Misses(log2Lines int) uint64 { return sum(r[log2Lines+1:]) }
 
-// Segment is the state at the end of a segment of a trace, to resume from (MODELS §9). Each
-// state of an analysis is in the form that its package writes, or nil without the analysis.
+// Segment is the state at the end of a segment of a trace, from which a run can resume (MODELS §9).
+// The state of each analysis is in the format that its package writes, or nil if the analysis is
+// not used.
 type Segment struct {
 	Start         uint64         // number of analysed references before the segment
 	Lines         []SegmentLines // for each line size of Locality
@@ -224,23 +225,24 @@ type Segment struct {
 	Blocks        []byte         // analysis/branches: the calls that have not returned
 	Sample        []byte         // analysis/sample: the samplers
 	Kept          []byte         // analysis/sample: analyses of the lines of a sample
-	Shelved       []byte         // stack: where the stacks are in the spill store; nil: Lines contain them
+	Shelved       []byte         // stack: where the stacks are in the spill store; nil if Lines contains them
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 }
 
 // SegmentLines is the state of one line size at the end of a segment.
 type SegmentLines struct {
-	FirstTouches []FirstTouch // in order
+	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
-	// WorkingSets are the distinct lines of larger windows. The windows of the first list have
-	// twice as many references as the rows, the windows of each other list twice as many as the
-	// windows of the list before. The last list has one window. nil: they were not counted.
+	// WorkingSets has the numbers of distinct lines in larger windows. The windows of the first
+	// list have twice as many references as the rows, and those of each further list twice as many
+	// as those of the previous list. The last list has one window. It is nil if working sets were
+	// not counted.
 	WorkingSets [][]uint64
 }
 
 // FirstTouch is a segment's first access to a line.
 type FirstTouch struct {
 	Line      trace.Line
-	Reference uint64 // number of the reference in the whole trace, from 0
+	Reference uint64 // number of the reference in the whole trace, starting at 0
 	Kind      trace.Kind
 }

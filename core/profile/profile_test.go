@@ -54,8 +54,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Rounding leaves the accesses below each capacity that has few significant digits as they
-// were, and keeps every count.
+// Rounding does not change the number of accesses below a capacity with few significant digits, and
+// preserves the total count.
 func TestRoundDistances(t *testing.T) {
 	const digits = 10
 	for seed := range uint64(5) {
@@ -74,7 +74,7 @@ func TestRoundDistances(t *testing.T) {
 		}
 		rounded := &p.Locality[0].Kinds[0].Distances
 		if rounded == &shared[0].Kinds[0].Distances {
-			t.Fatal("wrote to what the profile may share with the run")
+			t.Fatal("changed a histogram that the profile may share with the run")
 		}
 		below := func(h *profile.Histogram, capacity uint64) (n uint64) {
 			for d, count := range h.All() {
@@ -101,7 +101,7 @@ func TestRoundDistances(t *testing.T) {
 	}
 }
 
-// A 32-bit counter that wraps keeps counting.
+// A 32-bit counter continues to count after it wraps.
 func TestHistogramWraps(t *testing.T) {
 	var h profile.Histogram
 	h.AddN(5, 1<<32-1)
@@ -136,28 +136,28 @@ func TestCurve(t *testing.T) {
 	}
 	for misses, capacity := range map[uint64]uint64{13: 0, 14: 0, 12: 1, 8: 1, 7: 3, 5: 3, 4: 101} {
 		if got, ok := c.CapacityFor(misses); got != capacity || !ok {
-			t.Errorf("%d misses at most take %d lines (%v), want %d", misses, got, ok, capacity)
+			t.Errorf("at most %d misses need %d lines (%v), want %d", misses, got, ok, capacity)
 		}
 	}
 	if _, ok := c.CapacityFor(3); ok {
-		t.Errorf("fewer misses than cold accesses can be had")
+		t.Errorf("there is a capacity with fewer misses than cold accesses")
 	}
 	if d, ok := c.DistanceAtShare(0.5); d != 2 || !ok {
 		t.Errorf("half of all accesses within %d (%v), want 2", d, ok)
 	}
 	if _, ok := c.DistanceAtShare(0.9); ok {
-		t.Errorf("nine tenths of all accesses have a finite distance, want cold accesses to prevent it")
+		t.Errorf("90 % of all accesses have a finite distance, although too many are cold")
 	}
 	n := 0
 	for range profile.NewCurve(new(profile.Histogram), 0).Points {
 		n++
 	}
 	if n != 1 {
-		t.Errorf("the curve of nothing has %d breakpoints, want one", n)
+		t.Errorf("the empty curve has %d breakpoints, want one", n)
 	}
 }
 
-// A curve gives the same as the distances one by one, without memory for each distance.
+// A curve gives the same results as a list of all distances, without memory for each distance.
 func TestCurveMatchesDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, cold := new(profile.Histogram), rapid.Uint64Range(0, 9).Draw(t, "cold")
@@ -181,21 +181,21 @@ func TestCurveMatchesDistances(t *testing.T) {
 			misses := c.Accesses - hits
 			hits += counts[d]
 			if got, upto := c.At(i); got != d || upto != hits || c.Hits(d+1) != hits {
-				t.Fatalf("the distance at %d is %d with %d accesses up to it, %d hits, want %d with %d", i, got, upto, c.Hits(d+1), d, hits)
+				t.Fatalf("the distance at index %d is %d with %d accesses up to it, %d hits, want %d with %d", i, got, upto, c.Hits(d+1), d, hits)
 			}
 			n := i
 			for d, upto := range c.From(i) {
 				if before := c.Hits(d); d != ascending[n] || upto != before+counts[d] {
-					t.Fatalf("from %d on: distance %d at %d, %d accesses up to it", i, d, n, upto)
+					t.Fatalf("from index %d on: distance %d at index %d, %d accesses up to it", i, d, n, upto)
 				}
 				n++
 			}
 			if n != len(ascending) {
-				t.Fatalf("from %d on there are %d distances of %d", i, n, len(ascending))
+				t.Fatalf("from index %d on, there are %d distances of %d", i, n, len(ascending))
 			}
 			if most := misses - 1; most >= cold {
 				if got, ok := c.CapacityFor(most); got != d+1 || !ok {
-					t.Fatalf("no more than %d misses from %d lines on, want %d", most, got, d+1)
+					t.Fatalf("at most %d misses from %d lines on, want %d", most, got, d+1)
 				}
 			}
 		}
@@ -209,13 +209,13 @@ func TestCurveMatchesDistances(t *testing.T) {
 		for _, share := range []float64{0, 0.25, 0.5, 1} {
 			at := slices.IndexFunc(ascending, func(d uint64) bool { return float64(c.Hits(d+1)) >= share*float64(c.Accesses) })
 			if d, ok := c.DistanceAtShare(share); ok != (at >= 0) || ok && d != ascending[at] {
-				t.Fatalf("%g of the accesses are within %d, %v, want index %d", share, d, ok, at)
+				t.Fatalf("a share of %g of the accesses is within distance %d, %v, want index %d", share, d, ok, at)
 			}
 		}
 	})
 }
 
-// The curve of a histogram of many distances is far smaller than that.
+// The curve of a histogram with many distances is far smaller than the histogram.
 func TestCurveIsSmall(t *testing.T) {
 	const distances = 1 << 20
 	h := new(profile.Histogram)
@@ -234,7 +234,7 @@ func TestCurveIsSmall(t *testing.T) {
 	}
 }
 
-// sample makes a profile by hand that keeps every invariant.
+// sample returns a profile that satisfies every invariant.
 func sample(segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{Header: trace.Header{Format: "din", PCs: true}, Kinds: trace.DataKinds, Skip: 3, Limit: 9, Threads: []uint32{1, 7}},
@@ -283,17 +283,17 @@ func TestEncodedDigest(t *testing.T) {
 	}
 	for _, data := range [][]byte{nil, []byte("x"), p.Encode()[:60]} {
 		if _, ok := profile.EncodedDigest(data); ok {
-			t.Errorf("%d bytes that are no profile have a digest", len(data))
+			t.Errorf("%d bytes that are not a profile have a digest", len(data))
 		}
 	}
 }
 
-// The example drawn in sections.go.
+// Checks the example in sections.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	want := "\x89SGP\r\n\x1a\n\x05INPT\x09\x03din\x00\x37\x00\x00\x00"
 	if got := string(p.Encode()[:len(want)]); got != want {
-		t.Errorf("a profile begins %x, want %x", got, want)
+		t.Errorf("a profile begins with %x, want %x", got, want)
 	}
 }
 
@@ -303,22 +303,22 @@ func TestDecodeDamaged(t *testing.T) {
 		damaged := bytes.Clone(data)
 		damaged[i] ^= 0x20
 		if _, err := profile.Decode(damaged); err == nil {
-			t.Fatalf("byte %d changed: decoded, want an error", i)
+			t.Fatalf("byte %d changed: decoded without an error", i)
 		}
 		if _, err := profile.Decode(data[:i]); err == nil {
-			t.Fatalf("cut at byte %d: decoded, want an error", i)
+			t.Fatalf("truncated at byte %d: decoded without an error", i)
 		}
 	}
 	if _, err := profile.Decode(append(bytes.Clone(data), 0)); err == nil {
-		t.Errorf("a byte after the end: decoded, want an error")
+		t.Errorf("a byte after the end: decoded without an error")
 	}
 }
 
-// sections makes a profile of sections that a hostile or a newer program wrote: name and payload in
-// turn, with correct checksums and digest.
+// sections returns a profile with sections as a hostile or newer program could write them. parts
+// has names and payloads in turn; the checksums and the digest are correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
-// sectionsOf makes one of another version.
+// sectionsOf returns such a profile with a given version.
 func sectionsOf(version string, parts ...string) []byte {
 	data := []byte("\x89SGP\r\n\x1a\n" + version)
 	sum := sha256.New()
@@ -359,29 +359,29 @@ func TestDecodeSections(t *testing.T) {
 		"state of two":        append(append(whole[:4:4], "STAT", "\x02\x00"), whole[6:]...),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }
 
-// A few bytes for each of very many lists must not ask for a lot of memory.
+// Decoding must not allocate a lot of memory for very many lists of a few bytes each.
 func TestDecodeAsksForLittle(t *testing.T) {
-	const kind = "\x00\x00\x01\xf0\xff\xff\xff\x0f\x01" // one access far out
+	const kind = "\x00\x00\x01\xf0\xff\xff\xff\x0f\x01" // one access at a long distance
 	kinds := "\x40\xe8\x07" + strings.Repeat(kind, 1000)
 	data := sections("INPT", "\x03din\x00\x07\x00\x00\x00", "TOTL", strings.Repeat("\x00", 11), "STAT", "\x00\x00", "LOCA", kinds)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := profile.Decode(data); err == nil {
-		t.Error("a thousand times the same kind: decoded, want an error")
+		t.Error("a thousand times the same kind: decoded without an error")
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
-		t.Errorf("%d bytes of profile took %d bytes of memory, want at most 16 MiB", len(data), n)
+		t.Errorf("%d bytes of profile needed %d bytes of memory, want at most 16 MiB", len(data), n)
 	}
 }
 
-// A profile of a few megabytes with distances far apart would need sixteen gigabytes: all kinds,
-// all line sizes, one distance in each page.
+// A profile of a few megabytes with distances that are far apart would need sixteen gigabytes. It
+// has all kinds, all line sizes, and one distance in each page.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
 	kind.Write(binary.AppendUvarint(nil, 1<<60))   // cold
@@ -405,11 +405,11 @@ func TestDecodeBomb(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<30 {
-		t.Errorf("%d bytes of profile took %d bytes of memory, want at most 2 GiB", len(data), n)
+		t.Errorf("%d bytes of profile needed %d bytes of memory, want at most 2 GiB", len(data), n)
 	}
 }
 
-// Lists that say they have 2^60 members take no memory.
+// Lists that claim to have 2^60 elements need no memory.
 func TestDecodeClaims(t *testing.T) {
 	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
 	huge := string(binary.AppendUvarint(nil, 1<<60))
@@ -428,11 +428,11 @@ func TestDecodeClaims(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			if _, err := profile.Decode(data); err == nil {
-				t.Errorf("%s %q: decoded, want an error", tag, head)
+				t.Errorf("%s %q: decoded without an error", tag, head)
 			}
 			runtime.ReadMemStats(&after)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-				t.Errorf("%s %q: took %d bytes of memory, want at most 1 MiB", tag, head, n)
+				t.Errorf("%s %q: needed %d bytes of memory, want at most 1 MiB", tag, head, n)
 			}
 		}
 	}
@@ -443,7 +443,7 @@ func TestDecodeNewer(t *testing.T) {
 	data[8] = profile.Version + 1
 	var newer *profile.VersionError
 	if _, err := profile.Decode(data); !errors.As(err, &newer) || newer.Version != profile.Version+1 {
-		t.Errorf("a profile of the next version: %v, want a VersionError that names it", err)
+		t.Errorf("a profile of the next version: %v, want a VersionError with this version", err)
 	}
 }
 
@@ -470,10 +470,10 @@ func TestCheck(t *testing.T) {
 	} {
 		p := sample(true)
 		if breakIt(p); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }
@@ -513,7 +513,8 @@ func TestDecodeVersion1(t *testing.T) {
 	}
 }
 
-// TestEncodeInPieces: a histogram of many distances is written in pieces, with the same content.
+// TestEncodeInPieces checks that a histogram with many distances is written in pieces, with the
+// same content.
 func TestEncodeInPieces(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}, Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1 << 25}}}}}
 	h, want := &p.Locality[0].Kinds[0].Distances, map[uint64]uint64{}
@@ -536,7 +537,7 @@ func TestEncodeInPieces(t *testing.T) {
 		t.Fatalf("%d bytes, at most %d at a time", len(out.all), out.most)
 	}
 	if digest, ok := profile.EncodedDigest(out.all); !ok || digest != p.Digest() || !bytes.Equal(out.all, p.Encode()) {
-		t.Fatal("the digest at the end is another one")
+		t.Fatal("the digest at the end differs")
 	}
 	back, err := profile.Decode(out.all)
 	if err != nil {

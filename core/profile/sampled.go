@@ -15,9 +15,9 @@ type SampleMode uint8
 // The modes (MODELS §8).
 const (
 	SpaceSample SampleMode = iota // lines, at a fixed rate
-	LinesSample                   // lines, at a rate that falls to limit their number
+	LinesSample                   // lines, at a rate that decreases to limit their number
 	TimeSample                    // single accesses
-	OnOffSample                   // parts of the run
+	OnOffSample                   // segments of the run
 	numSampleModes
 )
 
@@ -25,44 +25,44 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
-// Sampled marks a profile whose counts are estimates from a part of the references, with their
-// errors. Package analysis/sample makes it. Counts are scaled to the whole run, so that questions
-// are answered as from an exact profile. With [OnOffSample], they count the analysed references
-// only.
+// Sampled marks a profile whose counts are estimates from a part of the references, and contains
+// their errors. Package analysis/sample computes it. Counts are scaled to the whole run, so the
+// profile can be queried like an exact one. With [OnOffSample], counts cover only the analysed
+// references.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
-	Threshold  uint64 // of SpaceSample: lines whose hash is at most this were kept, of 2^64
-	MostLines  uint64 // of LinesSample: most lines kept at once
-	Gap        uint64 // of TimeSample: mean number of accesses between samples
-	On, Period uint64 // of OnOffSample, in references
-	Read       uint64 // references that were read; except for OnOffSample, as in Totals
+	Threshold  uint64 // for SpaceSample: lines whose 64-bit hash is at most Threshold were kept
+	MostLines  uint64 // for LinesSample: maximum number of lines kept at a time
+	Gap        uint64 // for TimeSample: mean number of accesses between samples
+	On, Period uint64 // for OnOffSample: lengths in references
+	Read       uint64 // references that were read; the same as in Totals, except for OnOffSample
 	Sizes      []SampledSize
 }
 
 // SampledSize describes the sample of one line size.
 type SampledSize struct {
 	LineBytes uint32
-	Threshold uint64 // of the lines that were kept in the end, as in Sampled
+	Threshold uint64 // hash threshold of the lines that were kept at the end, as in Sampled
 	Analysed  uint64 // line accesses that the analysis looked up or counted
-	Samples   uint64 // the ones that the estimate uses
+	Samples   uint64 // accesses that the estimate uses
 	Lines     uint64 // distinct lines among them; 0: unknown
-	Censored  uint64 // of TimeSample: samples whose line was not used again
-	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache
-	// of SiteBinFrom(i) lines; the last one is also valid for all larger caches. nil: the sample is
-	// too small for intervals.
+	Censored  uint64 // for TimeSample: samples whose line was not used again
+	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
+	// SiteBinFrom(i) lines; the last one is also valid for all larger caches. It is nil if the
+	// sample is too small for intervals.
 	Bounds []Bound
 }
 
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether accesses or lines were sampled. Then stacks of threads have no set tables,
-// and pages are unknown.
+// Chosen reports whether accesses or lines were sampled. If so, stacks of threads have no set
+// tables, and pages are unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
-// Estimates reports whether counts are estimates. Counts of segments of a run (OnOffSample) are
-// exact for these segments, and counts of a sample with all lines are exact, too.
+// Estimates reports whether counts are estimates. Counts for segments of a run (OnOffSample) are
+// exact for these segments. Counts from a sample with all lines are also exact.
 func (s *Sampled) Estimates() bool {
 	switch {
 	case s == nil || s.Mode == OnOffSample:
@@ -90,11 +90,11 @@ func (s *Sampled) Chip() string {
 // Rate returns the share of the lines that SpaceSample keeps.
 func (s *Sampled) Rate() float64 { return RateOf(s.Threshold) }
 
-// RateOf returns the share of all lines whose hash is at most a threshold.
+// RateOf returns the share of lines whose hash is at most a threshold.
 func RateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
 
 // MissBounds returns the 95 % confidence interval of the misses of a fully associative LRU cache
-// of capacityLines lines. ok is false if the profile is exact, or the sample too small.
+// of capacityLines lines. ok is false if the profile is exact, or if the sample is too small.
 func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, ok bool) {
 	if p.Sampled == nil {
 		return b, false
@@ -131,29 +131,29 @@ func (s *Sampled) code(c *coder) {
 
 func (c *coder) bound(b *Bound) { c.U64s(&b.Low, &b.High) }
 
-// checkSampled tests that there is a sample of each line size, and that intervals are valid.
+// checkSampled checks that there is a sample for each line size, and that intervals are valid.
 func (p *Profile) checkSampled() error {
 	s := p.Sampled
 	if s == nil {
 		return nil
 	}
 	if s.Read < p.Totals.AllReferences() {
-		return &CheckError{"it was sampled from fewer references than it has"}
+		return &CheckError{"it has more references than the sample was taken from"}
 	}
 	if s.Mode != OnOffSample && len(s.Sizes) != len(p.Locality) {
-		return &CheckError{"it was sampled at other line sizes than it has"}
+		return &CheckError{"the line sizes of its sample differ from its own"}
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
 		if i >= len(p.Locality) || z.LineBytes != p.Locality[i].LineBytes {
-			return &CheckError{"it was sampled at other line sizes than it has"}
+			return &CheckError{"the line sizes of its sample differ from its own"}
 		}
 		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
-			return &CheckError{"its sample has more than was analysed"}
+			return &CheckError{"its sample is larger than what was analysed"}
 		}
 		for _, b := range z.Bounds {
 			if b.Low > b.High {
-				return &CheckError{"an interval ends before it begins"}
+				return &CheckError{"an interval ends before it starts"}
 			}
 		}
 	}
@@ -161,8 +161,9 @@ func (p *Profile) checkSampled() error {
 }
 
 // Accuracy returns the similarity of two histograms (Kulkarni, section 2.1): 1 - E/2, where E is
-// the sum of the absolute differences between the shares of accesses in bins, which are the
-// powers of two and cold accesses. 1: they are equal; 0: no bin has accesses of both.
+// the sum, over all bins, of the absolute differences between the shares of accesses. Bins are
+// powers of two and cold accesses. The result is 1 if the shares are equal, and 0 if no bin has
+// accesses of both.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64
@@ -186,10 +187,10 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 	return bins
 }
 
-// Predicted marks a profile of synthesised threads: package multicore made them from the trace
-// of a run with one thread. Counts are exact for the synthesised threads.
+// Predicted marks a profile of synthesised threads, which package multicore created from the trace
+// of a single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
-	Cores uint32 // each of which has a thread
+	Cores uint32 // number of cores; each has one thread
 	How   string // how work is divided and references are ordered, as command-line options
 }
 
@@ -198,7 +199,7 @@ func (p *Predicted) code(c *coder) {
 	c.Text(&p.How)
 }
 
-// checkPredicted tests that there are no more threads than cores.
+// checkPredicted checks that there are at most as many threads as cores.
 func (p *Profile) checkPredicted() error {
 	switch {
 	case p.Predicted == nil:
@@ -210,7 +211,7 @@ func (p *Profile) checkPredicted() error {
 	return nil
 }
 
-// hasIntervals reports whether other parts of a sample than the histograms have intervals.
+// hasIntervals reports whether parts of a sample other than the histograms have intervals.
 func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
@@ -249,7 +250,7 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// there codes whether v is not nil, and allocates it while reading.
+// there codes whether *v is not nil, and allocates it while reading.
 func there[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {
@@ -270,11 +271,11 @@ func (c *coder) core(off **CoreIntervals) {
 
 func (c *coder) bounds(list *[]Bound) {
 	if c.Reads() {
-		*list = nil // from a previous section
+		*list = nil // discard the list of a previous section
 	}
 	codec.Bounded(c.Coder, list, SiteBins, func(b *Bound) {
 		c.bound(b)
-		c.Check(b.Low <= b.High, "an interval ends before it begins")
+		c.Check(b.Low <= b.High, "an interval ends before it starts")
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sampledProfile is a small one with all that a sample can tell.
+// sampledProfile returns a small profile with all data that a sample may have.
 func sampledProfile() *profile.Profile {
 	p := &profile.Profile{Sampled: &profile.Sampled{
 		Mode: profile.TimeSample, Seed: 7, Threshold: 1 << 60, MostLines: 9, Gap: 100, On: 3, Period: 5, Read: 40,
@@ -20,7 +20,7 @@ func sampledProfile() *profile.Profile {
 	p.Input.Kinds = trace.DataKinds
 	p.Totals.References[trace.Load] = 40
 	k := profile.KindLocality{Kind: trace.Load, Cold: 1}
-	k.Distances.AddN(5, 39) // beyond the lines that are estimated
+	k.Distances.AddN(5, 39) // beyond the estimated number of lines
 	row := profile.WindowRow{profile.ColdBin: 1}
 	row[profile.DistanceBin(5)] = 39
 	p.Locality = []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{k},
@@ -44,25 +44,25 @@ func TestSampledForm(t *testing.T) {
 	}
 	var check *profile.CheckError
 	if err := exact.Check(); !errors.As(err, &check) {
-		t.Errorf("%v, want an exact profile to have no distance beyond its lines", err)
+		t.Errorf("%v, want an error, because an exact profile has no distance beyond its number of lines", err)
 	}
 }
 
 func TestSampledCheck(t *testing.T) {
 	for name, damage := range map[string]func(*profile.Sampled){
-		"fewer references read":          func(s *profile.Sampled) { s.Read = 39 },
-		"another line size":              func(s *profile.Sampled) { s.Sizes[0].LineBytes = 32 },
-		"no line size":                   func(s *profile.Sampled) { s.Sizes = nil },
-		"more samples than analysed":     func(s *profile.Sampled) { s.Sizes[0].Samples = 31 },
-		"more censored than samples":     func(s *profile.Sampled) { s.Sizes[0].Censored = 21 },
-		"an interval that is none":       func(s *profile.Sampled) { s.Sizes[0].Bounds[1].Low = 41 },
-		"more capacities than there are": func(s *profile.Sampled) { s.Sizes[0].Bounds = make([]profile.Bound, profile.SiteBins+1) },
+		"fewer references read":         func(s *profile.Sampled) { s.Read = 39 },
+		"another line size":             func(s *profile.Sampled) { s.Sizes[0].LineBytes = 32 },
+		"no line size":                  func(s *profile.Sampled) { s.Sizes = nil },
+		"more samples than analysed":    func(s *profile.Sampled) { s.Sizes[0].Samples = 31 },
+		"more censored than samples":    func(s *profile.Sampled) { s.Sizes[0].Censored = 21 },
+		"an interval with swapped ends": func(s *profile.Sampled) { s.Sizes[0].Bounds[1].Low = 41 },
+		"too many capacities":           func(s *profile.Sampled) { s.Sizes[0].Bounds = make([]profile.Bound, profile.SiteBins+1) },
 	} {
 		p := sampledProfile()
 		damage(p.Sampled)
 		var check *profile.CheckError
 		if _, err := profile.Decode(p.Encode()); !errors.As(err, &check) {
-			t.Errorf("%s: %v, want that it contradicts itself", name, err)
+			t.Errorf("%s: %v, want a CheckError", name, err)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestMissBounds(t *testing.T) {
 		{0, profile.Bound{Low: 40, High: 40}},
 		{1, profile.Bound{Low: 30, High: 40}},
 		{2, profile.Bound{Low: 20, High: 25}},
-		{1 << 40, profile.Bound{Low: 20, High: 25}}, // the last one continues
+		{1 << 40, profile.Bound{Low: 20, High: 25}}, // the last interval applies to larger caches
 	} {
 		if b, ok := p.MissBounds(64, c.capacity); !ok || b != c.want {
 			t.Errorf("%d lines: %v, %v, want %v", c.capacity, b, ok, c.want)
@@ -85,10 +85,10 @@ func TestMissBounds(t *testing.T) {
 	p.Sampled.Sizes[0].Bounds = make([]profile.Bound, 14)
 	p.Sampled.Sizes[0].Bounds[8], p.Sampled.Sizes[0].Bounds[9] = profile.Bound{Low: 8, High: 9}, profile.Bound{Low: 6, High: 7}
 	if b, _ := p.MissBounds(64, 9); b != (profile.Bound{Low: 6, High: 9}) {
-		t.Errorf("between 8 and 10 lines: %v, want what both have", b)
+		t.Errorf("between 8 and 10 lines: %v, want the span of both intervals", b)
 	}
 	if _, ok := p.MissBounds(32, 1); ok {
-		t.Error("an interval of a line size that was not sampled")
+		t.Error("there is an interval for a line size that was not sampled")
 	}
 }
 

@@ -1,10 +1,10 @@
 package profile
 
-// This file lists the sections of the binary form. A new one needs an entry here, a field
-// of [Profile] and the method that describes its payload for both directions.
+// This file lists the sections of the binary format. A new section needs an entry here, a field of
+// [Profile], and a method that defines its payload for both directions.
 
-// The binary form, .sgp. Integers are unsigned LEB128 varints ("uv") unless
-// said otherwise; a list is its length and then its members.
+// The binary format (.sgp). Integers are unsigned LEB128 varints ("uv") unless
+// said otherwise; a list is its length followed by its elements.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
 //	version  uv        5; 6 if a set table omits numbers of sets
@@ -110,7 +110,8 @@ package profile
 //
 // A section whose tag begins in lower case is optional: readers may skip it and the digest does not
 // cover it. The digest is the SHA-256 of the other sections before END., each as tag, length and
-// payload, in the order above and by line size: the order in which they are always written.
+// payload. They are in the order above, and for each tag in the order of line sizes. This is the
+// order in which they are always written.
 //
 // A profile of two accesses to one line, read from a din trace, begins
 //
@@ -121,7 +122,7 @@ package profile
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
-// form describes how sections of the digest are written and read.
+// form defines how sections that the digest covers are written and read.
 type form struct {
 	tags    []string
 	repeats bool                                   // a profile may have several sections with these tags
@@ -129,7 +130,7 @@ type form struct {
 	read    func(p *Profile, tag string, c *coder) // reads one
 }
 
-// once is the form of a section that a profile has at most once.
+// once returns the form of a section that occurs at most once in a profile.
 func once(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)) form {
 	return form{
 		tags: []string{tag},
@@ -144,7 +145,7 @@ func once(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)
 
 func always(*Profile) bool { return true }
 
-// optional is the form of a section for a field that may be nil.
+// optional returns the form of a section for a field that may be nil.
 func optional[T any, P interface {
 	*T
 	code(c *coder)
@@ -157,7 +158,7 @@ func optional[T any, P interface {
 	})
 }
 
-// raw is the form of a section whose payload is a field, which may be nil.
+// raw returns the form of a section whose payload is a field, which may be nil.
 func raw(tag string, field func(p *Profile) *[]byte) form {
 	return form{
 		tags: []string{tag},
@@ -170,7 +171,7 @@ func raw(tag string, field func(p *Profile) *[]byte) form {
 	}
 }
 
-// forms are the sections that the digest covers, in their order. The first onceSections are
+// forms lists the sections that the digest covers, in order. The first onceSections are
 // mandatory.
 var forms = []form{
 	once("INPT", always, func(p *Profile, c *coder) { p.Input.code(c) }),
@@ -205,13 +206,13 @@ var forms = []form{
 
 const onceSections = 3
 
-// stateForm is the form of an analysis' state in a segment.
+// stateForm is the form of an analysis's state in a segment.
 type stateForm struct {
 	tag   string
 	field func(s *Segment) *[]byte
 }
 
-// states are the optional sections with the states of analyses, in their order.
+// states lists the optional sections with the states of analyses, in order.
 var states = []stateForm{
 	{"segs", func(s *Segment) *[]byte { return &s.Sites }},
 	{"segt", func(s *Segment) *[]byte { return &s.Touched }},
@@ -253,11 +254,11 @@ func (p *Profile) readLocality(tag string, c *coder) {
 	windows := tag == "WIND"
 	switch {
 	case windows && l.Windows.References != 0 || !windows && l.Sets != nil:
-		c.In.Fail("the windows or set tables of a line size again")
+		c.In.Fail("repeated windows or set tables of a line size")
 	case windows:
 		l.codeWindows(c)
 	default:
-		c.Check(l.Windows.References != 0, "set tables of another line size than the windows before them")
+		c.Check(l.Windows.References != 0, "set tables with a line size different from the windows before them")
 		l.Sets = new(SetTable)
 		l.codeSets(c)
 	}

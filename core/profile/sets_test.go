@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withSets is the sample with a set table: three accesses at distance 1, one of which is on top of
-// its set with 2 sets, and all with 4.
+// withSets returns the sample profile with a set table. It has three accesses at distance 1. With 2
+// sets, one of them is at the top of its set; with 4 sets, all are.
 func withSets() *profile.Profile {
 	p := sample(true)
 	t := new(profile.SetTable)
@@ -36,7 +36,7 @@ func TestHits(t *testing.T) {
 		}
 	}
 	if _, ok := (*profile.SetTable)(nil).Hits(1, 1); ok {
-		t.Error("a table that is not there tells hits")
+		t.Error("a missing table returns hits")
 	}
 }
 
@@ -54,7 +54,7 @@ func TestEncodeSets(t *testing.T) {
 	}
 }
 
-// Whatever is in a table, its bytes give it back, or it is refused.
+// Any table is either decoded unchanged or rejected.
 func TestEncodeAnySets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := withSets()
@@ -78,24 +78,24 @@ func TestCheckSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, breakIt := range map[string]func(*profile.SetTable){
-		"not the histogram":         func(t *profile.SetTable) { t.Depths[0][2]++ },
-		"more than there are":       func(t *profile.SetTable) { t.Depths[7][0]++ },
-		"beyond 64 bits":            func(t *profile.SetTable) { t.Depths[7][0], t.Depths[7][1] = 1<<63, 1<<63 },
-		"deeper with more sets":     func(t *profile.SetTable) { t.Depths[3][0], t.Depths[3][1] = 0, 3 },
-		"missing with more sets":    func(t *profile.SetTable) { t.Depths[9][0] = 2 },
-		"not those of the line one": func(t *profile.SetTable) { *t = profile.SetTable{} },
+		"not the histogram":          func(t *profile.SetTable) { t.Depths[0][2]++ },
+		"too many accesses":          func(t *profile.SetTable) { t.Depths[7][0]++ },
+		"beyond 64 bits":             func(t *profile.SetTable) { t.Depths[7][0], t.Depths[7][1] = 1<<63, 1<<63 },
+		"deeper with more sets":      func(t *profile.SetTable) { t.Depths[3][0], t.Depths[3][1] = 0, 3 },
+		"missing with more sets":     func(t *profile.SetTable) { t.Depths[9][0] = 2 },
+		"differs from the histogram": func(t *profile.SetTable) { *t = profile.SetTable{} },
 	} {
 		p := withSets()
 		if breakIt(p.Locality[0].Sets); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }
 
-// Set tables that stand where none can.
+// Checks set tables in invalid positions.
 func TestDecodeSets(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"

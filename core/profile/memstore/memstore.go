@@ -1,5 +1,5 @@
-// Package memstore is a [profile.Store] in memory, for tests. The suite in storetest shows that
-// it behaves like the browser's store.
+// Package memstore implements a [profile.Store] in memory, for tests. The test suite in storetest
+// checks that it behaves like the browser's store.
 package memstore
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Store keeps everything in a map. The zero value is empty and unlimited. Its methods may be
-// called from several goroutines.
+// Store keeps everything in a map. The zero value is empty and unlimited. Its methods may be called
+// concurrently.
 type Store struct {
-	// Quota is the most bytes of data of all entries; 0: no limit. A Put beyond it fails with
-	// profile.ErrFull.
+	// Quota is the maximum number of data bytes in all entries; 0 means no limit. A Put that would
+	// exceed it fails with profile.ErrFull.
 	Quota uint64
 
 	mu   sync.Mutex
@@ -29,13 +29,13 @@ type item struct {
 	entry     profile.Entry
 	data      []byte
 	sum       profile.Sum // of data
-	before    []byte      // the generation before a checkpoint, or nil
+	before    []byte      // the previous generation of a checkpoint, or nil
 	beforeSum profile.Sum
 }
 
 func (i *item) bytes() uint64 { return uint64(len(i.data) + len(i.before)) }
 
-// fullError is profile.ErrFull with the numbers.
+// fullError is profile.ErrFull with the numbers of bytes.
 type fullError struct{ need, room uint64 }
 
 func (e *fullError) Error() string {

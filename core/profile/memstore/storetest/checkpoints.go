@@ -32,7 +32,7 @@ func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoint
 		save(t, s, "k", pattern(10, 5))
 		wantData(t, s, "k", pattern(10, 5))
 	})
-	t.Run("what cannot be written", func(t *testing.T) {
+	t.Run("failing writes", func(t *testing.T) {
 		s, _ := open(t)
 		save(t, s, "k", pattern(5<<20, 1))
 		wrong := errors.New("no more")
@@ -68,7 +68,7 @@ func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoint
 	t.Run("no key", func(t *testing.T) {
 		s, _ := open(t)
 		if err := s.Save(profile.Entry{}, writing([]byte("data"))); err == nil {
-			t.Error("a checkpoint without key is accepted")
+			t.Error("a checkpoint without a key is accepted")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package storetest is one suite of tests for every profile.Store.
+// Package storetest is a test suite for implementations of profile.Store.
 package storetest
 
 import (
@@ -22,7 +22,7 @@ func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 		"list newest first":     testList,
 		"rename":                testRename,
 		"delete":                testDelete,
-		"keys do not meet":      testKeys,
+		"keys are distinct":     testKeys,
 		"usage grows":           testUsage,
 		"several at once":       testParallel,
 		"data is copied":        testCopy,
@@ -51,7 +51,7 @@ func testEmpty(t *testing.T, s profile.Store) {
 	}
 }
 
-// sizes are around the chunks that a store may divide its values into.
+// sizes are close to the sizes of chunks into which a store may divide its values.
 var sizes = []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 4<<20 - 1, 4 << 20, 4<<20 + 1, 9 << 20}
 
 func pattern(size int, seed byte) []byte {
@@ -78,7 +78,7 @@ func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	}
 }
 
-// writing writes data in a few parts that are no pieces.
+// writing returns a function that writes data in a few parts, which are not the store's pieces.
 func writing(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, part := range [][]byte{data[:len(data)/3], data[len(data)/3 : len(data)/2], data[len(data)/2:]} {
@@ -187,8 +187,8 @@ func testDelete(t *testing.T, s profile.Store) {
 	}
 }
 
-// testKeys looks for keys that a store confuses, as prefixes of each other do
-// where chunks are found by ranges of keys.
+// testKeys looks for keys that a store confuses. For example, a store that finds chunks by key
+// ranges may confuse a key with its prefix.
 func testKeys(t *testing.T, s profile.Store) {
 	keys := []string{"a", "a/0", "a,0", "a\x00", "aa", "A", "ä", " ", "0", "1", "true"}
 	for i, key := range keys {
@@ -215,7 +215,7 @@ func testUsage(t *testing.T, s profile.Store) {
 	put(t, s, profile.Entry{Key: "k"}, pattern(8<<20, 1))
 	after, _, err := s.Usage()
 	if err != nil || after < before+4<<20 {
-		t.Errorf("usage went from %d to %d bytes by 8 MiB that do not compress; %v", before, after, err)
+		t.Errorf("usage went from %d to %d bytes after 8 MiB of incompressible data; %v", before, after, err)
 	}
 }
 
@@ -247,7 +247,7 @@ func testCopy(t *testing.T, s profile.Store) {
 
 func testNoKey(t *testing.T, s profile.Store) {
 	if err := s.Put(profile.Entry{}, []byte("data")); err == nil {
-		t.Error("a Put without key is accepted")
+		t.Error("a Put without a key is accepted")
 	}
 	if entries, err := s.List(); err != nil || len(entries) != 0 {
 		t.Errorf("List: %+v, %v", entries, err)
@@ -270,8 +270,8 @@ func testEntry(t *testing.T, s profile.Store) {
 	}
 }
 
-// TestFull checks that a Put that finds no room leaves everything unchanged, including its own old
-// value. s is empty and has room for 16 MiB, but not for 64.
+// TestFull checks that a Put that does not fit leaves everything unchanged, including the old value
+// of its key. s must be empty and have room for 16 MiB, but not for 64 MiB.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
 	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writing(old)); err != nil {
