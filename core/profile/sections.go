@@ -22,7 +22,7 @@ package profile
 //	SAMP  where counts are estimates: mode; seed; threshold; most lines; gap; on;
 //	      period; references read; list of line sizes, each: line bytes; threshold;
 //	      accesses analysed; samples; lines; censored; list of (low, high)
-//	PRED  where the threads did not run but were mimicked: cores; how (length, bytes)
+//	PRED  where threads were synthesised: cores; how (length, bytes)
 //	LOCA  line bytes; list of kinds, each: kind; cold; histogram, which is a list
 //	      of (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a

@@ -47,7 +47,7 @@ func TestEncodeSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *got.Locality[0].Sets != *p.Locality[0].Sets {
-		t.Error("the set table changed on its way through bytes")
+		t.Error("encoding and decoding changed the set table")
 	}
 	if got.Digest() == sample(true).Digest() {
 		t.Error("the digest does not cover the set table")
@@ -68,7 +68,7 @@ func TestEncodeAnySets(t *testing.T) {
 			t.Fatalf("decoded with %v, checked with %v", err, p.Check())
 		}
 		if err == nil && *got.Locality[0].Sets != *table {
-			t.Fatal("the set table changed on its way through bytes")
+			t.Fatal("encoding and decoding changed the set table")
 		}
 	})
 }
@@ -106,16 +106,16 @@ func TestDecodeSets(t *testing.T) {
 		t.Errorf("a table without accesses: %v", err)
 	}
 	for name, parts := range map[string][]string{
-		"before any histogram":  append(head[:6:6], "SETS", "\x40"+none),
-		"before the windows":    append(head[:6:6], "LOCA", local, "SETS", "\x40"+none, "WIND", windows),
-		"of another line size":  append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x20"+none),
-		"twice":                 append(whole[:12:12], "SETS", "\x40"+none),
-		"cut":                   append(whole[:10:10], "SETS", "\x40"+none[1:]),
-		"too long":              append(whole[:10:10], "SETS", "\x40"+none+"\x00"),
-		"of more ways than are": append(whole[:10:10], "SETS", "\x40\x80\x80\x80\x80\x10\x01"+none[1:]),
+		"before any histogram":     append(head[:6:6], "SETS", "\x40"+none),
+		"before the windows":       append(head[:6:6], "LOCA", local, "SETS", "\x40"+none, "WIND", windows),
+		"of a different line size": append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x20"+none),
+		"twice":                    append(whole[:12:12], "SETS", "\x40"+none),
+		"cut":                      append(whole[:10:10], "SETS", "\x40"+none[1:]),
+		"too long":                 append(whole[:10:10], "SETS", "\x40"+none+"\x00"),
+		"of too many ways":         append(whole[:10:10], "SETS", "\x40\x80\x80\x80\x80\x10\x01"+none[1:]),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }

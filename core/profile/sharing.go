@@ -9,103 +9,104 @@ import (
 )
 
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
-// (MODELS §6). Package analysis/sharing makes it.
+// (MODELS §6). Package analysis/sharing computes it.
 //
-// Everything is counted by core: the threads, mostly one, with a common private cache. Line
-// accesses of a core are counted in up to four ways, each with a histogram and set tables:
+// All counts are by core. A core has the threads, usually one, that use the same private cache.
+// Line accesses of a core are counted in up to four ways, each with a histogram and set tables:
 //
-//  1. private: on a stack of the core's own (PRD, MODELS §6.1);
+//  1. private: on a stack for this core alone (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
-//  3. coherent after Anger: on stacks 1 and 2, the accesses to a line that another core touched last (MODELS §6.3);
-//  4. coherent after Schuff: on a stack of the core's own in which a store of another
+//  3. coherent according to Anger: on stacks 1 and 2, the accesses to lines that another core
+//     touched last (MODELS §6.3);
+//  4. coherent according to Schuff: on a stack for this core alone, in which a store of another
 //     core leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
-	Cores     []Core   // by their first thread, ascending
-	Domains   []Domain // in the order of the options; the first one is all cores
+	Cores     []Core   // in ascending order of their first thread
+	Domains   []Domain // in the order of the options; the first domain has all cores
 }
 
 const (
-	// MaxCores is the most private stacks of one pass.
+	// MaxCores is the maximum number of private stacks in one pass.
 	MaxCores = 64
-	// MaxDomains is the most stacks of one pass that cores share.
+	// MaxDomains is the maximum number of shared stacks in one pass.
 	MaxDomains = 16
 )
 
-// StackCounts counts line accesses by their distance on one stack.
+// StackCounts counts line accesses by their distances on one stack.
 type StackCounts struct {
 	Cold      uint64
 	Distances Histogram
-	Sets      SetTable // of the same accesses, without cold ones
+	Sets      SetTable // counts of the same accesses, except cold ones
 }
 
 // Accesses returns the number of counted line accesses.
 func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 
-// Core counts the accesses of the threads with one private cache.
+// Core counts the accesses of the threads that use one private cache.
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign are the accesses of Private whose line another core touched last: F_invalidated of
-	// MODELS §6.3, where Private is F_private.
+	// Foreign counts the accesses in Private whose line another core touched last. It is
+	// F_invalidated in MODELS §6.3, where Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	Off      *CoreIntervals // nil if the counts are exact
 }
 
-// CoreIntervals are 95 % confidence intervals. Bounds are of the misses of fully associative
-// LRU private caches, as in [SampledSize]; other numbers are half the width of the interval
-// about a count.
+// CoreIntervals has 95 % confidence intervals. Bounds has those of the misses of fully associative
+// LRU private caches, as in [SampledSize]. The other numbers are half the width of the interval
+// around a count.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64
 }
 
-// CoherentCounts counts accesses on a stack with holes. An access to a line that another
-// core's store invalidated since the core's last access is a coherence miss: it is neither cold
-// nor at a distance.
+// CoherentCounts counts accesses on a stack with holes. An access to a line that another core's
+// store has invalidated since the core's last access is a coherence miss. Such an access is neither
+// cold nor has a distance.
 type CoherentCounts struct {
 	StackCounts
-	// Lost counts coherence misses by the depth of the line when it was invalidated. In a
-	// private cache of more lines than that, the store is the cause of the miss; a smaller
-	// cache might have evicted the line before.
+	// Lost counts coherence misses by the depth of the line when it was invalidated. In a private
+	// cache with more lines than this depth, the store causes the miss; a smaller cache may have
+	// evicted the line earlier.
 	Lost          Histogram
-	Invalidations uint64 // of lines on the stack, by other cores' stores
+	Invalidations uint64 // invalidations of lines on the stack by other cores' stores
 }
 
 // Accesses returns the number of line accesses, including coherence misses.
 func (c *CoherentCounts) Accesses() uint64 { return c.StackCounts.Accesses() + c.Lost.Total() }
 
-// Domain counts accesses on the stack that some cores share.
+// Domain counts accesses on a stack that some cores share.
 type Domain struct {
-	Cores   []uint32 // indexes in Sharing.Cores, ascending
-	Members []Member // of each of these cores
-	Sets    SetTable // of the accesses of all
-	// Foreign are the accesses whose line another core of the domain touched last:
-	// F_shared of MODELS §6.3 in the domain of all cores.
+	Cores   []uint32 // indices into Sharing.Cores, ascending
+	Members []Member // counts of each of these cores
+	Sets    SetTable // counts of the accesses of all these cores
+	// Foreign counts the accesses whose line another core of the domain touched last. In the domain
+	// of all cores, it is F_shared in MODELS §6.3.
 	Foreign StackCounts
 }
 
-// Member is one core's part in the accesses of a domain.
+// Member counts one core's accesses in a domain.
 type Member struct {
-	Cold      uint64 // lines that no core of the domain touched before
+	Cold      uint64 // accesses to lines that no core of the domain touched before
 	Distances Histogram
 	Change    Change
-	Bounds    []Bound // of estimates: see CoreIntervals
+	Bounds    []Bound // for estimates: see CoreIntervals
 }
 
-// Change counts a core's accesses by how their concurrent distances differ from the private
-// ones (Wu and Yeung's terms; MODELS §6.6). Except for Brought, it counts accesses that are
-// cold on neither stack.
+// Change counts a core's accesses by how their concurrent distances differ from their private
+// distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, the counts are of accesses
+// that are cold on neither stack.
 type Change struct {
-	Same        uint64 // no other core's access in between: the distances are equal
-	Dilated     uint64 // others' lines in between, none of which the core used there too
-	Overlapped  uint64 // others' lines in between, some of which the core used there too
+	Same        uint64 // no line of other cores in between: the distances are equal
+	Dilated     uint64 // lines of other cores in between, none of which this core also used in between
+	Overlapped  uint64 // lines of other cores in between, some of which this core also used in between
 	Intercepted uint64 // another core touched the line itself in between
-	Brought     uint64 // cold on the private stack only: another core fetched the line
+	Brought     uint64 // cold only on the private stack: another core fetched the line
 }
 
-// Concurrent returns the sum of the members: the histogram of the domain's stack.
+// Concurrent returns the sum over the members, which is the histogram of the domain's stack.
 func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range d.Members {
@@ -120,7 +121,7 @@ func (s *Sharing) code(c *coder) {
 	if c.Reads() {
 		l := c.of.LocalityAt(s.LineBytes)
 		if l == nil || s.LineBytes <= c.above {
-			c.In.Fail("stacks of threads at line sizes that have no histogram or are not ascending")
+			c.In.Fail("stacks of threads with line sizes that have no histogram or are not ascending")
 			return
 		}
 		c.most, c.crowded = c.of.longest(l), "at so many cores that they need gigabytes; analyze fewer cores together"
@@ -145,7 +146,7 @@ func (s *Sharing) code(c *coder) {
 	})
 }
 
-// omit removes numbers of sets from all tables.
+// omit removes the counts for some numbers of sets from all tables.
 func (s *Sharing) omit(omitted uint32) {
 	for i := range s.Cores {
 		k := &s.Cores[i]
@@ -165,12 +166,12 @@ func (s *StackCounts) code(c *coder) {
 	s.Sets.code(c)
 }
 
-// counts returns the counts in the order of the binary form.
+// counts returns the counts in the order of the binary format.
 func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longest returns the longest possible distance at a line size. The stacks of a sample have
+// longest returns the longest possible distance for a line size. In a sample, stacks may have
 // different estimates of the number of lines.
 func (p *Profile) longest(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
@@ -179,18 +180,19 @@ func (p *Profile) longest(l *Locality) uint64 {
 	return l.Lines()
 }
 
-// mostPages is the most pages of the histograms of one section: a few bytes can describe a
-// histogram with pages up to a far distance, and there may be thousands of histograms.
+// mostPages is the maximum number of histogram pages in one section. A limit is needed because a
+// few bytes can describe a histogram with pages up to a long distance, and there may be thousands
+// of histograms.
 const mostPages = 1 << 20
 
-// checkSharing tests that the stacks of threads fit together, and that the histogram of the domain
-// of all cores is the histogram of their line size.
+// checkSharing checks that the stacks of threads are consistent, and that the histogram of the
+// domain of all cores equals the histogram of the line size.
 func (p *Profile) checkSharing() error {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
 		l := p.LocalityAt(s.LineBytes)
 		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
-			return &CheckError{"the stacks of its threads are at line sizes without a histogram"}
+			return &CheckError{"the stacks of its threads have line sizes without a histogram"}
 		}
 		if err := s.check(l, p.Sampled.Chosen()); err != nil {
 			return err
@@ -199,11 +201,11 @@ func (p *Profile) checkSharing() error {
 	return nil
 }
 
-// check tests stacks. Estimated stacks have no set tables and no changes of distances, and
+// check checks the stacks. Estimated stacks have neither set tables nor changes of distances, and
 // threads without samples are missing.
 func (s *Sharing) check(l *Locality, estimated bool) error {
 	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
-		return &CheckError{"it has no cores, or more cores or domains than there can be"}
+		return &CheckError{"it has no cores, or too many cores or domains"}
 	}
 	if !s.threadsInOrder() {
 		return &CheckError{"the threads of its cores are out of order, or on two cores"}
@@ -217,7 +219,7 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 		accesses.add(n)
 	}
 	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
-		return &CheckError{"the accesses of its cores do not add up to the whole trace's"}
+		return &CheckError{"the accesses of its cores do not add up to those of the whole trace"}
 	}
 	for i := range s.Domains {
 		if err := s.Domains[i].check(s.Cores, estimated); err != nil {
@@ -230,8 +232,8 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 	return s.Domains[0].checkAll(s, l)
 }
 
-// threadsInOrder reports whether each core has ascending threads of its own, and
-// cores are in the order of the first ones.
+// threadsInOrder reports whether the threads of each core are ascending, no thread is on two cores,
+// and cores are in the order of their first threads.
 func (s *Sharing) threadsInOrder() bool {
 	seen := map[uint32]bool{}
 	for i := range s.Cores {
@@ -258,7 +260,7 @@ func (c *Core) check(most uint64, estimated bool) error {
 	}
 	lost, fits := summed(&c.Coherent.Lost, most)
 	if coherent, ok := c.Coherent.sum(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
-		return &CheckError{"the coherent stack of a core differs from its private one in the number of accesses"}
+		return &CheckError{"the coherent and the private stack of a core have different numbers of accesses"}
 	}
 	if lost > c.Coherent.Invalidations {
 		return &CheckError{"a core has more coherence misses than lost lines"}
@@ -277,7 +279,7 @@ func (c *Core) check(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf is check. Estimated distances must have no table.
+// checkOf calls check, or checks that estimated distances have no table.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
@@ -288,9 +290,9 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	return nil
 }
 
-// checkWithin tests that the counts are a part of others.
+// checkWithin checks that the counts do not exceed those of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"more accesses are of lines that another core touched than there are"}
+	more := &CheckError{"there are more accesses to lines that another core touched than accesses"}
 	if c.Cold > cold {
 		return more
 	}
@@ -311,12 +313,12 @@ func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, e
 
 func (d *Domain) check(cores []Core, estimated bool) error {
 	if len(d.Cores) == 0 || len(d.Members) != len(d.Cores) || !ascending(d.Cores, compareNumbers) || int(slices.Max(d.Cores)) >= len(cores) {
-		return &CheckError{"a domain has no cores, or others than there are"}
+		return &CheckError{"a domain has no cores, or unknown cores"}
 	}
 	var lines counter
 	for i := range d.Members {
 		if !d.Members[i].fits(&cores[d.Cores[i]].Private, estimated) {
-			return &CheckError{"the accesses of a core in a domain do not match its own stack"}
+			return &CheckError{"the accesses of a core in a domain do not match its private stack"}
 		}
 		lines.add(d.Members[i].Cold)
 	}
@@ -330,8 +332,7 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
 }
 
-// fits reports whether a member's accesses are the accesses of its core, each with one change of
-// distance.
+// fits reports whether a member's accesses are those of its core, each with one kind of change.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.sum(^uint64(0))
 	finite, ok := summed(&m.Distances, accesses)
@@ -351,7 +352,7 @@ func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	return !changes.over && changes.n == finite
 }
 
-// checkAll tests that the domain contains all cores, and that its stack is the stack of the whole
+// checkAll checks that the domain contains all cores, and that its stack equals that of the whole
 // trace.
 func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	sum, cold := d.Concurrent()
@@ -362,13 +363,13 @@ func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	return nil
 }
 
-// sum returns the number of accesses. ok is false if it is more than most.
+// sum returns the number of accesses. ok is false if it exceeds most.
 func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
 	n, ok := summed(&c.Distances, most)
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed returns the sum of a histogram, and whether it is at most a number.
+// summed returns the sum of a histogram, and whether it is at most most.
 func summed(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {
@@ -377,7 +378,7 @@ func summed(h *Histogram, most uint64) (uint64, bool) {
 	return sum.n, !sum.over && sum.n <= most
 }
 
-// below reports whether every distance is below a number.
+// below reports whether every distance is below limit.
 func (h *Histogram) below(limit uint64) bool {
 	for d := range h.All() {
 		if d >= limit {
@@ -387,7 +388,7 @@ func (h *Histogram) below(limit uint64) bool {
 	return true
 }
 
-// equal reports whether both count the same.
+// equal reports whether both histograms have the same counts.
 func (h *Histogram) equal(other *Histogram) bool {
 	for d, n := range h.All() {
 		if other.Count(d) != n {

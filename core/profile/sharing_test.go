@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// apart fills in the rows of a table for lines that conflict with one set only.
+// apart sets the rows of a table for lines that conflict only if there is a single set.
 func apart(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n
@@ -20,8 +20,8 @@ func apart(c *profile.StackCounts) {
 	}
 }
 
-// withSharing is the sample made by two threads: 1 loads 9, 4 and 9 again, and 7
-// stores to 4 and 9.
+// withSharing returns the sample profile with accesses by two threads: thread 1 loads lines 9, 4
+// and 9 again; thread 7 stores to lines 4 and 9.
 func withSharing() *profile.Profile {
 	p := sample(true)
 	p.Input.Header.Sliced = true
@@ -61,13 +61,13 @@ func TestSharingSurvivesEncoding(t *testing.T) {
 		t.Error("decoding and encoding changed the bytes")
 	}
 	if !got.Input.Header.Sliced {
-		t.Error("the order of threads became exact on the way through bytes")
+		t.Error("encoding and decoding made the order of threads exact")
 	}
 	if got.Digest() == sample(false).Digest() {
 		t.Error("the digest does not cover the stacks of threads")
 	}
 	if sum, cold := got.Sharing[0].Domains[0].Concurrent(); sum.Count(1) != 3 || cold != 2 {
-		t.Errorf("%d accesses at distance 1 and %d cold ones on the shared stack, want 3 and 2", sum.Count(1), cold)
+		t.Errorf("%d accesses at distance 1 and %d cold accesses on the shared stack, want 3 and 2", sum.Count(1), cold)
 	}
 }
 
@@ -108,16 +108,16 @@ func TestCheckSharing(t *testing.T) {
 	} {
 		p := withSharing()
 		if breakIt(&p.Sharing[0]); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 }
 
-// A histogram with one large distance takes a few bytes, but a page of memory for every distance up
-// to it, so too many are refused.
+// A histogram with one long distance takes a few bytes, but needs memory pages for all shorter
+// distances. Therefore decoding rejects too many of them.
 func TestDecodeSharingAsksForLittle(t *testing.T) {
 	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)
@@ -130,10 +130,10 @@ func TestDecodeSharingAsksForLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so long at so many cores") {
-		t.Errorf("very many far distances: %v, want an error about them", err)
+		t.Errorf("very many long distances: %v, want an error about them", err)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
-		t.Errorf("%d bytes of profile took %d bytes of memory, want at most 128 MiB", len(data), n)
+		t.Errorf("decoding %d bytes needed %d bytes of memory, want at most 128 MiB", len(data), n)
 	}
 }

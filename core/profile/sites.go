@@ -11,28 +11,29 @@ import (
 )
 
 // Sites attributes a trace's line accesses to sites in the code and to data structures, at one
-// line size. Package analysis/sites defines the numbers and computes them.
+// line size. Package analysis/sites defines and computes the numbers.
 //
-// Distances are counted in bins, so the misses of a site are exact for fully associative caches
-// whose capacity is the edge of a bin, and estimates between. The sums over all sites are exact:
-// they are in Locality.
+// Distances are counted in bins. Therefore the misses of a site are exact for fully associative
+// caches whose capacity is a bin boundary, and estimates for other capacities. The sums over all
+// sites are exact; they are in Locality.
 type Sites struct {
 	LineBytes uint32
-	// Capacities are the sizes, in lines, of the LRU caches for which line utilisation was
-	// measured, and Ways their ways, 0 if they are fully associative; ascending, or nil.
+	// Capacities has the sizes, in lines, of the LRU caches for which line utilisation was
+	// measured, and Ways has their ways, where 0 means fully associative. Both are ascending, or
+	// nil.
 	Capacities []uint64
 	Ways       []uint32
-	Previous   bool // Reuse.Before was recorded
+	Previous   bool // whether Reuse.Before was recorded
 
 	Code []Site       // ascending: see [CompareSites]
-	Data []DataObject // ascending: see [CompareObjects]; nil if the trace names no data
-	// Coherent counts the same accesses on the coherent stacks of cores. It is nil if Sharing
-	// is, and in profiles of earlier versions.
+	Data []DataObject // ascending: see [CompareObjects]; nil if the trace does not describe data
+	// Coherent counts the same accesses on the coherent stacks of cores. It is nil if Sharing is
+	// nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
 }
 
-// Measured returns the index in Capacities of a cache, or -1 if its utilisation was not
-// measured. 0 ways: fully associative.
+// Measured returns the index in Capacities of a cache, or -1 if its utilisation was not measured. 0
+// ways mean fully associative.
 func (s *Sites) Measured(lines uint64, ways uint32) int {
 	for i := range s.Capacities {
 		if s.Capacities[i] == lines && s.Ways[i] == ways {
@@ -42,36 +43,37 @@ func (s *Sites) Measured(lines uint64, ways uint32) int {
 	return -1
 }
 
-// MaxCapacities is the most capacities that utilisation is measured for.
+// MaxCapacities is the maximum number of capacities for which utilisation is measured.
 const MaxCapacities = 8
 
-// NoSite is the number of sites in traces with PCs instead, and of objects that the trace's
-// tables do not list.
+// NoSite is the number of sites in traces that identify code by PCs instead, and of objects that
+// are not in the trace's tables.
 const NoSite = ^uint32(0)
 
-// Site is one instruction that makes references. Texts are "" if they are unknown.
+// Site is one instruction that makes references. Unknown texts are "".
 type Site struct {
-	Number   uint32 // in the trace's tables, or NoSite
+	Number   uint32 // number in the trace's tables, or NoSite
 	PC       uint64 // 0: unknown
-	Module   string // file that contains the PC, without its folder
-	Offset   uint64 // of the PC in it
+	Module   string // name of the file that contains the PC, without its folder
+	Offset   uint64 // offset of the PC in this file
 	Function string
-	File     string // the shortest unique end of its path, see trace.FileNames
+	File     string // the shortest unique suffix of its path, see trace.FileNames
 	Line     uint32
 	Column   uint32
-	Kind     trace.Kind // of its references
-	Bytes    uint32     // of each; 0: they differ
+	Kind     trace.Kind // kind of its references
+	Bytes    uint32     // size of each reference; 0: they differ
 	Type     string     // datatype
-	Variable string     // named in the code there
+	Variable string     // variable that the code refers to
 
-	Strides [NumStrides]uint64 // references by their distance from the previous one of the site and thread
+	Strides [NumStrides]uint64 // references by their distance from the previous reference of the same site and thread
 	Reuse   Reuse
 }
 
 // References returns the number of references that the site made.
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
-// Stride returns the most frequent class of the site's references, or the most regular of several.
+// Stride returns the most frequent stride of the site's references. If several are equally
+// frequent, it returns the most regular.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -82,14 +84,14 @@ func (s *Site) Stride() Stride {
 	return most
 }
 
-// Stride classifies the distance of a reference from the site's previous one.
+// Stride classifies the distance of a reference from the site's previous reference.
 type Stride uint8
 
 // The strides. The first reference of a site counts as irregular.
 const (
 	ZeroStride      Stride = iota // the same address
-	UnitStride                    // the next bytes, up or down
-	ConstantStride                // any other distance that is the same as the last one
+	UnitStride                    // the adjacent bytes, up or down
+	ConstantStride                // any other distance that equals the previous one
 	IrregularStride               // anything else
 	NumStrides
 )
@@ -101,21 +103,21 @@ func (s Stride) String() string { return strideNames[s] }
 // Reuse counts line accesses by stack distance.
 type Reuse struct {
 	Cold uint64     // first accesses to a line
-	Bins []BinCount // of distances: ascending, none is zero
+	Bins []BinCount // counts by distance: ascending, none is zero
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
 	Used []Utilisation
-	// Before counts the sites that touched the lines last before these accesses, for
-	// distances from PreviousFrom on; ascending, none is zero.
+	// Before counts, by site, which sites touched the lines last before these accesses, for
+	// distances from PreviousFrom on. It is ascending, and none is zero.
 	Before []SiteCount
-	// Off is, for estimates, half the width of the 95 % confidence interval of the misses of a
-	// fully associative LRU cache of SiteBinFrom(Bin) lines. It lists changes, ascending, and
-	// begins at 0.
+	// Off contains, for estimates, half the width of the 95 % confidence interval of the misses of
+	// a fully associative LRU cache of SiteBinFrom(Bin) lines. It lists only changes of this value,
+	// in ascending order of bins, and starts with 0.
 	Off []BinCount
 }
 
-// OffAt returns half the width of the interval for a cache of this many lines; between two bins,
-// the wider one.
+// OffAt returns half the width of the interval for a cache with this number of lines. Between two
+// bins, it returns the larger value.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {
@@ -131,11 +133,12 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 	return off
 }
 
-// PreviousFrom is the least stack distance for Reuse.Before: nearer reuse hits in any cache.
+// PreviousFrom is the smallest stack distance for Reuse.Before. Accesses with shorter distances hit
+// in any cache.
 const PreviousFrom = 16
 
-// Misses returns the misses in a fully associative LRU cache. They are exact at the edge of a
-// bin, such as a power of two lines, otherwise slightly too high.
+// Misses returns the misses in a fully associative LRU cache. They are exact at bin boundaries,
+// such as powers of two, and otherwise slightly too high.
 func (r *Reuse) Misses(lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -149,13 +152,13 @@ func (r *Reuse) Misses(lines uint64) uint64 {
 // Accesses returns the number of line accesses.
 func (r *Reuse) Accesses() uint64 { return r.Cold + counted(r.Bins) }
 
-// BinCount is a bin of distances, see [SiteBin].
+// BinCount has the count of a bin of distances, see [SiteBin].
 type BinCount struct {
 	Bin   uint8
 	Count uint64
 }
 
-// counted returns the sum of bins.
+// counted returns the sum of the counts.
 func counted(bins []BinCount) (n uint64) {
 	for _, b := range bins {
 		n += b.Count
@@ -163,11 +166,11 @@ func counted(bins []BinCount) (n uint64) {
 	return n
 }
 
-// Utilisation counts the lines that an LRU cache fetched, which are its misses, and the bytes
-// of them that were used until their eviction or the end of the trace.
+// Utilisation counts the lines that an LRU cache fetched, which equal its misses, and how many of
+// their bytes were used until eviction or the end of the trace.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
-// Share returns the share of the fetched bytes that were used, or 0.
+// Share returns the share of the fetched bytes that were used, or 0 if none were fetched.
 func (u Utilisation) Share(lineBytes uint32) float64 {
 	if u.Fetched == 0 {
 		return 0
@@ -175,18 +178,18 @@ func (u Utilisation) Share(lineBytes uint32) float64 {
 	return float64(u.BytesUsed) / (float64(u.Fetched) * float64(lineBytes))
 }
 
-// SiteCount counts for a site, by its index in [Sites].Code.
+// SiteCount has a count for a site, which is an index into [Sites].Code.
 type SiteCount struct {
 	Site  uint32
 	Count uint64
 }
 
-// ObjectKind says where in memory a data object lies.
+// ObjectKind is the part of memory that contains a data object.
 type ObjectKind uint8
 
 // The kinds.
 const (
-	HeapObject   ObjectKind = iota // blocks from one allocation site
+	HeapObject   ObjectKind = iota // blocks allocated at one site
 	GlobalObject                   // a global variable
 	StackObject                    // a local variable, or a thread's stack
 	OtherObject                    // everything else
@@ -197,37 +200,37 @@ var objectNames = [numObjectKinds]string{"heap", "global", "stack", "other"}
 
 func (k ObjectKind) String() string { return objectNames[k] }
 
-// DataObject is one data structure: a variable, or all blocks that one site allocated.
+// DataObject is a data structure: a variable, or all blocks that one site allocated.
 type DataObject struct {
 	Kind     ObjectKind
-	Number   uint32 // in the trace's tables: of the allocating site, or of the variable; or NoSite
-	Name     string // of the variable; "" if it is unknown
-	Function string // that allocates, or that contains the variable
-	File     string // of the allocation or declaration, named as in Site
+	Number   uint32 // number of the allocating site or of the variable in the trace's tables, or NoSite
+	Name     string // name of the variable; "" if it is unknown
+	Function string // function that allocates, or that contains the variable
+	File     string // file of the allocation or declaration, named as in Site
 	Line     uint32
-	Blocks   uint64 // allocated
-	Bytes    uint64 // allocated, or the size
+	Blocks   uint64 // number of allocated blocks
+	Bytes    uint64 // number of allocated bytes, or size of the variable
 
 	References uint64
 	Reuse      Reuse
 }
 
-// CompareSites orders by number, then by PC and kind.
+// CompareSites orders sites by number, then by PC and kind.
 func CompareSites(x, y *Site) int {
 	return cmp.Or(cmp.Compare(x.Number, y.Number), cmp.Compare(x.PC, y.PC), cmp.Compare(x.Kind, y.Kind))
 }
 
-// CompareObjects orders by kind, number, function and name.
+// CompareObjects orders objects by kind, number, function and name.
 func CompareObjects(x, y *DataObject) int {
 	return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Number, y.Number),
 		strings.Compare(x.Function, y.Function), strings.Compare(x.Name, y.Name))
 }
 
-// siteSubBins is the number of bins of each power of two of distances.
+// siteSubBins is the number of bins between two powers of two.
 const siteSubBins = 4
 
-// SiteBins is the number of bins of distances: one each for 0 to 3, and four for each power of
-// two up to 2^32.
+// SiteBins is the number of bins: one for each distance from 0 to 3, and four between successive
+// powers of two up to 2^32.
 const SiteBins = siteSubBins + 30*siteSubBins
 
 // SiteBin returns the bin that counts distance d.
@@ -236,7 +239,7 @@ func SiteBin(d uint32) int {
 	return e*siteSubBins + int(d>>e)
 }
 
-// SiteBinFrom returns the least distance of a bin, and 2^32 for SiteBins.
+// SiteBinFrom returns the smallest distance in a bin, or 2^32 for SiteBins.
 func SiteBinFrom(bin int) uint64 {
 	if bin < 2*siteSubBins {
 		return uint64(bin)
@@ -245,33 +248,33 @@ func SiteBinFrom(bin int) uint64 {
 	return uint64(bin%siteSubBins+siteSubBins) << e
 }
 
-// CoherentSites counts the line accesses of sites and data objects on the coherent stacks of
-// their cores ([Core].Coherent), which give the misses of private caches by site. Their sums
-// are the cores' counts, in bins.
+// CoherentSites counts the line accesses of sites and data objects on the coherent stacks of their
+// cores ([Core].Coherent). From these counts follow the misses of private caches by site. The sums
+// over all sites equal the cores' counts, in bins.
 type CoherentSites struct {
 	Code     []CoherentReuse // in the order of Sites.Code
 	Data     []CoherentReuse // in the order of Sites.Data
-	Measured bool            // utilisation was measured in private caches, too
+	Measured bool            // utilisation was also measured in private caches
 }
 
-// CoherentReuse counts the accesses of one site or data object on its cores' coherent stacks:
-// as many as its Reuse has.
+// CoherentReuse counts the accesses of one site or data object on the coherent stacks of its cores.
+// The number of accesses is the same as in its Reuse.
 type CoherentReuse struct {
-	Cold uint64     // first accesses of a core to a line
-	Bins []BinCount // of distances: ascending, none is zero
-	// Lost counts coherence misses by the depth of the line when another core's store
-	// invalidated it, as in CoherentCounts: ascending, none is zero.
+	Cold uint64     // first accesses of each core to a line
+	Bins []BinCount // counts by distance: ascending, none is zero
+	// Lost counts coherence misses by the depth of the line when another core's store invalidated
+	// it, as in CoherentCounts. It is ascending, and none is zero.
 	Lost []BinCount
-	// Used is the utilisation of the lines that these accesses fetched into the coherent
-	// private caches of their cores, for each of Sites.Capacities; nil: not measured.
+	// Used is the utilisation of the lines that these accesses fetched into the coherent private
+	// caches of their cores, for each of Sites.Capacities. It is nil if it was not measured.
 	Used []Utilisation
 	Off  []BinCount // as in Reuse, for the misses of private caches
 }
 
-// OffAt is as in [Reuse].
+// OffAt is like [Reuse.OffAt], but for coherent stacks.
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
-// Coherence returns the number of coherence misses, in private caches of any size.
+// Coherence returns the number of coherence misses in private caches of any size.
 func (r *CoherentReuse) Coherence() uint64 { return counted(r.Lost) }
 
 // Accesses returns the number of line accesses.
@@ -279,7 +282,7 @@ func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + coun
 
 func (p *Profile) codeCoherent(c *coder) {
 	s := p.Sites
-	if c.Check(s != nil, "coherent stacks of sites without sites"); s == nil {
+	if c.Check(s != nil, "coherent stacks of sites, but no sites"); s == nil {
 		return
 	}
 	if c.Reads() {
@@ -298,8 +301,8 @@ func (p *Profile) codeCoherent(c *coder) {
 	codec.Members(c.Coder, &s.Coherent.Data, len(s.Data), code)
 }
 
-// checkCoherent tests that each site has as many accesses on the coherent stacks, and that
-// these add up to the counts of the cores.
+// checkCoherent checks that each site has the same number of accesses on the coherent stacks, and
+// that these accesses add up to the counts of the cores.
 func (p *Profile) checkCoherent() error {
 	if p.Sites == nil || p.Sites.Coherent == nil {
 		return nil
@@ -307,7 +310,7 @@ func (p *Profile) checkCoherent() error {
 	s := p.Sites.Coherent
 	cores := p.SharingAt(p.Sites.LineBytes)
 	if cores == nil && !p.Sampled.Chosen() || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
-		return &CheckError{"it has coherent stacks of other sites, or of sites but not of cores"}
+		return &CheckError{"it has coherent stacks of unknown sites, or of sites but not of cores"}
 	}
 	var code, data, want coherentSums
 	for i := range s.Code {
@@ -332,9 +335,9 @@ func (p *Profile) checkCoherent() error {
 	return nil
 }
 
-var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or not as many as it made, or its utilisation does not fit them"}
+var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or differ in number from its references, or its utilisation does not match them"}
 
-// fits reports whether the utilisation of a site in private caches fits its depths.
+// fits reports whether the utilisation of a site in private caches is consistent with its depths.
 func (s *Sites) fits(c *CoherentReuse) bool {
 	if !s.Coherent.Measured {
 		return len(c.Used) == 0
@@ -342,7 +345,7 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	if len(c.Used) != len(s.Capacities) || len(c.Used) == 0 {
 		return false
 	}
-	misses := Reuse{Cold: c.Cold + c.Coherence(), Bins: c.Bins} // these are always misses here
+	misses := Reuse{Cold: c.Cold + c.Coherence(), Bins: c.Bins} // coherence misses are misses in a cache of any size
 	for i, u := range c.Used {
 		low, high := misses.Cold, misses.Accesses()
 		if s.Ways[i] == 0 {
@@ -355,13 +358,13 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	return true
 }
 
-// coherentSums are sums over sites. They cannot overflow, since the total is checked.
+// coherentSums has sums over sites. They cannot overflow, because the total is checked.
 type coherentSums struct {
 	cold       uint64
 	bins, lost [SiteBins]uint64
 }
 
-// add adds a site's counts. It reports whether they are in order, and sum to its accesses.
+// add adds a site's counts. It reports whether they are in order and add up to the site's accesses.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}
 	t.cold += c.Cold

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSites is the sample with sites and data objects that add up to it.
+// withSites returns the sample profile with sites and data objects that add up to its counts.
 func withSites() *profile.Profile {
 	p := sample(false)
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
@@ -37,7 +37,7 @@ func withSites() *profile.Profile {
 	return p
 }
 
-// far puts one access of the third site and the first object far out.
+// far gives one access of the third site and of the first object a long distance.
 func far(p *profile.Profile) *profile.Profile {
 	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
 	p.Locality[0].Kinds[0].Distances.AddN(1, 2)
@@ -83,7 +83,7 @@ func TestCheckSites(t *testing.T) {
 		"capacities":          func(s *profile.Sites) { s.Capacities = []uint64{0} },
 		"ways":                func(s *profile.Sites) { s.Ways = []uint32{512} },
 		"a bin":               func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count++ },
-		"a bin of nothing":    func(s *profile.Sites) { s.Code[0].Reuse.Bins = []profile.BinCount{{Bin: 3}} },
+		"an empty bin":        func(s *profile.Sites) { s.Code[0].Reuse.Bins = []profile.BinCount{{Bin: 3}} },
 		"cold":                func(s *profile.Sites) { s.Code[1].Reuse.Cold++ },
 		"references":          func(s *profile.Sites) { s.Code[1].Strides[0]++ },
 		"objects' bins":       func(s *profile.Sites) { s.Data[0].Reuse.Bins[0].Count++ },
@@ -96,10 +96,10 @@ func TestCheckSites(t *testing.T) {
 	} {
 		p := withSites()
 		if breakIt(p.Sites); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 	for name, breakIt := range map[string]func(s *profile.Sites){
@@ -110,13 +110,13 @@ func TestCheckSites(t *testing.T) {
 	} {
 		p := far(withSites())
 		if breakIt(p.Sites); p.Check() == nil {
-			t.Errorf("who was before, %s: passes, want an error", name)
+			t.Errorf("Reuse.Before, %s: Check found no error", name)
 		}
 	}
 }
 
-// withCoherentSites is withSharing with sites: the first one makes the accesses of thread 1, the
-// second has thread 7's.
+// withCoherentSites returns the profile of withSharing with sites. The first site makes the
+// accesses of thread 1, and the second those of thread 7.
 func withCoherentSites() *profile.Profile {
 	p := withSharing()
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
@@ -138,7 +138,8 @@ func TestCoherentSitesSurviveEncoding(t *testing.T) {
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
-	// A line that was lost, of another core whose accesses are as many.
+	// Turn an access at a distance into a coherence miss, which leaves the number of accesses
+	// unchanged.
 	c := &p.Sharing[0].Cores[0].Coherent
 	c.Distances, c.Sets, c.Invalidations = profile.Histogram{}, profile.SetTable{}, 2
 	c.Lost.Add(1)
@@ -153,52 +154,52 @@ func TestCoherentSitesSurviveEncoding(t *testing.T) {
 		t.Errorf("decoding gives %+v, want %+v", got.Sites.Coherent, p.Sites.Coherent)
 	}
 	if p.Sites.Coherent = nil; bytes.Equal(p.Encode(), data) || p.Check() != nil {
-		t.Error("a profile without it cannot be, or is the same")
+		t.Error("a profile without coherent sites is invalid, or has the same bytes")
 	}
 }
 
 func TestCheckCoherentSites(t *testing.T) {
 	for name, breakIt := range map[string]func(p *profile.Profile, c *profile.CoherentSites){
-		"no cores":         func(p *profile.Profile, _ *profile.CoherentSites) { p.Sharing = nil },
-		"other sites":      func(_ *profile.Profile, c *profile.CoherentSites) { c.Code = c.Code[:1] },
-		"objects of none":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Data = c.Code[:1] },
-		"other accesses":   func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Cold = 3 },
-		"other sums":       func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Bins[0].Bin = 0 },
-		"a bin of nothing": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Bins = []profile.BinCount{{}} },
+		"no cores":        func(p *profile.Profile, _ *profile.CoherentSites) { p.Sharing = nil },
+		"other sites":     func(_ *profile.Profile, c *profile.CoherentSites) { c.Code = c.Code[:1] },
+		"objects of none": func(_ *profile.Profile, c *profile.CoherentSites) { c.Data = c.Code[:1] },
+		"other accesses":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Cold = 3 },
+		"other sums":      func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Bins[0].Bin = 0 },
+		"an empty bin":    func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Bins = []profile.BinCount{{}} },
 		"lost instead": func(_ *profile.Profile, c *profile.CoherentSites) {
 			c.Code[0].Lost, c.Code[0].Bins = c.Code[0].Bins, nil
 		},
-		"measured, but not":   func(_ *profile.Profile, c *profile.CoherentSites) { c.Measured = false },
-		"not of one of them":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
-		"too few fetched":     func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used[0].Fetched = 1 },
-		"too many fetched":    func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].Fetched = 3 },
-		"too many bytes used": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].BytesUsed = 129 },
+		"measured, but not":    func(_ *profile.Profile, c *profile.CoherentSites) { c.Measured = false },
+		"missing for one site": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
+		"too few fetched":      func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used[0].Fetched = 1 },
+		"too many fetched":     func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].Fetched = 3 },
+		"too many bytes used":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].BytesUsed = 129 },
 	} {
 		p := withCoherentSites()
 		if breakIt(p, p.Sites.Coherent); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 	}
 }
 
-// Bins divide all distances without gaps, four to a power of two.
+// Bins cover all distances without gaps, with four bins per power of two.
 func TestSiteBins(t *testing.T) {
 	for bin := range profile.SiteBins {
 		from, next := profile.SiteBinFrom(bin), profile.SiteBinFrom(bin+1)
 		if from >= next || profile.SiteBin(uint32(from)) != bin || profile.SiteBin(uint32(next-1)) != bin {
-			t.Errorf("bin %d is from %d up to %d, whose bins are %d and %d", bin, from, next, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
+			t.Errorf("bin %d covers %d up to %d, whose bins are %d and %d", bin, from, next, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
 		}
 	}
 	if end := profile.SiteBinFrom(profile.SiteBins); end != 1<<32 {
 		t.Errorf("the bins end at %d, want 2^32", end)
 	}
 	if profile.SiteBinFrom(profile.SiteBin(profile.PreviousFrom)) != profile.PreviousFrom {
-		t.Error("the least distance for which it is noted who touched a line before is no edge of a bin")
+		t.Error("PreviousFrom is not a bin boundary")
 	}
 }
 
-// A million sites take tens of bytes each, packed, and little more than
-// themselves while they are read.
+// A million sites take tens of bytes each in encoded form, and decoding needs little more memory
+// than the sites themselves.
 func TestMillionSites(t *testing.T) {
 	const n = 1_000_000
 	p := sample(false)
@@ -231,10 +232,10 @@ func TestMillionSites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if total := after.TotalAlloc - before.TotalAlloc; total > 2000*n {
-		t.Errorf("reading them took %d bytes of memory, want at most 2,000 each", total)
+		t.Errorf("decoding them needed %d bytes of memory, want at most 2,000 each", total)
 	}
 	if !bytes.Equal(got.Encode(), data) {
 		t.Error("decoding and encoding changed the bytes")
 	}
-	t.Logf("%d bytes a site packed, %d allocated reading", len(data)/n, (after.TotalAlloc-before.TotalAlloc)/n)
+	t.Logf("%d bytes per encoded site, %d bytes allocated per site while decoding", len(data)/n, (after.TotalAlloc-before.TotalAlloc)/n)
 }

@@ -7,19 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// In section SITE a site is written as its difference from the previous one: a mask of the
-// mispredicted numbers and the changed texts, and then these. Most neighbours have the same
-// function, file and line, so that a site takes a few bytes in addition to its counts.
+// In section SITE, a site is written as its difference from the previous one: a mask of the
+// mispredicted numbers and changed texts, followed by these numbers and texts. Most successive
+// sites have the same function, file and line, so a site takes only a few bytes in addition to its
+// counts.
 
 const (
 	siteNumbers = 7
 	siteTexts   = 5
 )
 
-// noSiteYet comes before the first site.
+// noSiteYet is the site before the first one.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber returns the most frequent number of the site after s.
+// expectedNumber returns the number that the site after s most often has.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -27,7 +28,7 @@ func (s *Site) expectedNumber() uint32 {
 	return s.Number + 1
 }
 
-// numbers returns the numbers of a site as differences, which are 0 for expected numbers.
+// numbers returns the numbers of a site as differences. They are 0 if a number is as predicted.
 func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	return [siteNumbers]uint64{
 		uint64(s.Number - last.expectedNumber()), zigzag(int64(s.PC - last.PC)), zigzag(int64(s.Offset - last.Offset)),
@@ -36,7 +37,7 @@ func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	}
 }
 
-// setNumbers is the inverse of numbers. It reports whether all are in range.
+// setNumbers is the inverse of numbers. It reports whether all numbers are in range.
 func (s *Site) setNumbers(n *[siteNumbers]uint64, last *Site) bool {
 	line, column := int64(last.Line)+unzigzag(n[3]), int64(last.Column)+unzigzag(n[4])
 	kind := uint64(last.Kind) ^ n[5]
@@ -92,11 +93,11 @@ func (s *Sites) code(c *coder) {
 			o.Reuse.code(c)
 		})
 	})
-	c.Check(objects || len(s.Data) == 0, "data objects where there are none")
+	c.Check(objects || len(s.Data) == 0, "data objects, although the flag for them is not set")
 }
 
-// believedSites is the most sites for which memory is allocated before they are read: growing
-// the list took half of the time.
+// believedSites is the maximum number of sites for which memory is allocated before they are read.
+// Without this allocation, growing the list took half of the time.
 const believedSites = 1 << 14
 
 func (s *Site) code(c *coder, last *Site) {
@@ -158,7 +159,7 @@ func (c *coder) binCounts(list *[]BinCount) {
 	})
 }
 
-// members codes the members of a list, which is a part of room while reading.
+// members codes the elements of a list. While reading, the list is allocated in room.
 func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	if !c.Reads() {
 		codec.Members(c.Coder, list, n, member)
@@ -169,8 +170,8 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	*list, *room = taken(*room, from)
 }
 
-// taken returns the part of list from an index on, and the list to append to: a new one if
-// this one is long.
+// taken returns the part of list from an index on, and the list to append to next, which is a new
+// one if list is long.
 func taken[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {
@@ -182,8 +183,8 @@ func taken[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites tests that the sites and the objects match the histogram of their line size:
-// each bin, and the first accesses, add up to it exactly.
+// checkSites checks that sites and objects match the histogram of their line size: the counts of
+// each bin, and the first accesses, must add up to it exactly.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {
@@ -192,7 +193,7 @@ func (p *Profile) checkSites() error {
 	l := p.LocalityAt(s.LineBytes)
 	switch {
 	case l == nil:
-		return &CheckError{"its sites are of a line size without a histogram"}
+		return &CheckError{"its sites have a line size without a histogram"}
 	case !s.inOrder():
 		return &CheckError{"its sites or data objects are out of order"}
 	}
@@ -212,7 +213,8 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals tests the invariant of sites with estimated distances: all accesses are known.
+// checkTotals checks the invariant of sites with estimated distances: the total number of accesses
+// is exact.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {
@@ -222,7 +224,7 @@ func (s *Sites) checkTotals(l *Locality) error {
 		data.add(s.Data[i].Reuse.Accesses())
 	}
 	if code.over || data.over || code.n != l.Accesses() || s.Data != nil && data.n != l.Accesses() {
-		return &CheckError{"the accesses of its sites or data objects do not add up to the whole trace's"}
+		return &CheckError{"the accesses of its sites or data objects do not add up to those of the whole trace"}
 	}
 	return nil
 }
@@ -237,8 +239,9 @@ func (s *Sites) inOrder() bool {
 	return ordered && ascending(s.Code, CompareSites) && ascending(s.Data, CompareObjects)
 }
 
-// ValidUtilisation reports whether utilisation can be measured for a cache: fully associative (0
-// ways), or of at most 2^24 lines and 1,024 ways, which divide the lines.
+// ValidUtilisation reports whether utilisation can be measured for a cache: it must be fully
+// associative (0 ways), or have at most 2^24 lines and 1,024 ways, where the number of ways divides
+// the number of lines.
 func ValidUtilisation(lines uint64, ways uint32) bool {
 	if ways == 0 {
 		return lines > 0
@@ -246,7 +249,7 @@ func ValidUtilisation(lines uint64, ways uint32) bool {
 	return lines <= 1<<24 && ways <= 1<<10 && uint64(ways) < lines && lines%uint64(ways) == 0
 }
 
-// checkReuse tests the numbers of one site or object with these references.
+// checkReuse checks the numbers of one site or object that has these references.
 func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 	all, far := counter{n: r.Cold}, counter{}
 	made := counter{}
@@ -266,7 +269,7 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 		return &CheckError{"a site has more references than accesses, or more than can be counted"}
 	}
 	if len(r.Used) != len(s.Capacities) {
-		return &CheckError{"a site's utilisation is of other capacities"}
+		return &CheckError{"a site's utilisation is for other capacities"}
 	}
 	for i, u := range r.Used {
 		low, high := r.Cold, all.n
@@ -274,20 +277,21 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 			low, high = r.missBounds(s.Capacities[i])
 		}
 		if !u.fits(low, high, s.LineBytes) {
-			return &CheckError{"a site's utilisation does not fit its distances"}
+			return &CheckError{"a site's utilisation is inconsistent with its distances"}
 		}
 	}
 	return s.checkBefore(r, far.n)
 }
 
-// fits reports whether Fetched is from low to high, and BytesUsed is possible for that many
-// lines of lineBytes.
+// fits reports whether Fetched is in the range from low to high, and whether BytesUsed is possible
+// for this number of lines of lineBytes bytes.
 func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 	whole := u.BytesUsed / uint64(lineBytes)
 	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)
 }
 
-// missBounds returns the least and the most misses at a capacity that the bins allow.
+// missBounds returns the minimum and maximum number of misses at a capacity that are consistent
+// with the bins.
 func (r *Reuse) missBounds(capacityLines uint64) (low, high uint64) {
 	low = r.Cold
 	for _, b := range r.Bins {
@@ -302,17 +306,17 @@ func (s *Sites) checkBefore(r *Reuse, far uint64) error {
 	var sum counter
 	for i, c := range r.Before {
 		if c.Count == 0 || int64(c.Site) >= int64(len(s.Code)) || i > 0 && r.Before[i-1].Site >= c.Site {
-			return &CheckError{"the sites that were before a site are out of order or unknown"}
+			return &CheckError{"the sites that touched a site's lines before are out of order or unknown"}
 		}
 		sum.add(c.Count)
 	}
 	if sum.over || s.Previous && sum.n != far || !s.Previous && sum.n != 0 {
-		return &CheckError{"the sites that were before a site do not add up"}
+		return &CheckError{"the sites that touched a site's lines before do not add up to its accesses"}
 	}
 	return nil
 }
 
-// counter is a sum that records an overflow of 64 bits.
+// counter is a sum that detects an overflow of 64 bits.
 type counter struct {
 	n    uint64
 	over bool
@@ -323,7 +327,7 @@ func (c *counter) add(n uint64) {
 	c.over = c.over || c.n < n
 }
 
-// siteSums are sums over sites or objects.
+// siteSums has sums over sites or objects.
 type siteSums struct {
 	bins       [SiteBins]counter
 	cold       counter

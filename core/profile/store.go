@@ -7,30 +7,30 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Errors of a [Store], which may wrap them.
+// Errors that a [Store] returns, possibly wrapped.
 var (
 	ErrNotFound = errors.New("no such entry in the store")
-	// ErrFull: there is no room. The store contains what it contained before.
+	// ErrFull means that there is not enough space. The store is unchanged.
 	ErrFull = errors.New("the storage is full")
-	// ErrFinished: a checkpoint would replace a finished analysis, as when two tabs run the same
-	// analysis.
+	// ErrFinished means that a checkpoint would replace a finished analysis, for example because
+	// two tabs run the same analysis.
 	ErrFinished = errors.New("a finished analysis has replaced it")
-	// ErrDamaged: the stored bytes differ from the bytes that were put.
+	// ErrDamaged means that the stored bytes differ from those that were written.
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )
 
-// Entry describes one stored analysis. The name is here and never in the profile.
+// Entry describes one stored analysis. The name is part of the entry and never of the profile.
 type Entry struct {
-	Key        string // unique
-	Name       string // for the user, who may change it
+	Key        string // unique key
+	Name       string // name shown to the user, who may change it
 	Created    int64  // milliseconds since 1970
 	Bytes      uint64 // size of the encoded profile, or of the checkpoint
 	References uint64
-	Digest     string // hexadecimal; "" while interrupted
+	Digest     string // in hexadecimal; "" for a checkpoint
 	State      EntryState
-	Reason     string  // why it is partial
-	Done       float64 // share of the file that was read, 0 to 1, while interrupted
-	Outside    uint64  // about how many bytes of the spill store the checkpoint needs
+	Reason     string  // why the profile is partial
+	Done       float64 // for a checkpoint: share of the file that was read, 0 to 1
+	Outside    uint64  // approximate number of bytes that the checkpoint needs in the spill store
 }
 
 // EntryState is the state of a stored analysis.
@@ -39,51 +39,51 @@ type EntryState string
 // The states of an [Entry].
 const (
 	EntryComplete    EntryState = "complete"
-	EntryPartial     EntryState = "partial"     // a profile of a part of the trace
-	EntryInterrupted EntryState = "interrupted" // a checkpoint: the run can resume
+	EntryPartial     EntryState = "partial"     // a profile of part of the trace
+	EntryInterrupted EntryState = "interrupted" // a checkpoint, from which the run can resume
 )
 
-// Checkpoints stores the states of runs that can resume. It keeps two generations of each, in
-// case one is damaged. Implementations: every [Store], and a folder of files (tools/stackglass).
+// Checkpoints stores the states of runs that can resume. It keeps two generations of each, in case
+// one is damaged. It is implemented by every [Store], and by a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save stores the checkpoint that write writes under e.Key in one step: after an error or a
+	// Save atomically stores the checkpoint that write writes, under e.Key: after an error or a
 	// crash, the store is unchanged. The checkpoint becomes the newest generation; the previous one
-	// remains if there is room for both. Save fails with ErrFull, or with ErrFinished for the key
-	// of a finished analysis. It sets e.State and e.Bytes. It may call write twice; both calls have
-	// to write the same bytes.
+	// is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for the key
+	// of a finished analysis. It sets e.State and e.Bytes. It may call write twice; both calls must
+	// write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest generation that is not damaged. It
 	// fails with ErrNotFound or ErrDamaged.
 	Get(key string) ([]byte, error)
-	// Delete removes everything of a key, which need not exist.
+	// Delete removes everything stored under a key. The key need not exist.
 	Delete(key string) error
 }
 
-// Store keeps encoded profiles and checkpoints. Implementations: the browser's
-// IndexedDB (wasm/idb), memory (for tests).
+// Store keeps encoded profiles and checkpoints. It is implemented with the browser's IndexedDB
+// (wasm/idb), and in memory for tests.
 type Store interface {
 	Checkpoints
-	// Put stores a finished analysis under e.Key in one step, and replaces what is there: after
-	// an error or a crash, the store is unchanged.
+	// Put atomically stores a finished analysis under e.Key, and replaces what was stored there:
+	// after an error or a crash, the store is unchanged.
 	Put(e Entry, data []byte) error
 	// List returns all entries, newest first.
 	List() ([]Entry, error)
 	// Rename changes an entry's name.
 	Rename(key, name string) error
-	// Usage returns the number of bytes in use and the quota; 0: unknown.
+	// Usage returns the number of bytes in use and the quota, which is 0 if it is unknown.
 	Usage() (used, quota uint64, err error)
 }
 
-// PieceBytes is the most bytes that a store writes as one value or with one call. IndexedDB is
-// fastest with values of some megabytes, and a program can keep one in memory in addition to its
-// state.
+// PieceBytes is the maximum number of bytes that a store writes as one value or in one call.
+// IndexedDB is fastest with values of a few megabytes, and a program can afford to keep one of them
+// in memory.
 const PieceBytes = 4 << 20
 
 // Sum identifies stored data, and can be checked against parts of it.
 type Sum struct {
-	Pieces int    // each of PieceBytes except for the last, which is not empty
-	Bytes  uint64 // of all pieces
-	XXH64  uint64 // of all bytes, in order
+	Pieces int    // number of pieces; all have PieceBytes except for the last, which is not empty
+	Bytes  uint64 // total size of all pieces
+	XXH64  uint64 // hash of all bytes, in order
 }
 
 // SumOf returns the sum of data.
@@ -95,17 +95,18 @@ func SumOf(data []byte) Sum {
 // checkpoints in this form.
 type Pieces struct {
 	put  func(i int, piece []byte) error
-	part []byte // of the next piece
+	part []byte // data of the next piece
 	sum  Sum
 	hash *xxhash.Digest
 }
 
-// NewPieces returns a writer that calls put with each piece, in order. put must not keep the piece.
+// NewPieces returns a writer that calls put with each piece, in order. put must not retain the
+// piece.
 func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write adds data; its error is put's.
+// Write adds data. The error is that of put.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {
@@ -125,7 +126,7 @@ func (p *Pieces) flush() error {
 	if len(p.part) == 0 {
 		return nil
 	}
-	_, _ = p.hash.Write(p.part) // never fails
+	_, _ = p.hash.Write(p.part) // writing to a hash never fails
 	err := p.put(p.sum.Pieces, p.part)
 	p.sum.Pieces++
 	p.sum.Bytes += uint64(len(p.part))
@@ -133,7 +134,7 @@ func (p *Pieces) flush() error {
 	return err
 }
 
-// Close writes the remaining bytes and returns the sum of all.
+// Close writes the remaining bytes and returns the sum of all bytes.
 func (p *Pieces) Close() (Sum, error) {
 	err := p.flush()
 	p.sum.XXH64 = p.hash.Sum64()

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withWorkingSets is a profile of three windows of one access each, the last of which is to the
-// line of the first.
+// withWorkingSets returns a profile with three windows of one access each. The last access is to
+// the same line as the first.
 func withWorkingSets() *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}}
 	p.Totals.References[trace.Load] = 2*profile.MinWindow + 1
@@ -38,7 +38,7 @@ func TestEncodeWorkingSets(t *testing.T) {
 	}
 	if !slices.Equal(got.Locality[0].Windows.Distinct, p.Locality[0].Windows.Distinct) ||
 		!slices.EqualFunc(got.Segment.Lines[0].WorkingSets, p.Segment.Lines[0].WorkingSets, slices.Equal[[]uint64]) {
-		t.Errorf("working sets changed on their way through bytes: %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
+		t.Errorf("encoding and decoding changed the working sets: %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
 	}
 	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // as in older profiles
 	if got, err = profile.Decode(p.Encode()); err != nil || got.Locality[0].Windows.Distinct != nil || got.Segment.Lines[0].WorkingSets != nil {
@@ -48,30 +48,30 @@ func TestEncodeWorkingSets(t *testing.T) {
 
 func TestCheckWorkingSets(t *testing.T) {
 	for name, breakIt := range map[string]func(w *profile.Windows, larger *[][]uint64){
-		"more than rows":          func(w *profile.Windows, _ *[][]uint64) { w.Distinct = []uint64{1, 1, 1, 1} },
-		"fewer than first ones":   func(w *profile.Windows, _ *[][]uint64) { w.Distinct[1] = 0 },
-		"more than accesses":      func(w *profile.Windows, _ *[][]uint64) { w.Distinct[2] = 2 },
-		"more than lines":         func(w *profile.Windows, _ *[][]uint64) { w.Distinct[0] = 3 },
-		"larger ones alone":       func(w *profile.Windows, _ *[][]uint64) { w.Distinct = nil },
-		"none larger":             func(_ *profile.Windows, larger *[][]uint64) { *larger = nil },
-		"not up to a single one":  func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
-		"beyond the single one":   func(_ *profile.Windows, larger *[][]uint64) { *larger = append(*larger, []uint64{2}) },
-		"a larger one missing":    func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0] = []uint64{2} },
-		"a single one too small":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[1][0] = 1 },
-		"a larger one too large":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0][1] = 3 },
-		"beyond what is numbered": func(_ *profile.Windows, larger *[][]uint64) { *larger = make([][]uint64, 63) },
+		"more than rows":                      func(w *profile.Windows, _ *[][]uint64) { w.Distinct = []uint64{1, 1, 1, 1} },
+		"fewer than first accesses":           func(w *profile.Windows, _ *[][]uint64) { w.Distinct[1] = 0 },
+		"more than accesses":                  func(w *profile.Windows, _ *[][]uint64) { w.Distinct[2] = 2 },
+		"more than lines":                     func(w *profile.Windows, _ *[][]uint64) { w.Distinct[0] = 3 },
+		"only larger windows":                 func(w *profile.Windows, _ *[][]uint64) { w.Distinct = nil },
+		"no larger windows":                   func(_ *profile.Windows, larger *[][]uint64) { *larger = nil },
+		"not up to a single window":           func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
+		"beyond a single window":              func(_ *profile.Windows, larger *[][]uint64) { *larger = append(*larger, []uint64{2}) },
+		"a missing larger window":             func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0] = []uint64{2} },
+		"a single window with too few lines":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[1][0] = 1 },
+		"a larger window with too many lines": func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0][1] = 3 },
+		"too many lists":                      func(_ *profile.Windows, larger *[][]uint64) { *larger = make([][]uint64, 63) },
 	} {
 		p := withWorkingSets()
 		if breakIt(&p.Locality[0].Windows, &p.Segment.Lines[0].WorkingSets); p.Check() == nil {
-			t.Errorf("%s: passes, want an error", name)
+			t.Errorf("%s: Check found no error", name)
 		}
 		if _, err := profile.Decode(p.Encode()); err == nil {
-			t.Errorf("%s: decoded, want an error", name)
+			t.Errorf("%s: decoded without an error", name)
 		}
 	}
 	p := withWorkingSets()
 	p.Segment.Start = ^uint64(0) - 5
 	if p.Check() == nil {
-		t.Error("a segment that begins at the end of all numbers passes, want an error")
+		t.Error("a segment that begins at the largest number: Check found no error")
 	}
 }

@@ -34,10 +34,10 @@ func TestBinaryTable(t *testing.T) {
 	if got.Code(c); c.Failed() || string(c.In.Rest()) != "rest" || !reflect.DeepEqual(got, *want) {
 		t.Errorf("%+v, %q, %v", got, c.In.Rest(), c.In.Err())
 	}
-	for n := range whole { // none of its beginnings is a table
+	for n := range whole { // no proper prefix is a table
 		c := codec.Reader(whole[:n])
 		if new(Table).Code(c); !c.Failed() {
-			t.Errorf("the first %d bytes are read as a table", n)
+			t.Errorf("the first %d bytes are decoded as a table", n)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func FuzzTableCode(f *testing.F) {
 		}
 		c = codec.Reader(written(&table))
 		if again.Code(c); c.Failed() || len(again.Rows) != len(table.Rows) {
-			t.Errorf("%d rows became %d, %v", len(table.Rows), len(again.Rows), c.In.Err())
+			t.Errorf("%d rows were decoded as %d, %v", len(table.Rows), len(again.Rows), c.In.Err())
 		}
 	})
 }

@@ -18,8 +18,8 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// JSON writes the document as one object, one row per line, so that it reads well in a terminal and
-// in a diff.
+// JSON returns the document as one object. Each row has its own line, so the JSON is readable in a
+// terminal and in a diff.
 func (d *Document) JSON() []byte {
 	b := appendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
 	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")
@@ -88,8 +88,8 @@ func (v Value) appendJSON(b []byte) []byte {
 	return append(b, v.Plain()...)
 }
 
-// appendString quotes s as JSON. Invalid UTF-8 becomes the replacement character, as in
-// encoding/json.
+// appendString appends s as a JSON string. Invalid UTF-8 is replaced by the replacement character,
+// as in encoding/json.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -111,8 +111,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// CSV writes the table by RFC 4180, with line feeds: the columns' keys, then the rows with plain
-// numbers.
+// CSV returns the table in the format of RFC 4180, but with line feeds: first the columns' keys,
+// then the rows with plain numbers.
 func (t *Table) CSV() (b []byte) {
 	for i := range t.Columns {
 		if i > 0 {
@@ -142,8 +142,8 @@ func appendField(b []byte, s string) []byte {
 
 const gap = "  "
 
-// appendText writes facts, then tables: numbers right-aligned, words left-aligned, two spaces
-// between columns, no rules and no trailing space.
+// appendText appends the facts and then the tables. Numbers are right-aligned and words
+// left-aligned, with two spaces between columns. There are no rules and no trailing spaces.
 func (d *Document) appendText(b []byte) []byte {
 	wide := 0
 	for _, f := range d.Input {
@@ -166,7 +166,7 @@ func (d *Document) appendText(b []byte) []byte {
 	return b
 }
 
-// appendPairs writes a single row as a line for each column.
+// appendPairs appends a single row, with one line for each column.
 func (t *Table) appendPairs(b []byte) []byte {
 	for i := range t.Columns {
 		b = appendTexts(b, t.Columns[i].heading(), gap, t.Rows[0][i].Human(), "\n")
@@ -233,7 +233,7 @@ func (c *Column) heading() string {
 	return c.Label + " (" + c.Unit + ")"
 }
 
-// appendMarkdown writes facts and tables as tables of GitHub-flavoured Markdown.
+// appendMarkdown appends facts and tables as tables in GitHub-flavoured Markdown.
 func (d *Document) appendMarkdown(b []byte) []byte {
 	if len(d.Input) > 0 {
 		b = append(b, "| input | |\n| --- | --- |\n"...)
@@ -284,8 +284,8 @@ func escapePipe(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
 }
 
-// AppendHTML appends the table as HTML: its title as the caption, numbers in
-// cells of the class n, and the first cell of each row as its heading.
+// AppendHTML appends the table as HTML. The title becomes the caption, cells with numbers have the
+// class n, and the first cell of each row is a heading.
 func (t *Table) AppendHTML(b []byte) []byte {
 	b = append(b, "<table>\n"...)
 	if t.Title != "" {
@@ -310,7 +310,8 @@ func (t *Table) AppendHTML(b []byte) []byte {
 	return append(b, "</tbody></table>\n"...)
 }
 
-// class returns the attribute of a column's cells. Numbers are right-aligned.
+// class returns the class attribute of a column's cells. Cells with numbers have a class, because
+// they are right-aligned.
 func (t *Table) class(column int) string {
 	if slices.ContainsFunc(t.Rows, func(row []Value) bool { return row[column].IsNumber() }) {
 		return ` class="n"`
@@ -318,8 +319,8 @@ func (t *Table) class(column int) string {
 	return ""
 }
 
-// EscapeHTML escapes text for HTML and SVG, between tags and in quotes. Characters that no
-// document may contain become the replacement character.
+// EscapeHTML escapes text for HTML and SVG, both between tags and within quotes. Characters that
+// are not allowed in documents are replaced by the replacement character.
 func EscapeHTML(s string) string {
 	return escaper.Replace(strings.Map(printable, strings.ToValidUTF8(s, "\uFFFD")))
 }
@@ -333,8 +334,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// Code codes the table for another program of the same build. Unlike the other formats, it
-// preserves every value.
+// Code encodes or decodes the table, for exchange with another program of the same build. Unlike
+// the other formats, this one preserves every value.
 //
 //	text     number of bytes as uvarint, bytes
 //	table    key, title, single (one byte), columns, and if there are any, rows

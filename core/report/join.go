@@ -5,17 +5,18 @@ import (
 	"sort"
 )
 
-// Side says in which of two joined tables a row is.
+// Side tells which of two joined tables contains a row.
 type Side uint8
 
 // The sides.
 const (
 	InBoth Side = iota
-	InA         // and not in B
-	InB         // and not in A
+	InA         // only in A
+	InB         // only in B
 )
 
-// The column that names the side, and its words for rows, and for problems.
+// The column that shows the side, and its words: for rows in general, and for rows that are
+// problems.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
 	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}
@@ -28,32 +29,32 @@ type sideWords struct {
 
 // Key defines which rows of two tables match.
 type Key struct {
-	// Columns are the keys of the columns that name a row. Rows with the same
-	// names are paired in their order: the first with the first.
+	// Columns has the keys of the columns that identify a row. Rows with equal values in these
+	// columns are paired in order: the first with the first, and so on.
 	Columns []string
-	// Without are the keys of columns that are left out: they describe a row, and comparing them is
-	// meaningless.
+	// Without has the keys of columns that are left out, because they describe a row and comparing
+	// them is meaningless.
 	Without []string
-	// Counts: a row that one table lacks counts as zeros there, as in a histogram or a list of
-	// events; otherwise its numbers are unknown.
+	// Counts means that the numbers of a row that one table lacks are zero in that table, as in a
+	// histogram or a list of events. Otherwise they are unknown.
 	Counts bool
-	// Problems: a row is a problem. A problem that is only in A is fixed; one that is only in B is
-	// new.
+	// Problems means that each row is a problem. A problem that is only in A is fixed; a problem
+	// that is only in B is new.
 	Problems bool
 }
 
-// Joined contains two tables of the same kind side by side: [Join] makes it, and [Joined.Table] and
-// [Joined.Wide] lay it out.
+// Joined contains two tables of the same kind side by side. [Join] creates it, and [Joined.Table]
+// and [Joined.Wide] lay it out.
 type Joined struct {
 	Title   string
-	Columns []Column // that name a row
-	Cells   []Column // that are compared
+	Columns []Column // columns that identify a row
+	Cells   []Column // columns that are compared
 	Rows    []JoinedRow
 
 	problems bool
 }
 
-// words returns the names for the side of a row.
+// words returns the words for the side of a row.
 func (j *Joined) words() *sideWords {
 	if j.problems {
 		return &statuses
@@ -63,28 +64,30 @@ func (j *Joined) words() *sideWords {
 
 // JoinedRow contains the values of both tables for one row.
 type JoinedRow struct {
-	Name []Value // of Joined.Columns
+	Name []Value // values of Joined.Columns
 	In   Side
-	A, B []Value // by Joined.Cells; [None] if the table has no such row or column
+	A, B []Value // values of Joined.Cells; [None] if the table has no such row or column
 }
 
-// Difference is B - A of a cell, exact for counts; [None] if there is none.
+// Difference returns B - A for a cell. It is exact for counts, and [None] if there is no
+// difference.
 func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.B[cell]) }
 
-// Change is the difference as a share of A.
+// Change returns the difference of a cell relative to A.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
-// Join puts two tables of the same kind side by side, matching rows by name and columns by key.
+// Join puts two tables of the same kind side by side. It matches rows by the columns in by, and
+// columns by their keys.
 //
-// If the rows of both tables ascend by name, as distances do, so do the joined rows. Otherwise they
-// keep the order of a, and a row that is only in b follows the same row as in b.
+// If the rows of both tables are in ascending order, as distances are, so are the joined rows.
+// Otherwise rows keep the order of a, and a row that is only in b follows the same row as in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
 	case len(a.Rows) == 0 && b.Title != "":
 		j.Title = b.Title
 	case len(b.Rows) > 0 && b.Title != a.Title:
-		j.Title = "" // it describes the numbers of one of them
+		j.Title = "" // the title describes the numbers of one table
 	}
 	j.addColumns(&a, by)
 	j.addColumns(&b, by)
@@ -100,7 +103,7 @@ func Join(a, b Table, by Key) *Joined {
 	return j
 }
 
-// addColumns enters the columns of t that are not there yet.
+// addColumns adds the columns of t that j does not have yet.
 func (j *Joined) addColumns(t *Table, by Key) {
 	for _, c := range t.Columns {
 		list := &j.Cells
@@ -113,7 +116,7 @@ func (j *Joined) addColumns(t *Table, by Key) {
 	}
 }
 
-// rows are those of t, as if it were alone.
+// rows returns the rows of t, as if there were no other table.
 func (j *Joined) rows(t *Table, in Side) []JoinedRow {
 	list := make([]JoinedRow, len(t.Rows))
 	for i, row := range t.Rows {
@@ -127,7 +130,7 @@ func (j *Joined) rows(t *Table, in Side) []JoinedRow {
 	return list
 }
 
-// pick returns the cells of a row of t in these columns.
+// pick returns the cells of a row of t in the given columns.
 func (t *Table) pick(row []Value, columns []Column) []Value {
 	cells := nones(len(columns))
 	for i := range columns {
@@ -146,14 +149,14 @@ func nones(n int) []Value {
 	return list
 }
 
-// pair makes one row of the rows with equal names.
+// pair combines rows with equal names.
 func pair(left, right []JoinedRow) []JoinedRow {
-	waiting := map[string][]int{} // indices in left, by name, in order
+	waiting := map[string][]int{} // unpaired indices into left, by name, in order
 	for i := range left {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
 	}
-	alone := make([][]JoinedRow, len(left)+1) // rows of b, by the number of rows of a before them
+	alone := make([][]JoinedRow, len(left)+1) // rows only in b, by the number of rows of a before them
 	at := 0
 	for _, r := range right {
 		name := nameOf(r.Name)
@@ -171,7 +174,7 @@ func pair(left, right []JoinedRow) []JoinedRow {
 	return rows
 }
 
-// nameOf is a row's name as one string; no two names share one.
+// nameOf converts a row's name to a string. Different names give different strings.
 func nameOf(name []Value) string {
 	var b []byte
 	for _, v := range name {
@@ -180,7 +183,7 @@ func nameOf(name []Value) string {
 	return string(b)
 }
 
-// rises reports whether the names of rows are in ascending order, none twice.
+// rises reports whether the names of rows are in strictly ascending order.
 func rises(rows []JoinedRow) bool {
 	for i := 1; i < len(rows); i++ {
 		if compareNames(rows[i-1].Name, rows[i].Name) >= 0 {
@@ -190,7 +193,7 @@ func rises(rows []JoinedRow) bool {
 	return true
 }
 
-// compareNames orders names upwards, numbers before words.
+// compareNames orders names in ascending order, with numbers before words.
 func compareNames(x, y []Value) int {
 	for i := range x {
 		a, b := x[i], y[i]
@@ -209,7 +212,7 @@ func compareNames(x, y []Value) int {
 	return 0
 }
 
-// fill writes zeros where a row of numbers is missing on one side.
+// fill writes zeros if a row of numbers is missing on one side.
 func (j *Joined) fill() {
 	for i := range j.Rows {
 		row := &j.Rows[i]
@@ -224,10 +227,11 @@ func (j *Joined) fill() {
 	}
 }
 
-// Cell is the index of the compared column with that key, or -1.
+// Cell returns the index of the compared column with this key, or -1.
 func (j *Joined) Cell(key string) int { return (&Table{Columns: j.Cells}).Index(key) }
 
-// Pick keeps only these compared columns, in this order; unknown keys are ignored.
+// Pick keeps only the compared columns with the given keys, in this order. Unknown keys are
+// ignored.
 func (j *Joined) Pick(keys ...string) *Joined {
 	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows)), problems: j.problems}
 	for i := range j.Rows {
@@ -247,20 +251,21 @@ func (j *Joined) Pick(keys ...string) *Joined {
 	return picked
 }
 
-// SortByDifference sorts by the absolute difference of a cell, descending; rows without a
-// difference come last.
+// SortByDifference sorts rows by the absolute difference of a cell, in descending order. Rows
+// without a difference come last.
 func (j *Joined) SortByDifference(cell int) {
 	sort.SliceStable(j.Rows, func(x, y int) bool {
 		return Compare(j.Rows[x].Difference(cell).magnitude(), j.Rows[y].Difference(cell).magnitude()) < 0
 	})
 }
 
-// Table has a row for every compared cell: the name of the row, in which tables it is, the cell's
-// key, A, B, the difference and the change. Words have a row only where they differ.
+// Table returns a table with a row for every compared cell. It contains the name of the row, the
+// tables that contain it, the cell's key, A, B, the difference and the change. A cell with words
+// has a row only if they differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is Table for people, without columns that are obvious: in which tables a row is, if all are
-// in both, and the cell's key, if there is only one.
+// Brief returns Table for human readers, without redundant columns: which tables contain a row, if
+// all rows are in both, and the cell's key, if there is only one.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {
@@ -297,7 +302,7 @@ func (j *Joined) tall(key string, whole bool) Table {
 	return t
 }
 
-// cellName is a compared column's key for programs, its heading for people.
+// cellName returns a compared column's key, for programs, or its heading, for people.
 func (j *Joined) cellName(cell int, key bool) Value {
 	if key {
 		return TextOf(j.Cells[cell].Key)
@@ -305,7 +310,7 @@ func (j *Joined) cellName(cell int, key bool) Value {
 	return TextOf(j.Cells[cell].heading())
 }
 
-// worth are the cells to show: numbers, and words that differ.
+// worth returns the cells that are worth showing: numbers, and words that differ.
 func (j *Joined) worth() (cells []int) {
 	for cell := range j.Cells {
 		for i := range j.Rows {
@@ -319,8 +324,8 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells reports whether a cell is shown: not words that are equal in both, or in one table only,
-// nor cells that are in neither.
+// tells reports whether a cell is shown. Words that are equal in both tables or in one table only
+// are not shown, and neither are cells that both tables lack.
 func (r *JoinedRow) tells(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
 		return false
@@ -338,8 +343,9 @@ func (j *Joined) allInBoth() bool {
 	return true
 }
 
-// Wide has a row for every row, and for each compared cell the columns A, B, difference and change,
-// with keys that extend the cell's: misses_a, misses_b, misses_difference, misses_change.
+// Wide returns a table with one row per joined row. For each compared cell it has the columns A, B,
+// difference and change. Their keys extend the key of the cell: misses_a, misses_b,
+// misses_difference, misses_change.
 func (j *Joined) Wide(key string) Table {
 	cells := j.worth()
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}

@@ -69,7 +69,7 @@ func TestDifferenceIsExact(t *testing.T) {
 		c := rapid.Uint64().Draw(t, "c")
 		other := new(big.Int).Sub(new(big.Int).SetUint64(c), new(big.Int).SetUint64(a))
 		if got := Compare(Difference(Count(a), Count(b)), Difference(Count(a), Count(c))); got != other.Cmp(want) {
-			t.Fatalf("differences %s and %s compare as %d", want, other, got)
+			t.Fatalf("Compare of differences %s and %s returned %d", want, other, got)
 		}
 	})
 }
@@ -115,11 +115,11 @@ func TestJoinWithNothing(t *testing.T) {
 		t.Errorf("%s%q, want\n%s", got, j.Title, want)
 	}
 	if empty := Join(Table{}, Table{}, by).Brief("none"); len(empty.Rows) != 0 {
-		t.Error("rows out of nothing:", empty.Rows)
+		t.Error("rows from empty tables:", empty.Rows)
 	}
 }
 
-// counts is a table of one name and one number a row.
+// counts returns a table with one name and one number per row.
 func counts(names []uint64, numbers []uint64) Table {
 	t := Table{Columns: []Column{{Key: "distance"}, {Key: "count"}}}
 	for i := range names {
@@ -128,8 +128,8 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin handles the rows of b one by one: it looks for the first row of a with its name that is
-// not joined yet, or inserts a line after the previous row.
+// naiveJoin handles the rows of b one by one. It looks for the first row of a that has the same
+// name and is not joined yet, or else inserts a line after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -145,7 +145,7 @@ func naiveJoin(a, b Table) (lines []string) {
 		words := strings.Fields(lines[alone])
 		lines[alone], at = words[0]+" both "+words[2]+" "+row[1].Plain(), alone+1
 		for at < len(lines) && strings.Contains(lines[at], " B ") {
-			at++ // after the rows of b that follow it already
+			at++ // skip the rows of b that already follow it
 		}
 	}
 	return lines
@@ -171,7 +171,8 @@ func TestJoinEqualsReference(t *testing.T) {
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {
-			// Rising tables join to a rising one: the same rows in another order.
+			// Tables in ascending order are joined in ascending order: the same rows, but ordered
+			// differently.
 			slices.Sort(got)
 			slices.Sort(want)
 		}
@@ -181,8 +182,8 @@ func TestJoinEqualsReference(t *testing.T) {
 	})
 }
 
-// TestJoinOfAscendingTablesAscends: distances stay in order, and words, such as
-// "inf", come last.
+// TestJoinOfAscendingTablesAscends checks that distances stay in order, and that words such as
+// "inf" come last.
 func TestJoinOfAscendingTablesAscends(t *testing.T) {
 	a, b := counts([]uint64{0, 4, 8}, []uint64{1, 1, 1}), counts([]uint64{0, 6, 12}, []uint64{1, 1, 1})
 	a.Add(TextOf("inf"), Count(3))
@@ -192,6 +193,6 @@ func TestJoinOfAscendingTablesAscends(t *testing.T) {
 		order = append(order, j.Rows[i].Name[0].Plain())
 	}
 	if got := strings.Join(order, " "); got != "0 4 6 8 12 inf" {
-		t.Errorf("in the order %s", got)
+		t.Errorf("the order is %s", got)
 	}
 }

@@ -1,14 +1,14 @@
-// Package report writes answers, which are typed tables with units and warnings, as aligned
-// text, CSV, JSON and Markdown.
+// Package report formats results, which are typed tables with units and warnings, as aligned text,
+// CSV, JSON and Markdown.
 //
-//  1. An answer fills a [Document]: facts of its input, tables whose columns have names and
-//     units, and warnings.
-//  2. [Document.Write] writes it in a [Format]. Counts are exact in every format; text and
-//     Markdown group their digits.
+//  1. A [Document] contains the results of a query: facts about its input, tables whose columns
+//     have names and units, and warnings.
+//  2. [Document.Write] writes it in a [Format]. Counts are exact in every format; text and Markdown
+//     group the digits.
 //
-// A document's JSON is one object: its schema's name and version, its input, each table under
-// its key as a list of rows (or as one object, if it has a single row by nature), and its
-// warnings. CSV contains only one table: the first, or the document's main one.
+// In JSON, a document is one object. It has the schema's name and version, the input, each table
+// under its key as a list of rows (or as one object, if the table can only have a single row), and
+// the warnings. CSV contains only one table: the document's main table, or else the first.
 package report
 
 import (
@@ -17,45 +17,46 @@ import (
 	"strings"
 )
 
-// Document is one answer.
+// Document contains the results of one query.
 type Document struct {
-	Schema  string // the name of the JSON schema: "stackglass.curve"
-	Version int    // of the schema
+	Schema  string // name of the JSON schema, such as "stackglass.curve"
+	Version int    // version of the schema
 	Input   []Fact
 	Tables  []Table
-	Main    string // the key of the table that CSV contains; "": the first
-	// Prose are tables that text and Markdown have instead of Tables, because people read them more
-	// easily; nil: Tables.
+	Main    string // key of the table that CSV contains; "": the first table
+	// Prose has the tables that text and Markdown contain instead of Tables, because they are
+	// easier to read for people. If it is nil, text and Markdown contain Tables.
 	Prose    []Table
 	Warnings []string
 }
 
-// Fact is a fact of the input.
+// Fact is a fact about the input.
 type Fact struct {
-	Key   string // for programs: "line_bytes"
-	Label string // for people: "line size"
+	Key   string // for programs, such as "line_bytes"
+	Label string // for people, such as "line size"
 	Value Value
 }
 
-// Table is rows of typed cells.
+// Table has rows of typed cells.
 type Table struct {
-	Key     string // for programs: "levels"
+	Key     string // for programs, such as "levels"
 	Title   string // for people; may be ""
 	Columns []Column
 	Rows    [][]Value
-	Single  bool // one row by nature: an object instead of a list in JSON
+	Single  bool // the table can only have one row: an object instead of a list in JSON
 }
 
 // Column describes the cells of a column.
 type Column struct {
 	_     incomparable
-	Key   string // for programs: "capacity_lines"
-	Label string // for people: "capacity"
-	Unit  string // "lines", "bytes", "%"; "" for names and plain counts
+	Key   string // for programs, such as "capacity_lines"
+	Label string // for people, such as "capacity"
+	Unit  string // such as "lines", "bytes" or "%"; "" for names and plain counts
 }
 
-// Columns returns columns described by texts such as "ways", "size_bytes=size" and
-// "capacity_lines=capacity (lines)": the key, the label if it differs, and the unit.
+// Columns returns columns from descriptions such as "ways", "size_bytes=size" and
+// "capacity_lines=capacity (lines)". A description contains the key, the label if it differs from
+// the key, and the unit.
 func Columns(texts ...string) []Column {
 	columns := make([]Column, len(texts))
 	for i, text := range texts {
@@ -72,12 +73,12 @@ func Columns(texts ...string) []Column {
 // Add appends a row.
 func (t *Table) Add(row ...Value) { t.Rows = append(t.Rows, row) }
 
-// Index returns the index of the column with that key, or -1.
+// Index returns the index of the column with this key, or -1.
 func (t *Table) Index(key string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == key })
 }
 
-// Format is a format of documents.
+// Format is an output format of documents.
 type Format string
 
 // The formats.
@@ -88,10 +89,10 @@ const (
 	Markdown Format = "md"
 )
 
-// Formats lists the formats, the default first.
+// Formats returns all formats, starting with the default.
 func Formats() []Format { return []Format{Text, CSV, JSON, Markdown} }
 
-// ParseFormat reads the name of a format. The error lists the formats.
+// ParseFormat parses the name of a format. The error lists all formats.
 func ParseFormat(name string) (Format, error) {
 	var names []string
 	for _, f := range Formats() {
@@ -108,8 +109,8 @@ type FormatError struct{ Got, Want string }
 
 func (e *FormatError) Error() string { return `format "` + e.Got + `", want one of ` + e.Want }
 
-// Write writes the document in a format. Only JSON contains the warnings; the caller shows them to
-// people.
+// Write writes the document in a format. Only JSON contains the warnings. For the other formats,
+// the caller must show them.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
 	read := *d

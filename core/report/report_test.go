@@ -114,7 +114,7 @@ func TestJSONReadsBack(t *testing.T) {
 
 func TestCSVReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// encoding/csv folds \r\n within quotes to \n, so no \r here.
+		// encoding/csv converts \r\n within quotes to \n, so the text must not contain \r.
 		text := strings.ReplaceAll(rapid.String().Draw(t, "text"), "\r", "")
 		table := Table{Columns: []Column{{Key: "text"}, {Key: "count"}}}
 		table.Add(TextOf(text), Count(7))
@@ -172,7 +172,7 @@ func TestColumns(t *testing.T) {
 	}
 	for i := range want {
 		if got[i].Key != want[i].Key || got[i].Label != want[i].Label || got[i].Unit != want[i].Unit {
-			t.Errorf("column %d is %q, %q, %q", i, got[i].Key, got[i].Label, got[i].Unit)
+			t.Errorf("column %d: %q, %q, %q", i, got[i].Key, got[i].Label, got[i].Unit)
 		}
 	}
 }
@@ -204,12 +204,12 @@ func TestCompare(t *testing.T) {
 	for i := range ascending {
 		for j := range ascending {
 			if got := Compare(ascending[i], ascending[j]); got != min(1, max(-1, i-j)) {
-				t.Errorf("%s before %s: %d", ascending[i].Human(), ascending[j].Human(), got)
+				t.Errorf("Compare of %s and %s returned %d", ascending[i].Human(), ascending[j].Human(), got)
 			}
 		}
 	}
 	if Compare(TextOf("a"), TextOf("b")) != -1 || Compare(TextOf("b"), None()) != -1 {
-		t.Error("words do not rise, or what is not there does not come last")
+		t.Error("words are not in ascending order, or missing values do not come last")
 	}
 }
 
@@ -253,7 +253,7 @@ func TestLists(t *testing.T) {
 	} {
 		v := ListOf(text)
 		if v.Human() != want || v.Plain() != text {
-			t.Errorf("%.60q is shown as %q, and is %.60q to programs", text, v.Human(), v.Plain())
+			t.Errorf("%.60q is %q for people and %.60q for programs", text, v.Human(), v.Plain())
 		}
 	}
 }

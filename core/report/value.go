@@ -12,18 +12,19 @@ import (
 type Value struct {
 	_        incomparable
 	kind     kind
-	signed   bool // a difference, which is written with its sign
-	negative bool // the sign of count
-	changed  bool // a relative difference, not a difference of shares
-	list     bool // text is a list with commas
+	signed   bool // the value is a difference, which is written with its sign
+	negative bool // count is negative
+	changed  bool // the value is a relative difference, not a difference of shares
+	list     bool // text is a comma-separated list
 
 	count uint64
 	real  float64
 	text  string
 }
 
-// incomparable prevents the compiler's code that compares arrays of a type, for every length of
-// a literal: 57 KB of the page's program for values and columns.
+// incomparable prevents the compiler from generating code that compares arrays of a type, for each
+// array length that occurs in literals. For values and columns, this code took 57 KB of the page's
+// program.
 type incomparable = [0]func()
 
 type kind uint8
@@ -39,15 +40,16 @@ const (
 	decimalKind
 )
 
-// TextOf is a name or a sentence.
+// TextOf returns a name or a sentence as a value.
 func TextOf(s string) Value { return Value{kind: textKind, text: s} }
 
-// ListOf is a comma-separated list. People see its beginning and the number of the remaining items.
+// ListOf returns a comma-separated list as a value. For people, it is abbreviated to its beginning
+// and the number of remaining items.
 func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} }
 
 // brief abbreviates a list that is too long for a table.
 func brief(list string) string {
-	const most = 40 // letters, and the rest of an item
+	const most = 40 // characters, plus the rest of an item
 	if len(list) <= most {
 		return list
 	}
@@ -59,10 +61,10 @@ func brief(list string) string {
 	return list[:end] + " and " + group(strconv.Itoa(strings.Count(list[end:], ","))) + " more"
 }
 
-// Count is a whole number, shown exactly.
+// Count returns a whole number as a value, which is shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
-// Known is a count for which 0 means that it is unknown.
+// Known is like Count, except that 0 stands for an unknown count.
 func Known(n uint64) Value {
 	if n == 0 {
 		return None()
@@ -70,14 +72,15 @@ func Known(n uint64) Value {
 	return Count(n)
 }
 
-// Real is a computed number that need not be whole. People see ≈ and the nearest whole number,
-// programs three decimals; a whole number is exact for both.
+// Real returns a computed number, which need not be whole, as a value. For people, it is shown as ≈
+// and the nearest whole number, and for programs with three decimals. Whole numbers are exact for
+// both.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
-// Ratio is a share from 0 to 1, a percentage for people.
+// Ratio returns a share from 0 to 1 as a value, which is shown as a percentage for people.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
-// Share is the ratio of a part to the whole, 0 of an empty one.
+// Share returns the ratio of a part to the whole, or 0 if the whole is 0.
 func Share(part, whole uint64) Value {
 	if whole == 0 {
 		return Ratio(0)
@@ -85,7 +88,7 @@ func Share(part, whole uint64) Value {
 	return Ratio(float64(part) / float64(whole))
 }
 
-// Quotient is the ratio of a part to the whole, 0 of an empty one.
+// Quotient returns the ratio of a part to the whole, or 0 if the whole is 0.
 func Quotient(part, whole float64) Value {
 	if whole == 0 {
 		return Ratio(0)
@@ -93,11 +96,11 @@ func Quotient(part, whole float64) Value {
 	return Ratio(part / whole)
 }
 
-// Decimal is a number with a fraction: three significant digits for people, all of them for
-// programs.
+// Decimal returns a number with a fraction as a value, with three significant digits for people,
+// and all digits for programs.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
-// YesNo is a truth value.
+// YesNo returns a truth value as a value.
 func YesNo(yes bool) Value {
 	v := Value{kind: yesNoKind}
 	if yes {
@@ -106,27 +109,27 @@ func YesNo(yes bool) Value {
 	return v
 }
 
-// Bytes is a size: for people with a binary prefix, to three digits unless it is a whole number
-// of units; exact for programs.
+// Bytes returns a size as a value. For people, it has a binary prefix, and three digits unless it
+// is a whole number of units. For programs, it is exact.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
-// None is a missing value: a dash for people, empty in CSV, null in JSON.
+// None returns the missing value, which is a dash for people, empty in CSV and null in JSON.
 func None() Value { return Value{kind: noneKind} }
 
-// IsNumber distinguishes numbers, which are right-aligned, from words.
+// IsNumber reports whether v is a number, which is right-aligned, or else a word.
 func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
 }
 
-// Words writes values in another style than this package's own.
+// Words formats values in a style that differs from this package's own.
 type Words struct {
 	Count       func(uint64) string  // whole numbers
-	Size        func(uint64) string  // in bytes; nil: as Count
-	Real, Share func(float64) string // Share is of a number from 0 to 1
-	Decimal     func(float64) string // nil: as Real
+	Size        func(uint64) string  // sizes in bytes; nil: same as Count
+	Real, Share func(float64) string // Share formats a number from 0 to 1
+	Decimal     func(float64) string // nil: same as Real
 }
 
-// Shown writes the value for people, in a style.
+// Shown formats the value for people, in the style w.
 func (v Value) Shown(w Words) string {
 	if v.signed {
 		return v.withSign(func(m Value) string { return m.Shown(w) })
@@ -152,7 +155,7 @@ func (v Value) Shown(w Words) string {
 	return v.Human()
 }
 
-// Human writes the value for people.
+// Human formats the value for people.
 func (v Value) Human() string {
 	if v.signed {
 		return v.withSign(Value.Human)
@@ -188,7 +191,7 @@ func (v Value) Human() string {
 	return v.text
 }
 
-// Plain writes the value for programs, without quotes.
+// Plain formats the value for programs, without quotes.
 func (v Value) Plain() string {
 	switch v.kind {
 	case countKind, bytesKind:
@@ -210,7 +213,7 @@ func (v Value) Plain() string {
 	return v.text
 }
 
-// significant writes x to three significant digits.
+// significant formats x with three significant digits.
 func significant(x float64) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return "0"
@@ -234,7 +237,7 @@ func Compare(x, y Value) int {
 	return cmp.Or(counts, cmp.Compare(x.text, y.text))
 }
 
-// Equal reports whether two values are the same, and of the same kind.
+// Equal reports whether two values are equal and of the same kind.
 func Equal(x, y Value) bool { return x.kind == y.kind && Compare(x, y) == 0 }
 
 func (v Value) rank() int {
@@ -244,7 +247,8 @@ func (v Value) rank() int {
 	return 1
 }
 
-// size returns the number to sort by. Counts beyond its precision are also compared exactly.
+// size returns the number to sort by. Counts that exceed its precision are additionally compared
+// exactly.
 func (v Value) size() float64 {
 	if v.kind == countKind || v.kind == bytesKind || v.kind == yesNoKind {
 		if v.negative {
@@ -255,7 +259,7 @@ func (v Value) size() float64 {
 	return v.real
 }
 
-// decimal writes a real number: whole if it is whole, else to a thousandth.
+// decimal formats a real number: without decimals if it is whole, or else with three.
 func (v Value) decimal() string {
 	if v.real == math.Trunc(v.real) && math.Abs(v.real) < 1<<63 {
 		return strconv.FormatFloat(v.real, 'f', 0, 64)
@@ -263,7 +267,7 @@ func (v Value) decimal() string {
 	return strconv.FormatFloat(v.real, 'f', 3, 64)
 }
 
-// group puts commas between thousands of the digits before a point.
+// group inserts commas as thousands separators into the digits before the decimal point.
 func group(digits string) string {
 	whole, _, _ := strings.Cut(digits, ".")
 	rest := digits[len(whole):]
@@ -281,7 +285,7 @@ func group(digits string) string {
 	return string(out) + rest
 }
 
-// binary writes a number of bytes for people: 64 B, 32 KiB, 48.1 KiB.
+// binary formats a number of bytes for people, as in 64 B, 32 KiB, 48.1 KiB.
 func binary(bytes uint64) string {
 	const units = "KMGTPE"
 	if bytes < 1024 {
@@ -296,8 +300,8 @@ func binary(bytes uint64) string {
 	return strconv.FormatFloat(float64(bytes)/float64(whole), 'f', digits, 64) + " " + units[unit-1:unit] + "iB"
 }
 
-// Difference is b - a: exact for whole numbers, in percentage points for ratios, and [None] if
-// one of them is no number. It is written with its sign.
+// Difference returns b - a. It is exact for whole numbers, in percentage points for ratios, and
+// [None] if a or b is not a number. It is written with its sign.
 func Difference(a, b Value) Value {
 	switch {
 	case !a.IsNumber() || !b.IsNumber() || a.signed || b.signed:
@@ -320,8 +324,8 @@ func Difference(a, b Value) Value {
 	return Value{kind: kind, signed: true, real: b.size() - a.size()}
 }
 
-// Change is the relative difference (b - a) / a, with its sign, and [None] if a is 0 and b is
-// not, or if one of them is no number.
+// Change returns the relative difference (b - a) / a, with its sign. It is [None] if a is 0 and b
+// is not, or if a or b is not a number.
 func Change(a, b Value) Value {
 	d := Difference(a, b)
 	if d.kind == noneKind {
@@ -337,7 +341,7 @@ func Change(a, b Value) Value {
 	return Value{kind: ratioKind, signed: true, changed: true, real: share}
 }
 
-// Number returns the value as a number. ok is false if it is none.
+// Number returns the value as a number. ok is false if it is not a number.
 func (v Value) Number() (x float64, ok bool) {
 	if !v.IsNumber() {
 		return 0, false
@@ -347,7 +351,7 @@ func (v Value) Number() (x float64, ok bool) {
 
 func (v Value) isWhole() bool { return v.kind == countKind || v.kind == bytesKind }
 
-// zero is the number 0 of v's kind.
+// zero returns the number 0 of v's kind.
 func (v Value) zero() Value {
 	if !v.IsNumber() {
 		return None()
@@ -355,13 +359,13 @@ func (v Value) zero() Value {
 	return Value{kind: v.kind}
 }
 
-// magnitude is a difference without its sign.
+// magnitude returns a difference without its sign.
 func (v Value) magnitude() Value {
 	v.negative, v.real = false, math.Abs(v.real)
 	return v
 }
 
-// withSign writes a difference: its sign, and its magnitude by write.
+// withSign formats a difference: its sign, and its magnitude as formatted by write.
 func (v Value) withSign(write func(Value) string) string {
 	m := v.magnitude()
 	m.signed = false

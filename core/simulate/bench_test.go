@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkConsume does not include reading: the trace, about two million references of a real one,
-// is in memory. 32 KiB of 8 ways is the single simulation that analyses of all geometries at once
-// are compared with.
+// BenchmarkConsume does not include reading: about two million references of a real trace are in
+// memory. Analyses of all geometries at once are compared with its simulation of a single cache, 32
+// KiB with 8 ways.
 func BenchmarkConsume(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, cache := range []string{"32KiB,8", "32KiB,full", "32KiB,8,plru", "32KiB,8,random", "1MiB,16"} {
@@ -23,7 +23,8 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// BenchmarkCores has four threads take turns, 64 references each, in the same trace.
+// BenchmarkCores assigns the references of the same trace to four threads in turn, 64 references
+// each.
 func BenchmarkCores(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name+"/32KiB,8", func(b *testing.B) {
@@ -69,7 +70,7 @@ func benchmarkParts(b *testing.B, parts []*trace.Batch, caches ...string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// inMemory returns the beginning of a large trace, cut in batches.
+// inMemory returns the beginning of a large trace, split into batches.
 func inMemory(b *testing.B, name string) (parts []*trace.Batch) {
 	text := tracetest.RealText(b, name, 32<<20)
 	r, err := open.Open(name, bytes.NewReader(text), open.Options{})

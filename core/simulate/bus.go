@@ -7,18 +7,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Protocol is the coherence protocol.
+// Protocol is a coherence protocol.
 type Protocol uint8
 
-// The protocols. Both invalidate on writes, and have the same misses.
+// The protocols. Both invalidate lines on writes, and lead to the same misses.
 const (
-	MESI Protocol = iota // a line that only one cache read is exclusive: its stores to it are silent
-	MSI                  // a line that was read is shared
+	MESI Protocol = iota // a line that only one cache has read is exclusive, and stores to it are silent
+	MSI                  // a line that has been read is shared
 )
 
 func (p Protocol) String() string { return [...]string{"mesi", "msi"}[p] }
 
-// ParseProtocol reads mesi or msi. The error is a [*trace.OptionError].
+// ParseProtocol parses "mesi" or "msi". The error is a [*trace.OptionError].
 func ParseProtocol(s string) (Protocol, error) {
 	for _, p := range []Protocol{MESI, MSI} {
 		if s == p.String() {
@@ -28,39 +28,40 @@ func ParseProtocol(s string) (Protocol, error) {
 	return 0, &trace.OptionError{Option: "protocol", Got: s, Want: "mesi or msi"}
 }
 
-// Bus counts the requests of one level's caches on the bus that connects them, and the answers.
+// Bus counts the requests of one level's caches on the bus that connects them, and the responses.
 type Bus struct {
 	Reads          uint64 // BusRd: a read miss in all of the core's caches down to this level
-	ReadsExclusive uint64 // BusRdX: a write miss in these
+	ReadsExclusive uint64 // BusRdX: a write miss in these caches
 	Upgrades       uint64 // BusUpgr: a write to a shared line
 	SilentUpgrades uint64 // a first write to an exclusive line, without a request
 
-	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive of a line that another cache had
+	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive for a line that another cache had
 
-	// Write-backs of dirty lines because another cache reads them, or writes to them.
+	// Write-backs of dirty lines because another cache reads or writes them.
 	WriteBacksForReads, WriteBacksForWrites uint64
 }
 
-// bus connects caches that share the next level, or memory. A member includes all caches above it.
+// bus connects the caches that share the next level or memory. A member stands for the cache and
+// all caches above it.
 type bus struct {
 	msi     bool
 	members []*level
-	shift   uint // lines of 1 << shift bytes are kept coherent: the largest of the members and the caches above
-	unit    uint // the same of the smallest lines
+	shift   uint // coherence is maintained for lines of 1 << shift bytes, the largest line size of the members and the caches above them
+	unit    uint // the same for the smallest line size
 	lines   lineTable
-	full    int // number of lines above which lines that no cache has are removed
+	full    int // number of lines above which unused lines are removed
 
-	// recent are stores of owners to modified lines. Another store needs no request.
+	// recent has recent stores of owners to modified lines. A further store needs no request.
 	recent [recentStores]recentStore
 }
 
 type recentStore struct {
-	line   trace.Line // plus one; 0: none
+	line   trace.Line // line number plus one; 0: none
 	member int
 }
 
-// stored reports whether a store of a member to a line that it has needs no request: its last
-// store is among the recent ones, and no other member has requested the line since.
+// stored reports whether a store of a member to a line that it has needs no request, because its
+// last store to the line is among the recent ones and no other member has requested the line since.
 func (b *bus) stored(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -68,21 +69,21 @@ func (b *bus) stored(member int, addr trace.Addr) bool {
 }
 
 const (
-	recentBits   = 10 // enough that the lines of 64 cores seldom collide
+	recentBits   = 10 // enough to make collisions between the lines of 64 cores rare
 	recentStores = 1 << recentBits
 )
 
-// recentOf returns the place of the recent store to a line. Private lines of cores differ
-// mostly in their upper bits.
+// recentOf returns the entry for a recent store to a line. It hashes the line, because private
+// lines of cores differ mostly in their upper bits.
 func (b *bus) recentOf(line trace.Line) *recentStore {
 	return &b.recent[line*spread>>(64-recentBits)]
 }
 
-// copies are the members with a line, as far as the bus knows: members evict lines silently.
+// copies records which members have a line, as far as the bus knows: members evict lines silently.
 type copies struct {
 	holders  uint64 // a bit for each member that may have it
-	owner    int8   // the member that may write to it silently, or none
-	modified bool   // the owner wrote to it
+	owner    int8   // the member that may write to the line silently, or nobody
+	modified bool   // the owner has written to the line
 }
 
 const nobody = -1
@@ -102,8 +103,8 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell passes an access within a line of the first level to the affected buses, from the nearest
-// one.
+// tell passes an access within a line of the first level to the affected buses, starting with the
+// nearest one.
 func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	first, here, next := c.path[0], false, 0
 	start := addr >> first.shift << first.shift
@@ -128,8 +129,8 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	return true
 }
 
-// see processes a member's write to a line, or its read of an absent line. here: the member has
-// the line.
+// see processes a member's write to a line, or its read of an absent line. here means that the
+// member has the line.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -155,7 +156,7 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 		e.copies = c
 		return
 	}
-	b.prune() // before the line is added, since its member does not have it yet
+	b.prune() // prune before adding the line, because its member does not have the line yet
 	b.lines.add(line, c)
 }
 
@@ -180,7 +181,7 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	c := copies{holders: others | 1<<member, owner: nobody}
 	switch {
 	case others != 0:
-	case known.owner == int8(member) && b.has(m, line): // by another core of the member's
+	case known.owner == int8(member) && b.has(m, line): // read by another core of the same member
 		c = known
 	case !b.msi:
 		c.owner = int8(member)
@@ -188,8 +189,8 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before returns the state of a line that the bus does not know. The first core may have it, from
-// accesses before the trace named threads.
+// before returns the state of a line that the bus does not know. The first core may have the line
+// because of accesses from before the trace contained threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -203,7 +204,7 @@ func (b *bus) before(line trace.Line) copies {
 	return copies{holders: 1, owner: 0}
 }
 
-// has reports whether a member or a cache above it has a part of a line.
+// has reports whether a member or a cache above it has part of a line.
 func (b *bus) has(m *level, line trace.Line) (present bool) {
 	m.everyCopy(line<<b.shift, 1<<b.shift, func(l *level, line trace.Line) {
 		here, _ := l.tags.look(line)
@@ -212,10 +213,10 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 	return present
 }
 
-// leastKept is the least number of lines before unused ones are removed.
+// leastKept is the minimum number of lines above which unused lines are removed.
 const leastKept = 1 << 12
 
-// prune removes the lines that no member has, if these may be most lines.
+// prune removes the lines that no member has, if they may be the majority.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -229,8 +230,8 @@ func (b *bus) prune() {
 	b.full = max(leastKept, 4*b.lines.used)
 }
 
-// ask lets the other holders of a line write back dirty data, and invalidate it for a write.
-// It returns which of them had the line.
+// ask makes the other holders of a line write back dirty data and, for a write, invalidate the
+// line. It returns which of them had the line.
 func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
 	for left := holders &^ (1 << member); left != 0; left &= left - 1 {
@@ -252,7 +253,7 @@ func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool)
 	return others
 }
 
-// snoop processes a request at another member.
+// snoop processes another member's request at member m.
 func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool) {
 	addr, bytes := line<<b.shift, uint64(1)<<b.shift
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) {
@@ -273,10 +274,10 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 	return present, dirty
 }
 
-// writeBack writes back the dirty bytes of a range in a member and above, in as few pieces as
-// possible, and marks them clean.
+// writeBack writes back the dirty bytes of a range in a member and the caches above it, in as few
+// pieces as possible, and marks them clean.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
-	unit, run := uint64(1)<<b.unit, uint64(0) // run: dirty bytes before at
+	unit, run := uint64(1)<<b.unit, uint64(0) // run: number of dirty bytes just before at
 	at := addr
 	for ; at != addr+bytes; at += unit {
 		if m.anyDirty(at, unit) {
@@ -292,7 +293,7 @@ func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) { l.tags.wash(line) })
 }
 
-// anyDirty reports whether bytes are dirty in a cache or one above it.
+// anyDirty reports whether a range has dirty bytes in a cache or the caches above it.
 func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	l.everyCopy(addr, bytes, func(l *level, line trace.Line) {
 		_, changed := l.tags.look(line)
@@ -301,7 +302,7 @@ func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	return dirty
 }
 
-// lose invalidates a line for another core's store.
+// lose invalidates a line because of another core's store.
 func (l *level) lose(line trace.Line) {
 	if present, _ := l.tags.remove(line); present {
 		l.counts.Invalidated++
@@ -312,13 +313,13 @@ func (l *level) lose(line trace.Line) {
 	}
 }
 
-// lineTable is an open hash table of the lines that a bus knows. A map is several times slower,
-// and every store on the bus looks here.
+// lineTable is a hash table with open addressing for the lines that a bus knows. A map is several
+// times slower, and every store on the bus needs a lookup.
 type lineTable struct {
-	entries []lineEntry // a power of two; at most half of them are in use
+	entries []lineEntry // their number is a power of two; at most half of them are in use
 	used    int
 	shift   uint        // 64 - log2(len(entries))
-	kept    []lineEntry // scratch memory of keep
+	kept    []lineEntry // scratch space of keep
 }
 
 type lineEntry struct {
@@ -330,7 +331,7 @@ const leastLines = 1 << 10
 
 func newLineTable() lineTable { return lineTable{}.of(leastLines) }
 
-// of returns an empty table of that many entries.
+// of returns an empty table with the given number of entries.
 func (lineTable) of(places int) lineTable {
 	return lineTable{entries: make([]lineEntry, places), shift: uint(64 - bits.Len(uint(places-1)))}
 }
@@ -339,7 +340,7 @@ func (lineTable) of(places int) lineTable {
 // Computer Programming, vol. 3, §6.4).
 const spread = 0x9e3779b97f4a7c15
 
-// at returns the entry of a line, or the free one where it belongs.
+// at returns the entry of a line, or the free entry for it.
 func (t *lineTable) at(line trace.Line) *lineEntry {
 	mask := len(t.entries) - 1
 	for i := int(line * spread >> t.shift); ; i = (i + 1) & mask {
@@ -364,8 +365,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes the other lines, and resizes the table to have room for the same number again. It
-// allocates nothing if the size stays.
+// keep removes all lines for which is returns false. It resizes the table so that the number of
+// lines can double, and allocates nothing if the size does not change.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

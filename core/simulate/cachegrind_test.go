@@ -17,12 +17,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCachegrind compares with Valgrind's own simulation of a program that its other tool traces.
-// Cachegrind counts a reference that crosses lines once, as a miss if any of its lines misses; the
-// rest is the same.
+// TestCachegrind compares the simulation of a lackey trace with Cachegrind's simulation of the same
+// program; both are Valgrind tools. The only difference is that Cachegrind counts a reference that
+// crosses lines once, as a miss if any of its lines misses.
 func TestCachegrind(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
-		t.Skip("left out: valgrind is not installed")
+		t.Skip("valgrind is not installed")
 	}
 	dir := t.TempDir()
 	log := filepath.Join(dir, "trace")
@@ -41,16 +41,17 @@ func TestCachegrind(t *testing.T) {
 		said := valgrind(t, "--tool=cachegrind", "--cache-sim=yes", "--D1="+geometry, "--cachegrind-out-file="+filepath.Join(dir, "out"))
 		got := simulateData(t, text, c)
 		if references := saidCount(t, said, "D   refs"); got.References != references {
-			t.Fatalf("%s: %d references in the trace, Cachegrind saw %d", geometry, got.References, references)
+			t.Fatalf("%s: %d references in the trace, but Cachegrind counts %d", geometry, got.References, references)
 		}
 		misses, theirs := got.Levels[0].Run.Misses(), saidCount(t, said, "D1  misses")
 		if theirs > misses || misses-theirs > got.Split {
-			t.Errorf("%s: %d misses, Cachegrind has %d; %d references cross lines", geometry, misses, theirs, got.Split)
+			t.Errorf("%s: %d misses, but Cachegrind counts %d; %d references cross lines", geometry, misses, theirs, got.Split)
 		}
 	}
 }
 
-// valgrind runs a small program, always in the same way, and returns its messages.
+// valgrind runs a small program under Valgrind, always in the same environment, and returns the
+// messages.
 func valgrind(t *testing.T, options ...string) string {
 	t.Helper()
 	cmd := exec.Command("valgrind", append(options, "/bin/true")...)

@@ -17,10 +17,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// kernels are programs with OpenMP whose traces are in testdata/kernels.
+// kernels lists the OpenMP programs whose traces are in testdata/kernels.
 var kernels = []string{"stencil", "histogram", "multiply"}
 
-// kernel reads the trace of one.
+// kernel reads the trace of one of these programs.
 func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	text, err := os.ReadFile(filepath.Join("testdata", "kernels", name+".sgt"))
 	if err != nil {
@@ -37,7 +37,7 @@ func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	return b
 }
 
-// analysed returns the stacks of a trace's threads at lines of 64 bytes.
+// analysed returns a profile with the stacks of a trace's threads, for 64-byte lines.
 func analysed(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32) *profile.Profile {
 	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Cores: cores}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 100))
@@ -50,7 +50,7 @@ func analysed(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32) *p
 	return run.Finish(profile.State{})
 }
 
-// simulatedCores runs a trace through one private level.
+// simulatedCores simulates a trace in one private level.
 func simulatedCores(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32, c hierarchy.Cache) map[uint32]Counts {
 	s, err := New(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, Options{Cores: cores})
 	if err == nil {
@@ -68,7 +68,7 @@ func simulatedCores(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint
 	return found
 }
 
-// holdCoherent compares one private cache for each core with the coherent stacks.
+// holdCoherent compares simulated private caches, one for each core, with the coherent stacks.
 func holdCoherent(t interface{ Fatalf(string, ...any) }, c hierarchy.Cache, s *profile.Sharing, simulated map[uint32]Counts) {
 	for i := range s.Cores {
 		core, got := &s.Cores[i], simulated[s.Cores[i].Threads[0]]
@@ -78,11 +78,11 @@ func holdCoherent(t interface{ Fatalf(string, ...any) }, c hierarchy.Cache, s *p
 			hits, ok = profile.NewCurve(&core.Coherent.Distances, 0).Hits(c.Lines()), true
 			lost = profile.NewCurve(&core.Coherent.Lost, 0).Hits(c.Lines())
 			if got.CoherenceMisses != lost {
-				t.Fatalf("%s of threads %v: %d coherence misses, %d by the stack", c, core.Threads, got.CoherenceMisses, lost)
+				t.Fatalf("%s of threads %v: %d coherence misses, but %d from the stack", c, core.Threads, got.CoherenceMisses, lost)
 			}
 		}
 		if want := core.Coherent.Accesses() - hits; !ok || got.Accesses() != core.Coherent.Accesses() || got.Misses() != want {
-			t.Fatalf("%s of threads %v: %d misses of %d simulated, %d of %d by the stack",
+			t.Fatalf("%s of threads %v: simulated %d misses of %d accesses, but %d of %d from the stack",
 				c, core.Threads, got.Misses(), got.Accesses(), want, core.Coherent.Accesses())
 		}
 	}
@@ -96,8 +96,8 @@ func privateCache(sets, ways uint64) hierarchy.Cache {
 	return c
 }
 
-// drawLines returns references of up to 16 threads to a few lines, which meet in few
-// sets or in many.
+// drawLines returns references of up to 16 threads to a few lines, which are spread over few or
+// many sets.
 func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	b = trace.NewBatch(0)
 	lines, stride := rapid.Uint64Range(1, 40).Draw(t, "lines"), uint64(64)<<rapid.IntRange(0, 6).Draw(t, "stride")
@@ -113,8 +113,8 @@ func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	return b, cores
 }
 
-// The misses of one private level equal those of the coherent stack, core by core
-// (MODELS §6.4), fully associative and in sets.
+// For each core, the misses in one private level equal those from the coherent stack (MODELS §6.4),
+// for fully and set-associative caches.
 func TestCoherentStack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, cores := drawLines(t)
@@ -133,7 +133,7 @@ func TestCoherentStack(t *testing.T) {
 	})
 }
 
-// references selects those that an analysis takes by default: of data.
+// references selects the references that an analysis uses by default: data references.
 func references(b *trace.Batch) *trace.Batch {
 	kept := trace.NewBatch(b.Len())
 	if b.Thread != nil {
@@ -150,8 +150,8 @@ func references(b *trace.Batch) *trace.Batch {
 	return kept
 }
 
-// For the kernels, this holds for every capacity, and for all numbers of sets and ways in set
-// tables.
+// For the kernels, the same is checked for every capacity, and for all numbers of sets and ways in
+// set tables.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestCoherentKernels(t *testing.T) {
 	}
 }
 
-// The example of MODELS §6.4: the store invalidates a in the first thread's cache, c takes
-// its place, so b stays, and the next access to a is a coherence miss.
+// The example of MODELS §6.4: the store invalidates line a in the first thread's cache, and line c
+// takes its place. Therefore line b stays, and the next access to line a is a coherence miss.
 func TestCoherentVector(t *testing.T) {
 	b := trace.NewBatch(0)
 	b.NeedThread()
@@ -197,7 +197,7 @@ func TestCoherentVector(t *testing.T) {
 	for lines, want := range map[uint64][2]uint64{1: {5, 0}, 2: {4, 1}, 3: {4, 1}} {
 		got := simulatedCores(t, b, nil, privateCache(1, lines))[1]
 		if got.Misses() != want[0] || got.CoherenceMisses != want[1] {
-			t.Errorf("%d lines: %d misses, %d for the store, want %v", lines, got.Misses(), got.CoherenceMisses, want)
+			t.Errorf("%d lines: %d misses, %d because of the store, want %v", lines, got.Misses(), got.CoherenceMisses, want)
 		}
 	}
 }

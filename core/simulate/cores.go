@@ -17,20 +17,20 @@ const MaxCores = hierarchy.MostCores
 type core struct {
 	threads []uint32
 	path    []*level
-	counts  []*Counts // at each level
-	seen    []uint64  // misses at each level but the first, for depths
-	near    *recency  // the tags of the first cache, if it is LRU with few ways
-	buses   []port    // between the core and memory
+	counts  []*Counts // counts at each level
+	seen    []uint64  // misses at each level except the first, for ConsumeDepths
+	near    *recency  // tags of the first cache, if it has LRU replacement and few ways
+	buses   []port    // its ports on the buses between the core and memory
 }
 
-// port is a member of a bus.
+// port is the position of a cache on a bus.
 type port struct {
 	bus    *bus
 	member int
 }
 
-// quick performs an access to one line if the first cache has it and no other cache needs to
-// know, as for most accesses. Otherwise it does nothing.
+// quick performs an access within one line if the first cache has the line and no other cache must
+// be informed, which is the case for most accesses. Otherwise it does nothing and returns false.
 func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	first := c.path[0]
 	line := addr >> first.shift
@@ -66,8 +66,8 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 // group returns the number of the cache that a core uses.
 func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
-// isBus reports whether caches of level i have to be kept coherent: fewer cores share them than
-// the level below.
+// isBus reports whether caches of level i must be kept coherent, because they are shared by fewer
+// cores than the level below.
 func isBus(levels []hierarchy.Cache, i int) bool {
 	behind := uint32(hierarchy.AllCores)
 	if i+1 < len(levels) {
@@ -76,7 +76,7 @@ func isBus(levels []hierarchy.Cache, i int) bool {
 	return max(levels[i].SharedBy, 1) < min(max(behind, 1), MaxCores)
 }
 
-// checkShared tests that cores that share a level also share those below.
+// checkShared checks that cores that share a level also share the levels below.
 func checkShared(levels []hierarchy.Cache) error {
 	for i := 1; i < len(levels); i++ {
 		above, here := max(levels[i-1].SharedBy, 1), max(levels[i].SharedBy, 1)
@@ -147,8 +147,8 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread in no group: a new one or, beyond MaxCores, existing ones in
-// turn.
+// place returns a core for a thread that is in no group: a new core or, beyond MaxCores, one of the
+// existing cores in turn.
 func (s *Simulator) place() (*core, error) {
 	switch first := s.unused; {
 	case first != nil:
@@ -192,7 +192,7 @@ func (s *Simulator) newCore() (*core, error) {
 	return c, nil
 }
 
-// reserve tests whether the caches of core n fit into memory.
+// reserve checks whether the caches of core n fit into memory.
 func (s *Simulator) reserve(n int) error {
 	need := s.bytes
 	for i, cache := range s.h.Levels {
@@ -236,14 +236,14 @@ func (s *Simulator) addCache(c *core, i int) {
 	(*connect).join(l)
 }
 
-// MemoryError reports that the caches of all cores need more memory than the limit.
+// MemoryError reports that simulating the caches of all cores needs more memory than the limit.
 type MemoryError struct {
 	LimitBytes, NeedBytes uint64
 	Cores                 int
 }
 
 func (e *MemoryError) Error() string {
-	return "the caches of " + strconv.Itoa(e.Cores) + " cores take " + strconv.FormatUint(e.NeedBytes, 10) +
-		" bytes to simulate, more than the limit of " + strconv.FormatUint(e.LimitBytes, 10) +
-		"; allow more, or put threads on fewer cores"
+	return "simulating the caches of " + strconv.Itoa(e.Cores) + " cores needs " + strconv.FormatUint(e.NeedBytes, 10) +
+		" bytes of memory, more than the limit of " + strconv.FormatUint(e.LimitBytes, 10) +
+		"; raise the limit, or assign threads to fewer cores"
 }

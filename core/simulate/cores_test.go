@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawShared draws which cores share the levels of a hierarchy, more of them in lower levels.
+// drawShared draws how many cores share each level of a hierarchy. Lower levels are shared by more
+// cores.
 func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	cores := uint32(1)
 	for i := range h.Levels {
@@ -30,8 +31,8 @@ func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	}
 }
 
-// withThreads returns references to threads, numbered by their first one, a few in a
-// row to each.
+// withThreads assigns references to threads, a few references in a row to each. Threads are
+// numbered in the order of their first references.
 func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	b.NeedThread()
 	now := 0
@@ -44,8 +45,8 @@ func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	return threads
 }
 
-// Several cores have the counts of the reference implementation, whose reads see the last store of any
-// core.
+// The counts of several cores equal those of the reference implementation, in which every read sees
+// the last store of any core.
 func TestCoresEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -56,7 +57,8 @@ func TestCoresEqualReference(t *testing.T) {
 	})
 }
 
-// The bus forgets only lines that no cache has: it counts the same if it forgets at every access.
+// The bus removes only lines that no cache has: its counts do not change if it removes lines at
+// every access.
 func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -84,8 +86,9 @@ func TestBusDropsUnusedLines(t *testing.T) {
 	})
 }
 
-// A trace that has threads only from some reference on is simulated as if thread 0 had made the
-// earlier ones, except for counts of the bus, which did not see these.
+// A trace that contains threads only from some reference on is simulated as if thread 0 had made
+// the earlier references. Counts of the bus are an exception, because the bus did not see the
+// earlier references.
 func TestThreadsAppear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -115,7 +118,7 @@ func TestThreadsAppear(t *testing.T) {
 	})
 }
 
-// MSI and MESI have the same misses; a store to a line that no other core has is an upgrade only
+// MSI and MESI lead to the same misses. A store to a line that no other core has is an upgrade only
 // with MSI.
 func TestProtocols(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +145,8 @@ func TestProtocols(t *testing.T) {
 	})
 }
 
-// Cores are numbered by their first threads if these are given, otherwise in order of appearance,
-// and cores that share a cache are adjacent.
+// If threads are assigned to cores, cores are numbered in the order of their first threads,
+// otherwise in the order of appearance. Cores that share a cache are adjacent.
 func TestWhoSharesWhat(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
@@ -172,7 +175,7 @@ func TestWhoSharesWhat(t *testing.T) {
 	}
 }
 
-// onePerThread is a load of each of some threads.
+// onePerThread returns one load by each thread.
 func onePerThread(threads uint32) *trace.Batch {
 	b := trace.NewBatch(int(threads))
 	b.NeedThread()
@@ -183,7 +186,7 @@ func onePerThread(threads uint32) *trace.Batch {
 	return b
 }
 
-// Threads that exceed the largest number of cores are assigned to them in turn.
+// Threads beyond the maximum number of cores are assigned to existing cores in turn.
 func TestFolds(t *testing.T) {
 	s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", LineBytes: 8, SizeBytes: 64}}}, Options{})
 	if err := s.Consume(onePerThread(MaxCores + 2)); err != nil {
@@ -191,11 +194,11 @@ func TestFolds(t *testing.T) {
 	}
 	r := s.Result()
 	if len(r.Cores) != MaxCores || r.Folded != 2 || !slices.Equal(r.Cores[1].Threads, []uint32{1, MaxCores + 1}) {
-		t.Errorf("%d cores, %d folded, threads %v on the second one", len(r.Cores), r.Folded, r.Cores[1].Threads)
+		t.Errorf("%d cores, %d folded threads, threads %v on the second core", len(r.Cores), r.Folded, r.Cores[1].Threads)
 	}
 }
 
-// Impossible hierarchies of several cores are refused, and so are too many cores.
+// Impossible hierarchies for several cores are rejected, and so are too many cores.
 func TestRefusesCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {
@@ -207,13 +210,13 @@ func TestRefusesCores(t *testing.T) {
 		o      Options
 		b      *trace.Batch
 	}{
-		"more cores than can be":       {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
-		"private behind shared":        {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
-		"two thirds":                   {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4,shared=3"}, Options{}, two},
-		"a thread on two cores":        {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
-		"a core without threads":       {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
-		"more caches than fit":         {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
-		"private behind what all have": {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
+		"too many cores":                      {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
+		"private below shared":                {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
+		"shared by three below shared by two": {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4,shared=3"}, Options{}, two},
+		"a thread on two cores":               {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
+		"a core without threads":              {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
+		"caches that exceed the memory limit": {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
+		"shared by two below shared by all":   {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
 	} {
 		h := hierarchy.Hierarchy{}
 		for _, text := range c.levels {
@@ -226,7 +229,7 @@ func TestRefusesCores(t *testing.T) {
 			err = s.Consume(c.b)
 		}
 		if err == nil {
-			t.Errorf("%s: simulated, want an error", name)
+			t.Errorf("%s: simulated without an error", name)
 		}
 	}
 }

@@ -2,10 +2,10 @@ package simulate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// ConsumeDepths is [Simulator.Consume], and sets into[i] to the number of levels at which row i
-// missed: 0 for a hit in the first level and for events, and the number of levels for a line
-// from memory. For a reference to several lines, it is the maximum. into has at least as many
-// elements as the batch has rows. Use either this method or Consume.
+// ConsumeDepths does the same as [Simulator.Consume], and also sets into[i] to the number of levels
+// in which row i missed. This is 0 for events and for hits in the first level, and the number of
+// levels for a line from memory. For a reference to several lines, it is the maximum. into must
+// have at least as many elements as the batch has rows. Do not use both this method and Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]
@@ -37,7 +37,8 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	return nil
 }
 
-// depth returns the number of levels at which the last reference missed, at least one.
+// depth returns the number of levels in which the last reference missed. It must have missed in the
+// first.
 func (c *core) depth() uint8 {
 	if c.seen == nil {
 		c.seen = make([]uint64, len(c.counts))
@@ -46,12 +47,12 @@ func (c *core) depth() uint8 {
 	for ; depth < len(c.counts); depth++ {
 		n := c.counts[depth].Misses()
 		if n == c.seen[depth] {
-			break // the levels below were not accessed
+			break // no miss here, so the levels below were not accessed
 		}
 		c.seen[depth] = n
 	}
 	return uint8(depth)
 }
 
-// FetchedBytes returns the bytes read from memory so far.
+// FetchedBytes returns the number of bytes read from memory so far.
 func (s *Simulator) FetchedBytes() uint64 { return s.memory.BytesRead }

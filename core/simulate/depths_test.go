@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths add up to the misses of each level, core by core, with the same counts as Consume.
+// For each core, depths add up to the misses of each level, and the counts are the same as with
+// Consume.
 func TestDepths(t *testing.T) {
 	inclusions := []hierarchy.Inclusion{hierarchy.Inclusive, hierarchy.NonInclusive, hierarchy.Exclusive}
 	rapid.Check(t, func(t *rapid.T) {

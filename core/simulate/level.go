@@ -7,26 +7,26 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// level is one cache. Levels exchange runs of bytes: whole lines of the level above, or a store
-// within one.
+// level is one cache. Levels exchange ranges of bytes: whole lines of the level above, or a store
+// within one of its lines.
 type level struct {
-	above   []*level // caches that share this one; none: the processor
-	connect *bus     // between them, or nil
-	below   *level   // nil: memory
-	memory  *Traffic // below the last level
-	bus     *bus     // between this cache and others of its level
-	member  int      // its number on the bus
+	above   []*level // caches that share this one; empty: the processor accesses it
+	connect *bus     // bus between these caches, or nil
+	below   *level   // the next level; nil: memory
+	memory  *Traffic // traffic between the last level and memory
+	bus     *bus     // bus between this cache and others of its level
+	member  int      // number of this cache on the bus
 
 	cache hierarchy.Cache
-	shift uint // its lines are of 1 << shift bytes
+	shift uint // its lines have 1 << shift bytes
 	tags  tags
 
-	through   bool // write-through: stores make no line dirty
+	through   bool // write-through: stores do not make lines dirty
 	around    bool // write misses do not allocate
 	inclusive bool
 	exclusive bool
 
-	counts *Counts                 // of the core that uses it
+	counts *Counts                 // counts of the core that is using the cache
 	lost   map[trace.Line]struct{} // lines that another core's store invalidated
 }
 
@@ -35,7 +35,7 @@ func (l *level) lineBytes() uint64 { return 1 << l.shift }
 // room returns the number of bytes from addr to the end of its line.
 func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
 
-// access is an access of the processor, within a line.
+// access performs an access of the processor within a line.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
 		l.store(addr, bytes)
@@ -44,8 +44,8 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	}
 }
 
-// read is a demand for a line. dirty reports that the line moves up with changes that no level
-// below has.
+// read processes a demand read of a line. dirty reports whether the line moves up with changes that
+// no level below has.
 func (l *level) read(line trace.Line) (dirty bool) {
 	l.counts.Reads++
 	if l.exclusive {
@@ -60,7 +60,7 @@ func (l *level) read(line trace.Line) (dirty bool) {
 	return false
 }
 
-// missed counts a coherence miss if the line was invalidated.
+// missed counts a coherence miss if another core's store had invalidated the line.
 func (l *level) missed(line trace.Line) {
 	if l.lost != nil {
 		l.missedLost(line)
@@ -74,7 +74,7 @@ func (l *level) missedLost(line trace.Line) {
 	}
 }
 
-// giveUp is a demand for a line of an exclusive level, which removes the line.
+// giveUp processes a demand read in an exclusive level, which removes the line.
 func (l *level) giveUp(line trace.Line) (dirty bool) {
 	if present, dirty := l.tags.remove(line); present {
 		l.counts.Given++
@@ -85,7 +85,7 @@ func (l *level) giveUp(line trace.Line) (dirty bool) {
 	return l.fetch(line)
 }
 
-// fetch demands the line, or its parts, from the level below.
+// fetch reads the line, or its parts, from the level below.
 func (l *level) fetch(line trace.Line) (dirty bool) {
 	if l.below == nil {
 		l.memory.Reads++
@@ -99,7 +99,7 @@ func (l *level) fetch(line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// store is a demand to write within a line.
+// store processes a demand write within a line.
 func (l *level) store(addr trace.Addr, bytes uint64) {
 	l.counts.Writes++
 	line := addr >> l.shift
@@ -117,7 +117,7 @@ func (l *level) store(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// down writes bytes to memory, or lets the level below process them line by line.
+// down writes bytes to memory, or passes them to the level below line by line.
 func (l *level) down(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
 	if l.below == nil {
 		l.memory.Writes++
@@ -131,7 +131,7 @@ func (l *level) down(addr trace.Addr, bytes uint64, each func(*level, trace.Addr
 	}
 }
 
-// update is a store written through by the level above.
+// update processes a store that the level above writes through.
 func (l *level) update(addr trace.Addr, bytes uint64) {
 	l.counts.Updates++
 	if hit := l.tags.touch(addr>>l.shift, !l.through); !hit || l.through {
@@ -145,7 +145,7 @@ func (l *level) sendBack(addr trace.Addr, bytes uint64) {
 	l.down(addr, bytes, (*level).writeBack)
 }
 
-// writeBack receives a dirty line of a level above, or a part of it.
+// writeBack receives a dirty line, or a part of it, from a level above.
 func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksReceived++
 	line := addr >> l.shift
@@ -164,8 +164,8 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// supersede removes a line that is written back completely from the exclusive levels below,
-// which may have an older state of it.
+// supersede removes a line that has been written back completely from the exclusive levels below,
+// because they may have an outdated copy.
 func (l *level) supersede(line trace.Line) {
 	for n := l.below; n != nil && n.exclusive; n = n.below {
 		if present, _ := n.tags.remove(line); present {
@@ -174,7 +174,7 @@ func (l *level) supersede(line trace.Line) {
 	}
 }
 
-// fill inserts a line into its set, which may evict another one.
+// fill inserts a line into its set, which may evict another line.
 func (l *level) fill(line trace.Line, dirty bool) {
 	l.counts.Fills++
 	if l.lost != nil {
@@ -202,7 +202,7 @@ func (l *level) fill(line trace.Line, dirty bool) {
 // takeFromAbove invalidates a line in all levels above, and reports whether it was dirty there.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
-		if c, known := b.lines.get(line); known { // no others have it
+		if c, known := b.lines.get(line); known { // no other members have the line
 			for left := c.holders; left != 0; left &= left - 1 {
 				dirty = l.takeFrom(b.members[bits.TrailingZeros64(left)], line) || dirty
 			}
@@ -226,7 +226,7 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls each for the lines of a run of bytes, in this level and those above it.
+// everyCopy calls each for the lines of a range of bytes, in this level and the levels above.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)
@@ -236,8 +236,8 @@ func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace
 	}
 }
 
-// accept inserts the victim of the level above into an exclusive level. The line is present
-// already if another core had it too and evicted it before.
+// accept inserts a victim of the level above into an exclusive level. The line may already be
+// present, if another core also had it and evicted it earlier.
 func (l *level) accept(line trace.Line, dirty bool) {
 	hit := l.tags.touch(line, dirty && !l.through)
 	switch {
@@ -257,7 +257,7 @@ func (l *level) accept(line trace.Line, dirty bool) {
 	}
 }
 
-// flush writes back dirty lines, which stay clean.
+// flush writes back dirty lines, which stay in the cache as clean lines.
 func (l *level) flush() {
 	l.tags.clean(func(line trace.Line) { l.sendBack(line<<l.shift, l.lineBytes()) })
 }

@@ -28,7 +28,7 @@ type Store struct {
 type item struct {
 	entry     profile.Entry
 	data      []byte
-	sum       profile.Sum // of data
+	sum       profile.Sum // the sum of data
 	before    []byte      // the previous generation of a checkpoint, or nil
 	beforeSum profile.Sum
 }

@@ -1,9 +1,9 @@
 // Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. All other programs use
-// the standard library, which links ciphers and random generators for certified programs: they
-// would be 2.5 % of the bytes of a first visit to the page.
+// the standard library, which also links ciphers and random generators for certified programs. They
+// would account for 2.5 % of the bytes that a first visit to the page transfers.
 //
-// The constants are computed by the standard's definition: the first 32 bits of the fractions
-// of square and cube roots of the first primes.
+// The constants are computed as the standard defines them: the first 32 bits of the fractional
+// parts of the square and cube roots of the first primes.
 package sha256
 
 import (
@@ -11,23 +11,23 @@ import (
 	"math/bits"
 )
 
-// Size is the length of a sum, in bytes.
+// Size is the length of a sum in bytes.
 const Size = 32
 
 const (
 	blockBytes = 64
 	rounds     = 64
-	lengthAt   = blockBytes - 8 // of the message's length, in bits, in the last block
+	lengthAt   = blockBytes - 8 // offset, in the last block, of the message's length in bits
 )
 
-// Hash is the hash of the bytes written to it. See [New]; the zero value is invalid.
+// Hash computes the hash of the bytes that are written to it. The zero value is invalid; use [New].
 type Hash struct {
 	state [8]uint32
 	part  [blockBytes]byte // the first bytes % blockBytes of an incomplete block
-	bytes uint64           // written
+	bytes uint64           // number of bytes written
 }
 
-// New returns a hash of no bytes.
+// New returns a hash to which no bytes have been written.
 func New() *Hash { return &Hash{state: initial} }
 
 // Write adds bytes. It never fails.
@@ -66,7 +66,7 @@ func (h *Hash) Sum(out []byte) []byte {
 	return out
 }
 
-// block adds the first block of p.
+// block adds the first block of p to the hash.
 func (h *Hash) block(p []byte) {
 	var w [rounds]uint32
 	for i := range 16 {
@@ -93,7 +93,7 @@ func (h *Hash) block(p []byte) {
 
 var initial, constants = words()
 
-// words computes the initial state from square roots of primes, and the rounds' constants
+// words computes the initial state from square roots of primes, and the constants of the rounds
 // from cube roots.
 func words() (state [8]uint32, constants [rounds]uint32) {
 	n := 0
@@ -119,10 +119,10 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction returns the first 32 bits after the point of a prime's root. It tries for each bit
-// whether the power of the root is still less than the prime.
+// fraction returns the first 32 bits of the fractional part of a prime's root. For each bit, it
+// tries whether the power of the root is still less than the prime.
 func fraction(prime uint64, degree int) uint32 {
-	root := uint64(0) // in units of 2 to the -32
+	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {
 		if below(root|bit, degree, prime) {
 			root |= bit
@@ -134,12 +134,12 @@ func fraction(prime uint64, degree int) uint32 {
 // below reports whether root to the power of degree, 2 or 3, is less than n. It computes the
 // power of the 37 bits exactly, in three words.
 func below(root uint64, degree int, n uint64) bool {
-	high, low := bits.Mul64(root, root) // in units of 2 to the -64
+	high, low := bits.Mul64(root, root) // in units of 2^-64
 	if degree == 2 {
 		return high < n
 	}
 	top, mid := bits.Mul64(high, root)
 	carry, _ := bits.Mul64(low, root)
 	_, over := bits.Add64(mid, carry, 0)
-	return (top+over)<<32|(mid+carry)>>32 < n // in units of 2 to the -96
+	return (top+over)<<32|(mid+carry)>>32 < n // in units of 2^-96
 }

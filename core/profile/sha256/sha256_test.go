@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The standard library's is the reference implementation.
+// The standard library is the reference implementation.
 func TestSumIsTheStandardLibrarys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hash, twin := New(), standard.New()
 		for range rapid.IntRange(0, 6).Draw(t, "writes") {
 			part := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "part")
 			if n, err := hash.Write(part); n != len(part) || err != nil {
-				t.Fatalf("%d of %d written, %v", n, len(part), err)
+				t.Fatalf("%d of %d bytes written, %v", n, len(part), err)
 			}
 			twin.Write(part)
 			if got, want := hash.Sum([]byte("x")), twin.Sum([]byte("x")); !bytes.Equal(got, want) {
@@ -25,7 +25,7 @@ func TestSumIsTheStandardLibrarys(t *testing.T) {
 	})
 }
 
-// Every place in a block for the end of what is hashed.
+// Tests all positions within a block at which the data may end.
 func TestLengths(t *testing.T) {
 	text := bytes.Repeat([]byte("stack distance "), 20)
 	for n := range text {
