@@ -383,8 +383,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestFolded checks the same for a loop-compressed trace, which also consists of LZ4 frames.
-func TestFolded(t *testing.T) {
+// TestLoopCompressed checks the same for a loop-compressed trace, which also consists of LZ4 frames.
+func TestLoopCompressed(t *testing.T) {
 	want := wanted(t, 1)
 	file := folded(t, string(tracetest.Small("data.lackey")))
 	for _, c := range []struct {
@@ -605,9 +605,9 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestBombs checks that files that decompress to a thousand times their length or more need no more
+// TestDecompressionBombs checks that files that decompress to a thousand times their length or more need no more
 // memory than other files, whatever they contain.
-func TestBombs(t *testing.T) {
+func TestDecompressionBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{
 		"blank lines":  {" L 10,8\n", "\n", ""},

@@ -299,7 +299,7 @@ func naivePorts(list []demand, ports int) (most float64) {
 	return most
 }
 
-func TestPortBoundIsNaive(t *testing.T) {
+func TestPortBoundEqualsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ports := rapid.IntRange(1, 7).Draw(t, "ports")
 		b := &Body{Processor: &Processor{Ports: make([]string, ports)}}
@@ -389,7 +389,7 @@ func randomBody(t *rapid.T) *Body {
 	return b
 }
 
-func TestRecurrenceIsNaive(t *testing.T) {
+func TestRecurrenceEqualsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := randomBody(t)
 		got, cycle, iterations := b.recurrence()
@@ -418,7 +418,7 @@ func TestRecurrenceIsNaive(t *testing.T) {
 	})
 }
 
-func TestSchedulesHold(t *testing.T) {
+func TestSchedulesAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := randomBody(t)
 		s := b.OnePass()
@@ -456,8 +456,8 @@ func TestSchedulesHold(t *testing.T) {
 	})
 }
 
-// TestLongStays checks that scheduling is fast even if micro-ops occupy ports for a million cycles.
-func TestLongStays(t *testing.T) {
+// TestLongPortUses checks that scheduling is fast even if micro-ops occupy ports for a million cycles.
+func TestLongPortUses(t *testing.T) {
 	p, err := Read([]byte("name: x\nports: a b c\ndispatch: 1\nclasses:\n  iadd: latency 1000000, uops 3, ports 3x 1000000*a|b + 999999*c\n"))
 	if err != nil {
 		t.Fatal(err)

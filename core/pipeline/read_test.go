@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestDescriptionsRead(t *testing.T) {
+func TestReadDescriptions(t *testing.T) {
 	names := Processors()
 	if len(names) < 8 {
 		t.Fatalf("descriptions of %v, want at least eight", names)

@@ -182,8 +182,8 @@ func TestVectorsWiderThanRegisters(t *testing.T) {
 	}
 }
 
-// TestWithoutInstruction checks operations for which the target has no instruction.
-func TestWithoutInstruction(t *testing.T) {
+// TestMissingInstructions checks operations for which the target has no instruction.
+func TestMissingInstructions(t *testing.T) {
 	p := named(t, "sapphirerapids")
 	library := func(opcode string, target trace.Target) bool {
 		b := p.NewBody([]trace.Instr{{Opcode: opcode, Type: "double", Uses: []int32{-1}}}, Options{Target: target})

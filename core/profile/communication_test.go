@@ -110,7 +110,7 @@ func TestCheckCommunication(t *testing.T) {
 }
 
 // Lists and histograms that only claim to be long need no memory.
-func TestDecodeCommunicationAsksForLittle(t *testing.T) {
+func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 	far := string(append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...)) + "\x01"
 	head := "\x00\x02\x08\x00" + strings.Repeat("\x00", 15) + "\x80\x20\x00" + strings.Repeat("\x00", 15) + "\x00\x01\x00\x00\x00\x01"
 	var sources strings.Builder

@@ -43,7 +43,7 @@ func withCounters() *profile.Profile {
 	return p
 }
 
-func TestCountersSurvive(t *testing.T) {
+func TestCountersSurviveEncoding(t *testing.T) {
 	p := withCounters()
 	data := p.Encode()
 	got, err := profile.Decode(data)

@@ -289,7 +289,7 @@ func TestEncodedDigest(t *testing.T) {
 }
 
 // Checks the example in sections.go.
-func TestDrawing(t *testing.T) {
+func TestDocumentedExample(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	want := "\x89SGP\r\n\x1a\n\x05INPT\x09\x03din\x00\x37\x00\x00\x00"
 	if got := string(p.Encode()[:len(want)]); got != want {
@@ -365,7 +365,7 @@ func TestDecodeSections(t *testing.T) {
 }
 
 // Decoding must not allocate a lot of memory for very many lists of a few bytes each.
-func TestDecodeAsksForLittle(t *testing.T) {
+func TestDecodeAllocatesLittle(t *testing.T) {
 	const kind = "\x00\x00\x01\xf0\xff\xff\xff\x0f\x01" // one access at a long distance
 	kinds := "\x40\xe8\x07" + strings.Repeat(kind, 1000)
 	data := sections("INPT", "\x03din\x00\x07\x00\x00\x00", "TOTL", strings.Repeat("\x00", 11), "STAT", "\x00\x00", "LOCA", kinds)
@@ -438,7 +438,7 @@ func TestDecodeClaims(t *testing.T) {
 	}
 }
 
-func TestDecodeNewer(t *testing.T) {
+func TestDecodeNewerVersion(t *testing.T) {
 	data := sample(false).Encode()
 	data[8] = profile.Version + 1
 	var newer *profile.VersionError

@@ -42,7 +42,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-func TestDifferenceInOtherWords(t *testing.T) {
+func TestDifferenceInOtherStyle(t *testing.T) {
 	w := Words{
 		Count: func(n uint64) string { return fmt.Sprint("n", n) },
 		Real:  func(x float64) string { return fmt.Sprint("x", x) },
@@ -182,9 +182,9 @@ func TestJoinEqualsReference(t *testing.T) {
 	})
 }
 
-// TestJoinOfAscendingTablesAscends checks that distances stay in order, and that words such as
+// TestJoinOfAscendingTablesIsAscending checks that distances stay in order, and that words such as
 // "inf" come last.
-func TestJoinOfAscendingTablesAscends(t *testing.T) {
+func TestJoinOfAscendingTablesIsAscending(t *testing.T) {
 	a, b := counts([]uint64{0, 4, 8}, []uint64{1, 1, 1}), counts([]uint64{0, 6, 12}, []uint64{1, 1, 1})
 	a.Add(TextOf("inf"), Count(3))
 	j := Join(a, b, Key{Columns: []string{"distance"}, Counts: true})

@@ -147,7 +147,7 @@ func TestProtocols(t *testing.T) {
 
 // If threads are assigned to cores, cores are numbered in the order of their first threads,
 // otherwise in the order of appearance. Cores that share a cache are adjacent.
-func TestWhoSharesWhat(t *testing.T) {
+func TestCacheSharing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
 		{Name: "L2", LineBytes: 8, SizeBytes: 512, SharedBy: 2},
@@ -187,7 +187,7 @@ func onePerThread(threads uint32) *trace.Batch {
 }
 
 // Threads beyond the maximum number of cores are assigned to existing cores in turn.
-func TestFolds(t *testing.T) {
+func TestThreadsBeyondMaxCores(t *testing.T) {
 	s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", LineBytes: 8, SizeBytes: 64}}}, Options{})
 	if err := s.Consume(onePerThread(MaxCores + 2)); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestFolds(t *testing.T) {
 }
 
 // Impossible hierarchies for several cores are rejected, and so are too many cores.
-func TestRefusesCores(t *testing.T) {
+func TestRejectsCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {
 		crowd = append(crowd, []uint32{i})

@@ -51,10 +51,10 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestComparedWithRun checks that the predicted counts and hit ratios equal those of a run if
+// TestPredictionEqualsRun checks that the predicted counts and hit ratios equal those of a run if
 // distances continue to grow as before. With unchanged distances, hit ratios are too high if the
 // small inputs fitted in the cache.
-func TestComparedWithRun(t *testing.T) {
+func TestPredictionEqualsRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {
 		if err := q.Hierarchy.Add(line); err != nil {
@@ -92,8 +92,8 @@ func TestComparedWithRun(t *testing.T) {
 	}
 }
 
-// TestWrong checks the errors for too few runs and for runs of different programs.
-func TestWrong(t *testing.T) {
+// TestErrors checks the errors for too few runs and for runs of different programs.
+func TestErrors(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: hierarchy.Hierarchy{}, Options: multicore.Options{Division: multicore.ByRegion}}
 	if err := q.Hierarchy.Add("L1=1KiB,2"); err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// TestKnown compares the counts of DineroIV with those computed from the loop trees.
-func TestKnown(t *testing.T) {
+// TestKnownCounts compares the counts of DineroIV with those computed from the loop trees.
+func TestKnownCounts(t *testing.T) {
 	known := 0
 	for _, k := range Vectors() {
 		tree, err := k.Nest.Build()

@@ -89,9 +89,9 @@ func TestSameThreads(t *testing.T) {
 	}
 }
 
-// TestOtherThreads checks that a thread with one more miss changes the hit ratios by the
+// TestDifferentThreads checks that a thread with one more miss changes the hit ratios by the
 // corresponding number of points.
-func TestOtherThreads(t *testing.T) {
+func TestDifferentThreads(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // thread 0 has one miss more, in its stores
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
@@ -194,7 +194,7 @@ func TestSeveralRuns(t *testing.T) {
 	}
 }
 
-func TestCompareFails(t *testing.T) {
+func TestCompareErrors(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	bad := func(multicore.Options) (predict.Threads, error) { return nil, broken }
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full")}

@@ -350,9 +350,9 @@ func wantSame(t rapid.TB, what string, got, want []ref) {
 	}
 }
 
-// TestAsThePseudoCode compares the readers with the algorithms as printed, which keep everything in
+// TestMatchesPseudocode compares the readers with the algorithms as printed, which keep everything in
 // memory.
-func TestAsThePseudoCode(t *testing.T) {
+func TestMatchesPseudocode(t *testing.T) {
 	p := forking()
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

@@ -167,8 +167,8 @@ func TestBareBlocks(t *testing.T) {
 	wantSame(t, "bare", drain(t, open(Options{Cores: 3}), trace.DataKinds|1<<trace.BareBlock, 0), want)
 }
 
-// TestOneCoreEqualsTheRun checks that the trace of one core equals the run, in any order.
-func TestOneCoreEqualsTheRun(t *testing.T) {
+// TestOneCoreEqualsRun checks that the trace of one core equals the run, in any order.
+func TestOneCoreEqualsRun(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(9, 10)), p, 3, 300, false)
 	var want []ref
@@ -187,8 +187,8 @@ func TestOneCoreEqualsTheRun(t *testing.T) {
 	}
 }
 
-// TestStacksOfCores checks that the header contains the private stacks.
-func TestStacksOfCores(t *testing.T) {
+// TestCoreStacks checks that the header contains the private stacks.
+func TestCoreStacks(t *testing.T) {
 	p := forking()
 	p.Threads = []trace.Thread{{Number: 7, Name: "main", StackLow: frame - 64, StackHigh: frame + 64}}
 	step := func(block uint32, values ...uint64) tracetest.Step {

@@ -173,9 +173,9 @@ func TestExactClasses(t *testing.T) {
 	}
 }
 
-// TestExactOfThesis checks that the classes from exact counts equal the thesis's classes in cases
+// TestExactMatchesThesis checks that the classes from exact counts equal the thesis's classes in cases
 // where the thesis's rules are exact.
-func TestExactOfThesis(t *testing.T) {
+func TestExactMatchesThesis(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	items := []loops.Item{loops.Loop(10, loops.Loop(32, load(1, base, 0, 8), load(2, base+way, 0, 8), load(3, base+64*32, 0, 8)))}
 	tree, err := (&loops.Nest{Items: items}).Build()

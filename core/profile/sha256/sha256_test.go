@@ -9,7 +9,7 @@ import (
 )
 
 // The standard library is the reference implementation.
-func TestSumIsTheStandardLibrarys(t *testing.T) {
+func TestSumEqualsStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hash, twin := New(), standard.New()
 		for range rapid.IntRange(0, 6).Draw(t, "writes") {
