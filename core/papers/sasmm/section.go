@@ -198,7 +198,8 @@ const mostTried = 64
 
 // cursor reads a track's executions in ascending order, with gaps.
 type cursor struct {
-	next   uint64 // number of the next execution at int    // its position in data
+	next   uint64 // number of the next execution
+	at     int    // its position in data
 	decode []expected
 }
 
