@@ -15,8 +15,8 @@ type loopRun struct {
 	// These walks detect the beginning of iterations and chunks from the blocks that are entered.
 	iterations, chunks walk
 
-	units extent // all units
-	chunk extent // the first chunk
+	units extent // rows of all units
+	chunk extent // rows of the first chunk
 	begun int    // number of chunks that have begun
 	// head has the blocks before the first chunk or unit, and tail those after the last.
 	head, tail passage

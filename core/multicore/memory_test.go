@@ -14,7 +14,7 @@ import (
 
 // longPhase reads a region with one loop. It repeats the same iteration, at random addresses.
 type longPhase struct {
-	whole      *trace.Batch // with one iteration
+	whole      *trace.Batch // rows of the region with one iteration
 	first      int          // first row of the iteration
 	length     int
 	iterations int // remaining iterations

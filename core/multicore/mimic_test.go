@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// batchOf makes a batch of rows.
+// batchOf returns a batch with the given rows.
 func batchOf(rows []row, thread uint32) *trace.Batch {
 	b := trace.NewBatch(len(rows))
 	b.NeedThread()
@@ -110,7 +110,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 					if private(r) {
 						r.addr += trace.Addr(c) << 48
 						if len(o.Private.Ranges) == 0 {
-							r.addr += trace.Addr(64 * c) // on the stack
+							r.addr += trace.Addr(64 * c) // stacks are staggered
 						}
 					}
 					some = append(some, r)
@@ -179,7 +179,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		m := newModel(rng, o.Cores)
 		if rng.IntN(20) == 0 {
-			m.scale = 60 // so that there are several pages
+			m.scale = 60 // enough rows for several pages
 		}
 		if rng.IntN(3) == 0 {
 			o.Schedule = &Schedule{ScheduleKind(rng.IntN(3)), rng.Uint64N(5)}

@@ -13,7 +13,7 @@ import (
 // MostCores is the maximum number of cores.
 const MostCores = 64
 
-// Options configure the division of a sequential run.
+// Options configures how a sequential run is divided among cores.
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division

@@ -12,7 +12,7 @@ import (
 type Report struct {
 	Regions uint64 // parallel regions; nested ones are counted in Nested
 	Nested  uint64
-	Phases  uint64 // parts of regions between barriers
+	Phases  uint64 // number of phases: parts of regions between barriers
 	Loops   []Loop // worksharing loops of the code, by their sites
 
 	References []uint64 // references of each core, of the selected kinds

@@ -40,7 +40,7 @@ const (
 	inIteration
 )
 
-// step is the effect of entering a block.
+// step describes the effect of entering a block.
 type step struct {
 	header uint32   // 1 + the block's number if it is a loop header, else 0
 	test   bool     // the block tests for another iteration and may leave the loop

@@ -22,7 +22,7 @@ type survey struct {
 	run      int    // first row of the batch that is neither in the region buffer nor passed on
 
 	reducing  bool         // the current block adds a thread's partial result to a reduction variable
-	reduction *trace.Batch // the block's references
+	reduction *trace.Batch // the references of the current block
 
 	guard guard
 	loop  *loopRun // nil outside of worksharing loops

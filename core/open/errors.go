@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// EmptyError reports that there is nothing to read.
+// EmptyError reports that a file is empty, or empty after decompression.
 type EmptyError struct {
 	File     string
 	Packings []string // compressions that were removed
@@ -35,7 +35,7 @@ func (e *PackingError) Error() string {
 type UnpackerError struct {
 	File    string
 	Packing string
-	Err     error // what happened, and what to do
+	Err     error // says what happened and what to do
 }
 
 func (e *UnpackerError) Error() string {
@@ -58,7 +58,7 @@ type Refusal struct {
 	Reason string
 }
 
-// UnknownError reports that no format recognises a file.
+// UnknownError reports that a file has no known format.
 type UnknownError struct {
 	File     string
 	Packings []string  // compressions that were removed

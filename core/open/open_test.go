@@ -128,7 +128,7 @@ func wanted(t testing.TB, times int) *trace.Batch {
 	return b
 }
 
-// isPrefix reports whether got is the beginning of want.
+// isPrefix reports whether got is a prefix of want.
 func isPrefix(got, want *trace.Batch) bool {
 	if got.Len() > want.Len() {
 		return false
@@ -249,10 +249,10 @@ func TestRowsBeforeWrongChecksum(t *testing.T) {
 		_, got, err := read(bytes.NewReader(c.bytes), all)
 		var damage *trace.DamageError
 		if !errors.As(err, &damage) || damage.Cut || damage.Layer != c.name {
-			t.Errorf("%s: %v, want damage that is not a cut", c.name, err)
+			t.Errorf("%s: %v, want damage other than truncation", c.name, err)
 		}
 		if got.Len() != want.Len() && c.name != "zstd" || !isPrefix(got, want) {
-			t.Errorf("%s: %d rows before the error, want all %d", c.name, got.Len(), want.Len())
+			t.Errorf("%s: %d rows before the error, want all %d rows", c.name, got.Len(), want.Len())
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Packing is a compression format.
 type Packing struct {
-	Name string // "lz4", "gzip", "zstd", "xz"
+	Name string // "lz4", "gzip", "zstd" or "xz"
 	// New returns a reader that decompresses r, which is also an io.ByteReader. The error for a
 	// stream that ends too early must be an io.ErrUnexpectedEOF. Other errors are treated as
 	// damage, unless they come from r or are an [*UnpackerError].

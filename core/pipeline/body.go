@@ -589,7 +589,7 @@ func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	}
 	wide := of
 	if of.elements == 0 {
-		wide.element = "i64" // for the upper half of the product
+		wide.element = "i64" // because the upper half of the product is needed
 	}
 	c, ok := l.p.series(wide, IMul, Shift)
 	if !ok {

@@ -25,8 +25,8 @@ const (
 	Branch  Class = "br"
 	Unknown Class = "unknown"
 
-	Shift   Class = "shift"   // by a constant
-	ShiftBy Class = "shiftby" // by a register
+	Shift   Class = "shift"   // shift by a constant
+	ShiftBy Class = "shiftby" // shift by a register
 	Rotate  Class = "rotate"
 	ICmp    Class = "icmp"
 	FCmp    Class = "fcmp"
@@ -35,8 +35,8 @@ const (
 	Select  Class = "select"
 	IMin    Class = "imin" // minimum or maximum of two integers
 	FMin    Class = "fmin"
-	Extend  Class = "extend" // of integers; by the result type
-	Narrow  Class = "narrow" // of vectors of integers; by the result type
+	Extend  Class = "extend" // extension of integers; by the result type
+	Narrow  Class = "narrow" // truncation of vectors of integers; by the result type
 	FMA     Class = "fma"
 	FSign   Class = "fsign" // negation, absolute value, copied sign
 	Sqrt    Class = "sqrt"
@@ -111,7 +111,7 @@ var intrinsics = byName(map[Class]string{
 	Load: "prefetch",
 })
 
-// byName inverts a table of names for each class.
+// byName inverts a table that has the names for each class.
 func byName(names map[Class]string) map[string]Class {
 	classes := map[string]Class{}
 	for class, list := range names {

@@ -347,7 +347,7 @@ func (c Cost) times(n int) Cost {
 // the vector, and for any type.
 func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 	n := of.elements
-	if n == 0 { // a scalar
+	if n == 0 { // the type is a scalar
 		if c, ok := p.costs[Key{class, of.element}]; ok {
 			return c.times(of.parts), true
 		}

@@ -18,9 +18,9 @@ func TestReadDescriptions(t *testing.T) {
 			continue
 		}
 		if p.Name != name || p.Title == "" || !strings.Contains(p.Source, "llvm-mca") {
-			t.Errorf("%s is named %q, titled %q, from %q", name, p.Name, p.Title, p.Source)
+			t.Errorf("%s has the name %q, title %q and source %q", name, p.Name, p.Title, p.Source)
 		}
-		_, text, _ := bytes.Cut(Description(name), []byte("\n")) // without the comment
+		_, text, _ := bytes.Cut(Description(name), []byte("\n")) // skip the comment in the first line
 		if got := p.Write(); !bytes.Equal(got, text) {
 			t.Errorf("%s: Write returns a different description", name)
 		}

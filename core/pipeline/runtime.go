@@ -40,7 +40,7 @@ type Run struct {
 	Carried []trace.Flow
 }
 
-// Runtime is the time of a run.
+// Runtime contains the time of a run.
 type Runtime struct {
 	Cycles    float64
 	Seconds   float64   // 0 if the clock frequency is unknown
@@ -50,12 +50,12 @@ type Runtime struct {
 	Unknown   []string  // called functions, whose time is not included
 }
 
-// BlockTime is the time of a block.
+// BlockTime contains the time of a block.
 type BlockTime struct {
 	Cycles     float64 // cycles of all executions
 	Transfers  float64 // cycles for lines that all executions fetch in sequence
 	Bottleneck Bottleneck
-	Steady     Steady // of an iteration of the loop, or of the block if it is not in a loop
+	Steady     Steady // steady state of an iteration of the loop, or of the block if it is not in a loop
 	Loop       uint32 // 1 + the head of the loop; 0: not in a loop
 }
 

@@ -10,8 +10,8 @@ import (
 // Schedule describes one pass of a body through an empty core.
 type Schedule struct {
 	Cycles float64 // cycles from the first dispatch to the last result
-	Starts []Start // by operation
-	Slots  []Slot  // in the order in which operations start
+	Starts []Start // for each operation
+	Slots  []Slot  // port uses in the order in which operations start
 	Last   uint32  // the operation that ends last
 }
 
@@ -216,8 +216,8 @@ func (s *scheduler) hold(slot Slot) {
 	}
 }
 
-// Table returns the operation that occupies each port in each cycle, or -1, for at most rows
-// cycles.
+// Table returns, for at most the given number of cycles, which operation occupies each port in each
+// cycle, or -1.
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {

@@ -13,18 +13,18 @@ import (
 // A transfer is a thread's first load of a value that another thread wrote. Transfers are the
 // minimum data that must be moved.
 type Communication struct {
-	Granules []Granule // ascending: words of 8 bytes, lines, pages
+	Granules []Granule // in ascending order: 8-byte words, lines, pages
 
 	// Beyond is the number of threads that are counted together as the 64th: see [MaxThreads].
 	Beyond uint32
 
 	// The following fields count words, except that False, Sources and the events that determine an
 	// Ownership's class count lines.
-	Pairs   []SitePair     // in the order of ComparePairs; none is zero
+	Pairs   []SitePair     // ordered by ComparePairs; none is zero
 	Windows []FlowWindow   // over the run, in windows with equal numbers of references
 	Window  uint64         // references of each window
-	Owners  []Ownership    // by object
-	False   []FalseSharing // most misses first
+	Owners  []Ownership    // ordered by object
+	False   []FalseSharing // ordered by misses, most first
 	// LineSharing ranks data structures by the cost of their layout. It is nil in profiles of
 	// earlier versions.
 	LineSharing []LineSharing
@@ -141,7 +141,7 @@ const MaxFlowWindows = 64
 type Ownership struct {
 	Object    uint32 // index into Sites.Data, or NoSite for addresses without a name
 	PartBytes uint64 // a power of two
-	First     uint64 // index of the first part that was touched
+	First     uint64 // number of the first part that was touched
 	Parts     []OwnedPart
 }
 
@@ -168,7 +168,7 @@ type FalseSharing struct {
 	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
 	Threads [2]uint32 // the threads that refer to the lines most often
 	Lines   uint64
-	Events  uint64 // false events of these lines
+	Events  uint64 // number of false events of these lines
 	// Misses is the number of events at which another thread's store had invalidated the line. They
 	// miss in private caches of any size.
 	Misses uint64

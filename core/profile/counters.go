@@ -54,7 +54,7 @@ type BlockCounters struct {
 	Number              uint32 // number of its first part in the trace's tables
 	Function            uint32 // number of a function in Functions
 	Label               string
-	File                string // without its folder
+	File                string // file name without its folder
 	FirstLine, LastLine uint32
 	Executions          uint64
 	Counts              Counts
@@ -264,9 +264,9 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 
 // Meaning describes what a number means, for tables and their readers.
 type Meaning struct {
-	Key   string // for programs: "bytes_loaded"
-	Label string // for people: "bytes loaded"
-	Text  string // the definition, in a sentence
+	Key   string // for programs, such as "bytes_loaded"
+	Label string // for people, such as "bytes loaded"
+	Text  string // the definition, as a sentence
 }
 
 var meanings = [NumCounters]Meaning{
@@ -294,7 +294,7 @@ var meanings = [NumCounters]Meaning{
 // Meaning returns the description of a counter.
 func (c Counter) Meaning() Meaning { return meanings[c] }
 
-// Derived is a ratio of counts.
+// Derived contains a ratio of counts.
 type Derived struct {
 	Meaning
 	Value float64
@@ -324,7 +324,7 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	}
 	if uniqueBytes != 0 {
 		add("unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched per flop.", uniqueBytes, flops, 1)
-		add("bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average.", moved, uniqueBytes, 1)
+		add("bytes_per_unique_byte", "bytes per unique byte", "How often each touched byte is loaded or stored, on average.", moved, uniqueBytes, 1)
 	}
 	return list
 }

@@ -24,9 +24,9 @@ func (e *VersionError) Error() string {
 		", but this program reads versions up to " + strconv.Itoa(Version) + "; use a newer stackglass to open it"
 }
 
-// Decode reads a profile's binary form and checks it: every section's checksum,
-// the digest, and the invariants of [Profile.Check]. The error is a
-// [*FormatError], a [*VersionError] or a [*CheckError].
+// Decode decodes a profile in binary format and checks it: every section's checksum, the digest,
+// and the invariants of [Profile.Check]. The error is a [*FormatError], a [*VersionError] or a
+// [*CheckError].
 func Decode(data []byte) (*Profile, error) {
 	p, err := decode(data)
 	if err != nil {
@@ -38,8 +38,8 @@ func Decode(data []byte) (*Profile, error) {
 	return p, nil
 }
 
-// EncodedDigest reads the digest at the end of a profile's binary form, without decoding or
-// checking the rest. ok is false if there is none.
+// EncodedDigest returns the digest at the end of an encoded profile, without decoding or checking
+// the rest. ok is false if there is none.
 func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
 	at := len(data) - end

@@ -138,7 +138,7 @@ func (w *writer) put(tag string, payload []byte) {
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
-// pieceBytes is the length of pieces of a section, which may be a little longer.
+// pieceBytes is the approximate length of the pieces of a section.
 const pieceBytes = 1 << 16
 
 // inPieces codes a section twice: first to find its length, then to write it in pieces.
@@ -154,7 +154,7 @@ func (w *writer) inPieces(tag string, code func(*coder)) {
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
-// head writes the beginning of a section, and returns its checksum so far.
+// head writes the beginning of a section, and returns the checksum so far.
 func (w *writer) head(tag string, length int) (check uint32) {
 	head := binary.AppendUvarint(append(make([]byte, 0, 16), tag...), uint64(length))
 	w.body(tag, head, &check)

@@ -15,8 +15,8 @@ const (
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
-// Histogram counts occurrences of each distance exactly, however long
-// (MODELS §2). The zero value is empty and ready.
+// Histogram counts the occurrences of each distance exactly, however long it is (MODELS §2). The
+// zero value is empty and ready.
 //
 // Counters are stored in blocks for 256 consecutive distances, which are allocated on demand. The
 // counters of a block have 8 bits until one of them overflows, and then 32 bits. Therefore a

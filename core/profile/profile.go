@@ -43,9 +43,8 @@ type Profile struct {
 	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state that is needed to append a later segment of the same trace
-	// (MODELS §9). It contains addresses, so it is nil unless requested, and not part of the
-	// digest.
+	// Segment contains the state that is needed to append a later segment of the same trace (MODELS
+	// §9). Because it contains addresses, it is nil unless requested. It is not part of the digest.
 	Segment *Segment
 }
 
@@ -79,7 +78,7 @@ func sum(counts []uint64) (total uint64) {
 	return total
 }
 
-// State says whether the profile covers everything that was requested.
+// State tells whether the profile covers everything that was requested.
 type State struct {
 	Partial bool
 	Reason  string // why the profile is partial, as a sentence
@@ -101,9 +100,9 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if
-// its histograms take more than most bytes of memory, and reports whether they did. Miss counts of
-// fully associative caches remain exact where the number of lines has no more significant digits,
-// as in every cache whose size is a power of two. The digest changes.
+// its histograms need more than most bytes of memory, and reports whether they did. Miss counts of
+// fully associative caches remain exact if the number of lines has at most that many significant
+// digits, which is always the case for powers of two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {
@@ -189,7 +188,7 @@ func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 // of references, except for the last one. The number of references doubles as the trace grows, so
 // that there are at most [MaxWindows] windows.
 type Windows struct {
-	References uint64 // in each window: MinWindow × 2^k
+	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
 	Rows       []WindowRow
 	Distinct   []uint64 // distinct lines of each row, its working set; nil if they were not counted
@@ -217,7 +216,7 @@ func (r *WindowRow) Misses(log2Lines int) uint64 { return sum(r[log2Lines+1:]) }
 // not used.
 type Segment struct {
 	Start         uint64         // number of analysed references before the segment
-	Lines         []SegmentLines // for each line size of Locality
+	Lines         []SegmentLines // one for each line size of Locality
 	Sites         []byte         // analysis/sites: lines, strides and blocks of memory
 	Touched       []byte         // analysis/counters: accesses to each byte, and their functions
 	Sharing       []byte         // analysis/sharing: the stacks of cores and domains

@@ -9,14 +9,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// SampleMode says how references were chosen.
+// SampleMode is how references were chosen.
 type SampleMode uint8
 
 // The modes (MODELS §8).
 const (
 	SpaceSample SampleMode = iota // lines, at a fixed rate
 	LinesSample                   // lines, at a rate that decreases to limit their number
-	TimeSample                    // single accesses
+	TimeSample                    // individual accesses
 	OnOffSample                   // segments of the run
 	numSampleModes
 )
@@ -73,7 +73,7 @@ func (s *Sampled) Estimates() bool {
 	return slices.ContainsFunc(s.Sizes, func(z SampledSize) bool { return z.Threshold != math.MaxUint64 })
 }
 
-// Chip describes the sample in a few words.
+// Chip returns a short description of the sample.
 func (s *Sampled) Chip() string {
 	switch s.Mode {
 	case SpaceSample:
@@ -191,7 +191,7 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 // of a single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // number of cores; each has one thread
-	How   string // how work is divided and references are ordered, as command-line options
+	How   string // how work is divided and references are ordered, in the form of command-line options
 }
 
 func (p *Predicted) code(c *coder) {
@@ -286,7 +286,7 @@ func (c *coder) off(list *[]BinCount) {
 	next := uint8(0)
 	codec.Slice(c.Coder, list, 2, func(b *BinCount) {
 		codec.Below(c.Coder, &b.Bin, SiteBins)
-		c.Check(b.Bin >= next, "intervals that are not ascending")
+		c.Check(b.Bin >= next, "intervals are not ascending")
 		next = b.Bin + 1
 		c.U64(&b.Count)
 	})

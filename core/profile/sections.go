@@ -113,7 +113,7 @@ package profile
 // payload. They are in the order above, and for each tag in the order of line sizes. This is the
 // order in which they are always written.
 //
-// A profile of two accesses to one line, read from a din trace, begins
+// For example, a profile of two accesses to one line, read from a din trace, begins with
 //
 //	89 53 47 50 0d 0a 1a 0a  05
 //	49 4e 50 54 09           INPT, 9 bytes
@@ -126,8 +126,8 @@ package profile
 type form struct {
 	tags    []string
 	repeats bool                                   // a profile may have several sections with these tags
-	write   func(p *Profile, w *writer)            // writes all of them
-	read    func(p *Profile, tag string, c *coder) // reads one
+	write   func(p *Profile, w *writer)            // writes all sections
+	read    func(p *Profile, tag string, c *coder) // reads one section
 }
 
 // once returns the form of a section that occurs at most once in a profile.

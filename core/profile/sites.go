@@ -100,7 +100,7 @@ var strideNames = [NumStrides]string{"zero", "unit", "constant", "irregular"}
 
 func (s Stride) String() string { return strideNames[s] }
 
-// Reuse counts line accesses by stack distance.
+// Reuse has counts of line accesses by stack distance.
 type Reuse struct {
 	Cold uint64     // first accesses to a line
 	Bins []BinCount // counts by distance: ascending, none is zero
@@ -268,7 +268,7 @@ type CoherentReuse struct {
 	// Used is the utilisation of the lines that these accesses fetched into the coherent private
 	// caches of their cores, for each of Sites.Capacities. It is nil if it was not measured.
 	Used []Utilisation
-	Off  []BinCount // as in Reuse, for the misses of private caches
+	Off  []BinCount // as in Reuse, but for misses in private caches
 }
 
 // OffAt is like [Reuse.OffAt], but for coherent stacks.

@@ -33,7 +33,7 @@ type Entry struct {
 	Outside    uint64  // approximate number of bytes that the checkpoint needs in the spill store
 }
 
-// EntryState is the state of a stored analysis.
+// EntryState tells whether a stored analysis is complete.
 type EntryState string
 
 // The states of an [Entry].
@@ -79,7 +79,7 @@ type Store interface {
 // in memory.
 const PieceBytes = 4 << 20
 
-// Sum identifies stored data, and can be checked against parts of it.
+// Sum identifies stored data. It can be computed and checked piece by piece.
 type Sum struct {
 	Pieces int    // number of pieces; all have PieceBytes except for the last, which is not empty
 	Bytes  uint64 // total size of all pieces
@@ -92,7 +92,7 @@ func SumOf(data []byte) Sum {
 }
 
 // Pieces is a writer that divides data into pieces and computes their sum. Every store keeps
-// checkpoints in this form.
+// checkpoints as such pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
 	part []byte // data of the next piece

@@ -8,7 +8,7 @@ import (
 // Side tells which of two joined tables contains a row.
 type Side uint8
 
-// The sides.
+// The possible sides.
 const (
 	InBoth Side = iota
 	InA         // only in A

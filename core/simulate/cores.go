@@ -13,7 +13,7 @@ import (
 // MaxCores is the maximum number of cores.
 const MaxCores = hierarchy.MostCores
 
-// core is a processor with its caches, first level first.
+// core is a processor core with its caches, starting with the first level.
 type core struct {
 	threads []uint32
 	path    []*level
@@ -63,7 +63,7 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	return true
 }
 
-// group returns the number of the cache that a core uses.
+// group returns the number, within its level, of the cache that a core uses.
 func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
 // isBus reports whether caches of level i must be kept coherent, because they are shared by fewer

@@ -51,16 +51,16 @@ func Ask(q predict.Question) predict.Question {
 	return q
 }
 
-// Result is the prediction for one number of cores.
+// Result contains the prediction for one number of cores.
 type Result struct {
 	Cores      int
-	Executions float64 // of blocks
+	Executions float64 // number of block executions
 	Levels     []Level
-	Doubts     []string // sentences
+	Doubts     []string // caveats, as sentences
 }
 
-// Level is one level of the hierarchy. Its hit ratios are global: 1 - misses / accesses to the
-// first level.
+// Level contains the results for one level of the hierarchy. Its hit ratios are global: 1 - misses
+// / accesses to the first level.
 type Level struct {
 	Cache    hierarchy.Cache
 	Caches   int
@@ -69,7 +69,7 @@ type Level struct {
 	Scaled   float64 // hit ratio with distances extrapolated from run to run
 }
 
-// InputError reports runs that cannot be used for a prediction.
+// InputError reports runs from which no prediction can be made.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }

@@ -28,7 +28,7 @@ type pass struct {
 	windowed  *windowed        // nil if no windows are sampled
 	own       *apart           // nil before the second pass, and if there is none
 	open      Source
-	batch     *trace.Batch // for a pass without a runner
+	batch     *trace.Batch // batch to read into if there is no runner
 	view      trace.Batch
 	depths    []uint8
 

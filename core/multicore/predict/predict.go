@@ -102,7 +102,7 @@ func (q *Question) Check() error {
 	return err
 }
 
-// how describes the division of the run and the order of its threads.
+// how returns a description of the division of the run and the order of its threads.
 func (q *Question) how() string {
 	text := q.Options.Division.String()
 	if q.Options.Schedule != nil {
@@ -214,8 +214,8 @@ func (r *Run) fail(err error) error {
 }
 
 // ErrNoRegions reports a run without parallel regions.
-var ErrNoRegions = errors.New("no parallel region began in the run, so there is no work to divide among cores; " +
-	"capture an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
+var ErrNoRegions = errors.New("the run has no parallel region, so there is no work to divide among cores; " +
+	"record an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 
 // unused returns an error about a private range without references.
 func (r *Run) unused() error {
@@ -281,9 +281,9 @@ func (r *Run) finish() error {
 // result for one core comes first.
 func (r *Run) Results() []Result { return r.results }
 
-// Progress is the progress of a run.
+// Progress describes how far a run has got.
 type Progress struct {
-	Cores      int    // of the current pass; 0: none
+	Cores      int    // number of cores in the current pass; 0: none
 	Pass       int    // number of the current pass, starting at 1
 	Passes     int    // number of passes
 	References uint64 // references of the threads in all passes so far
@@ -299,7 +299,7 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// Result is the prediction for one number of cores.
+// Result contains the prediction for one number of cores.
 type Result struct {
 	Cores      int
 	References uint64
@@ -334,7 +334,7 @@ type Level struct {
 	Bounded             bool                  // Low and High are known
 	Off, MeanOff        float64               // with windows: half-widths of the 95 % confidence intervals of Global and Mean, not clipped to 0 and 1
 	Looked              *Looked               // sample size of an estimate, or nil
-	Cores               []hierarchy.CoreLevel // by core; nil for SDCM
+	Cores               []hierarchy.CoreLevel // counts of each core; nil for SDCM
 }
 
 // rate returns the hit ratio, or 1 if there are no accesses.

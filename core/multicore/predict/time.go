@@ -9,21 +9,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Time is the runtime with several cores, in cycles of the processor.
+// Time is the run time on several cores, in cycles of the processor.
 //
 // Outside of parallel regions, only core 0 works. A region consists of phases between barriers; a
 // phase takes as long as the core with the most work, and at least as long as memory needs for the
-// lines that all cores fetch. The time of all cores, Cores × Cycles, is the time of one core, plus
-// the losses
+// lines that all cores fetch. The time of all cores, Cores × Cycles, is exactly the sum of the time
+// of one core and of these losses:
 //
-//	Serial     of idle cores, while core 0 works alone (Amdahl)
-//	Imbalance  of cores that wait at the ends of phases
-//	Copied     for work in regions that every core repeats
-//	Caches     for loads that take longer than with one core; negative if they take less time
-//	Bandwidth  while memory transfers lines
+//	Serial     time of idle cores while core 0 works alone (Amdahl)
+//	Imbalance  time of cores that wait at the ends of phases
+//	Copied     time for work in regions that every core repeats
+//	Caches     additional time of loads, compared with one core; negative if they take less time
+//	Bandwidth  time during which memory transfers lines
 //
-// which add up exactly. Within a phase, a core's work is weighted by the blocks' cycles with
-// one core, and the sum of a region's phases is scaled to their cycles with this many cores.
+// Within a phase, a core's work is weighted by the blocks' cycles with one core, and the sum of a
+// region's phases is scaled to their cycles with this number of cores.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
@@ -76,7 +76,7 @@ type timed struct {
 	visits        [][]uint64 // by core and block: executions in regions
 	serialBytes   uint64     // bytes fetched from memory outside of regions
 	regions       []*region
-	byPlace       map[uint32]*region // by the site of their fork
+	byPlace       map[uint32]*region // the regions by the site of their fork
 	now           *region            // nil outside of regions
 	depth         int                // number of regions around the current row
 	clocks        []float64          // cycles of each core in this phase

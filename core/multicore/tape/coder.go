@@ -46,7 +46,7 @@ func (f *forms) of(x form, values first) uint32 {
 	return n
 }
 
-// state predicts a form's next row.
+// state has the data from which a form's next row is predicted.
 type state struct {
 	last, stride, link uint64 // address of the form's last row; predicted difference from it; predicted difference from the previous reference
 	page               uint32 // page that the state is for; it is reset in other pages
@@ -87,7 +87,7 @@ type coder struct {
 
 // begin starts a page, and resets all states.
 func (c *coder) begin() {
-	if c.page++; c.page == 0 { // after 2^32 pages
+	if c.page++; c.page == 0 { // the counter has wrapped
 		clear(c.states)
 		c.page = 1
 	}
@@ -178,7 +178,7 @@ func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	return true
 }
 
-// add adds any row.
+// add adds a row, whether or not it is as predicted.
 func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	before := e.fresh(e.before)
 	n, which := before.next, byte(asNext)

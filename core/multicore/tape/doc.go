@@ -2,10 +2,10 @@
 // the rows again, each at its own position.
 //
 // Rows are compressed in pages of [PageRows] rows. Each page can be read without the others. The
-// coder works as in package sgt, with rows instead of steps. Rows with the same kind, site and
-// number of marks have the same form. The coder predicts the form of the next row and its address:
-// either it grows by the form's stride, or it keeps its distance from the previous reference.
-// Correctly predicted rows are only counted.
+// coder works like the one in package sgt, but with rows instead of steps. Rows with the same kind,
+// site and number of marks have the same form. The coder predicts the form of the next row and its
+// address: either it grows by the form's stride, or it keeps its distance from the previous
+// reference. Correctly predicted rows are only counted.
 //
 // A page is a list of tokens. Each stands for r predicted rows and one mispredicted row:
 //
@@ -30,7 +30,7 @@ import "io"
 // PageRows is the number of rows of a page. The last page may have fewer.
 const PageRows = 4096
 
-// Store is a file for pages that do not fit into memory. Nothing else may use it.
+// Store is a file for pages that do not fit into memory. Nothing else may use the file.
 type Store interface {
 	io.ReaderAt
 	io.WriterAt

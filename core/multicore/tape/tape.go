@@ -37,7 +37,7 @@ type Tape struct {
 	inPage  int
 	marks   uint32 // number of marks before the next row
 	owners  []uint8
-	waiting []uint8 // owners of marks
+	waiting []uint8 // owners of the marks that no row follows yet
 	pages   []page
 	rows    uint64
 	marked  uint64
@@ -56,7 +56,7 @@ type page struct {
 	at        int64 // offset in the store or arena
 	arena     int32 // -1 if the page is in the store
 	bytes     uint32
-	owners    uint32 // length of the owners, after the rows
+	owners    uint32 // length of the owners, which follow the rows
 	check     uint32
 }
 
@@ -198,7 +198,7 @@ func (t *Tape) keep(p *page, data []byte) error {
 
 // Page is a decompressed page.
 type Page struct {
-	trace.Batch        // without threads
+	trace.Batch        // the rows, without threads
 	Row         uint64 // number of the first row
 	// Marks has the rows of the batch that follow a mark, in ascending order. Mark is the number of
 	// the first mark.
@@ -207,7 +207,7 @@ type Page struct {
 	Owners  []uint8 // owners of Marks; empty if all are 0
 	Private []uint8 // 1 for each private row; empty if there is none
 
-	number int // -1: unused
+	number int // -1 if the slot is empty
 	users  int
 	recent bool
 }
@@ -240,7 +240,7 @@ func (t *Tape) Page(row uint64) (*Page, error) {
 	return p, nil
 }
 
-// Release ends the use of a page.
+// Release ends the use of a page that Page returned.
 func (t *Tape) Release(p *Page) { p.users-- }
 
 // PageOfMark returns the page of the row that follows a mark.
@@ -249,7 +249,7 @@ func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot returns an unused page, roughly the least recently used one.
+// slot returns a page that is not in use, approximately the least recently used one.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {

@@ -41,17 +41,17 @@ func (r reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ending remembers the last byte that is not zero and the one before it.
+// ending remembers the last non-zero byte and the byte before it.
 type ending struct {
 	source source
 	before byte // the byte before last
-	last   byte // the last byte that is not zero
+	last   byte // the last non-zero byte
 	latest byte // the last byte
 }
 
 func (e *ending) Read(p []byte) (int, error) {
 	n, err := e.source.Read(p)
-	end := n // after the last byte that is not zero
+	end := n // index after the last non-zero byte
 	for end > 0 && p[end-1] == 0 {
 		end--
 	}

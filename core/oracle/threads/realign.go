@@ -55,7 +55,7 @@ type Reader struct {
 	in    *trace.Batch // current batch of r
 	at    int          // index of the next row in the batch
 	err   error        // error to return after the rows of the batch and the collected rows
-	ended bool         // err is final
+	ended bool         // err is the final error
 
 	open    bool   // a region is being collected
 	master  uint32 // the thread that forked the region
@@ -240,7 +240,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		return &RegionError{MostRows: a.mostRows}
 	}
 	rows := *a.in
-	rows.Thread = nil // the merger sets it
+	rows.Thread = nil // the merger sets the threads
 	m.rows.AppendRows(&rows, from, a.at)
 	return nil
 }

@@ -59,7 +59,7 @@ type Level struct {
 	HasAlone bool
 }
 
-// Row is a comparison for one number of cores.
+// Row contains the comparison for one number of cores.
 type Row struct {
 	Cores                               int
 	Threads                             int // number of threads in the real trace
@@ -203,7 +203,7 @@ func both(a, b Rates, f func(a, b float64) float64) Rates {
 	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }
 
-// run answers a question for one number of cores.
+// run returns the result of a question with one number of cores.
 func run(q predict.Question, s predict.Source) (predict.Result, error) {
 	r, err := predict.New(q, s)
 	if err != nil {

@@ -166,7 +166,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestSeveralRuns: the truth of several runs is their mean, and their spread is reported.
+// TestSeveralRuns checks that the truth of several runs is their mean, and that their spread is
+// reported.
 func TestSeveralRuns(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // thread 0 has one miss more, in its stores

@@ -143,7 +143,7 @@ func (f *Files) mark(r trace.Reader) (*Marked, error) {
 	return m, nil
 }
 
-// source is a trace with blocks.
+// source is the interface of a trace with blocks.
 type source interface {
 	trace.Reader
 	trace.Selector
@@ -166,7 +166,7 @@ type Marked struct {
 	check              bool
 
 	program *trace.Program
-	about   []about // for each block of the program
+	about   []about // what is known about each block of the program
 	inside  bool    // the current row is in a region
 	regions uint64
 	pending bool // return a ParallelEnd before the next row
@@ -226,7 +226,7 @@ func (m *Marked) Next(b *trace.Batch) error {
 	return err
 }
 
-// row writes the next row, or the mark before or after it.
+// row writes the next row, or a region mark that comes first.
 func (m *Marked) row(b *trace.Batch) error {
 	if m.pending {
 		m.pending = false

@@ -23,7 +23,7 @@ type ref struct {
 	Thread uint32
 }
 
-// window is an execution of a block.
+// window is one execution of a block, as in the paper.
 type window struct {
 	block  uint32
 	place  int  // position in the trace
@@ -183,7 +183,7 @@ func arrayDivide(wins []window, o Options) [][]window {
 	return split
 }
 
-// genPrvtTrc is Algorithm 1 with the corrections of the package's documentation.
+// genPrvtTrc implements Algorithm 1, with the corrections that the package documentation lists.
 func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window {
 	eachCoreTrace := make([][]window, o.Cores)
 	for bb := range uint32(numBlocks) {
@@ -213,8 +213,8 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 	return eachCoreTrace
 }
 
-// interleaveTraces is Algorithm 2, round robin. groups has the positions between groups of
-// executions.
+// interleaveTraces implements Algorithm 2 with the round-robin strategy. groups has the positions
+// between groups of executions.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {

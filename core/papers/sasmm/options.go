@@ -66,7 +66,7 @@ func (e *LimitError) Error() string {
 	if e.PerRegion {
 		what, instead = "a parallel region", "divide by iterations, or trace a smaller input"
 	}
-	return "division by executions of blocks must keep " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
+	return "the division of block executions must keep " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
 		" executions, it takes more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
 }
 
@@ -89,5 +89,5 @@ func (e *ThreadsError) Error() string {
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {
-	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which distinguish cores; want addresses of 48 bits"
+	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which must distinguish the cores; want 48-bit addresses"
 }

@@ -31,7 +31,7 @@ type Reader struct {
 	kinds   trace.Kinds // the selected kinds
 	started bool        // the kinds of in have been selected
 
-	// Input.
+	// Input state.
 	batch   *trace.Batch // rows of in; those from at on have not been read
 	at      int
 	known   *trace.Program

@@ -30,11 +30,11 @@ type track struct {
 	data     []byte
 	anchors  []int // positions in data of executions 0, often, 2·often, …
 	shapes   []shape
-	encode   []expected // for each shape
+	encode   []expected // predictions for each shape
 	last     int        // the shape of the last execution
 	share    share
 	reader   cursor   // used by Private, and for serial blocks
-	cores    []cursor // of Shared
+	cores    []cursor // used by Shared, one per core
 	next     uint64   // the block's execution that is next in the order
 	first    uint64   // number of core 0's executions so far
 }
@@ -117,7 +117,7 @@ func (s *section) reset() {
 
 // trackOf returns the number of a block's track, and adds a track if there is none.
 func (s *section) trackOf(block uint32) uint32 {
-	i := uint64(block + 1) // noBlock comes first
+	i := uint64(block + 1) // noBlock has index 0
 	for uint64(len(s.at)) <= i {
 		s.at = append(s.at, make([]uint32, max(64, min(uint64(len(s.at)), 1<<20)))...)
 	}

@@ -111,7 +111,7 @@ func (a *analysis) compose(l *loop) {
 	a.conclude(l, touches, arrays)
 }
 
-// conclude finds the contexts of a loop, and the levels of its leaves.
+// conclude determines the contexts of a loop, and the levels of its leaves.
 func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
 	l.arrays = recency(touches, arrays)
 	a.close(l)
@@ -294,7 +294,7 @@ func (a *analysis) together(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// unite forms n arrays from the touches.
+// unite combines the touches into n arrays.
 func (a *analysis) unite(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {
@@ -340,7 +340,7 @@ func (a *analysis) shares(touches []touch, its []array) {
 	}
 }
 
-// total adds up the misses of each touch over the loop's iterations.
+// total computes the misses of each touch over all iterations of the loop.
 //
 // If an iteration touches D lines of an array and the whole loop of n iterations touches B, then
 // (B-D)/(n-1) lines are new in each iteration after the first. The other lines were touched in the
@@ -453,7 +453,7 @@ func recency(touches []touch, arrays []array) []array {
 	return list
 }
 
-// tell sets the levels of each leaf.
+// tell sets the level of each leaf for this loop.
 func (a *analysis) tell(l *loop, touches []touch) {
 	for i := range touches {
 		t := &touches[i]

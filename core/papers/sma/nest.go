@@ -18,7 +18,7 @@ type loop struct {
 	turns  float64 // iterations of all its runs
 	body   []part
 
-	arrays []array // in the order of their last use
+	arrays []array // arrays in the order of their last use
 	wild   []*leaf // leaves in the loop whose addresses are a list
 	at     int     // the loop's number in the result
 }
@@ -36,7 +36,7 @@ type leaf struct {
 	item   *loops.Item
 	within *loop
 	chain  []*loop // the root first
-	wide   float64 // number of lines of an access, on average
+	wide   float64 // average number of lines that an access touches
 	levels []Level // for each loop of the chain
 }
 
@@ -113,7 +113,7 @@ func turns(chain []*loop) float64 {
 	return float64(t.Rows())
 }
 
-// wide returns the average number of lines of an access.
+// wide returns the average number of lines that an access touches.
 func (a *analysis) wide(l *leaf) float64 {
 	bytes := uint64(l.item.Ref.Bytes)
 	if bytes <= 1 {
@@ -144,7 +144,7 @@ func (s span) in(line uint32) span { return span{s.lo / uint64(line), s.hi / uin
 
 func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
 
-// dim is a loop that moves a reference.
+// dim describes a loop that moves a reference.
 type dim struct {
 	step  float64 // absolute value
 	trips float64

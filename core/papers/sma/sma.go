@@ -162,7 +162,7 @@ type Array struct {
 	Level
 }
 
-// Leaf is a reference.
+// Leaf has the results for a reference.
 type Leaf struct {
 	Path   []int // indices of items in the tree, outermost first
 	Ref    loops.Reference

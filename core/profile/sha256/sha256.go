@@ -23,7 +23,7 @@ const (
 // Hash computes the hash of the bytes that are written to it. The zero value is invalid; use [New].
 type Hash struct {
 	state [8]uint32
-	part  [blockBytes]byte // the first bytes % blockBytes of an incomplete block
+	part  [blockBytes]byte // the incomplete block; its first bytes % blockBytes bytes are in use
 	bytes uint64           // number of bytes written
 }
 
