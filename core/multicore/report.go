@@ -207,7 +207,7 @@ func (m *Reader) doubts() (list []string) {
 	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the core that creates a task executes it.")
 	count(f.allocs, "object was allocated within a parallel region: all predicted cores have it at the same address; real threads would not.",
 		"objects were allocated within parallel regions: all predicted cores have them at the same addresses; real threads would not.")
-	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): every core executes all work that it divides by them.")
+	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): if it uses them to divide work, every core executes all of this work.")
 	say(f.roles&setsThreads != 0, "The program sets the number of threads: the number of cores is used instead.")
 	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for them.")
 	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: all predicted cores have them at the same addresses; real threads would not.")

@@ -99,7 +99,7 @@ type Member struct {
 // distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, the counts are of accesses
 // that are cold on neither stack.
 type Change struct {
-	Same        uint64 // no line of other cores in between: the distances are equal
+	Same        uint64 // no accesses of other cores in between: the distances are equal
 	Dilated     uint64 // lines of other cores in between, none of which this core also used in between
 	Overlapped  uint64 // lines of other cores in between, some of which this core also used in between
 	Intercepted uint64 // another core touched the line itself in between

@@ -50,7 +50,7 @@ type Question struct {
 	Seed      uint64              // seed of random replacement
 	Processor *pipeline.Processor // nil if no times are needed
 	Stacks    bool                // also predict with SDCM
-	Sample    analysis.Sampling   // which lines the stacks contain; nil: all lines
+	Sample    analysis.Sampling   // how the accesses to the stacks are sampled; nil: not at all
 	Windows   []WindowSampling    // also predict with SDCM from these samples of windows
 	Profiles  bool                // keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of

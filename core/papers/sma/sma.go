@@ -135,7 +135,7 @@ func (l Latency) Mean(accesses, misses float64) float64 {
 type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
 	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
-	Total  Level   // without a class
+	Total  Level   // sum over all leaves, without a class
 	Wild   float64 // accesses of wild references, whose addresses are a list
 }
 
