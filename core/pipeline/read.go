@@ -382,7 +382,7 @@ func classNames() (names []string) {
 	return names
 }
 
-// check checks that a description is complete.
+// check returns an error if a description is incomplete.
 func (p *Processor) check() error {
 	switch {
 	case p.Name == "":

@@ -25,7 +25,7 @@ func ValidLineBytes(n uint32) bool {
 	return n >= MinLineBytes && n <= MaxLineBytes && n&(n-1) == 0
 }
 
-// Check checks the invariants between the parts of a profile. The
+// Check verifies the invariants between the parts of a profile. The
 // error is a [*CheckError].
 func (p *Profile) Check() error {
 	for i := range p.Locality {
@@ -136,8 +136,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check checks that the windows cover the references from start on, and that their counts add up to
-// accesses.
+// check reports an error unless the windows cover the references from start on, and their counts
+// add up to accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {

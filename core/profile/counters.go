@@ -384,7 +384,7 @@ func (c *Counters) code(w *coder) {
 	})
 }
 
-// check checks that the lists are in order and that all sums fit in 64 bits.
+// check verifies that the lists are in order and that all sums fit in 64 bits.
 func (c *Counters) check() error {
 	if c == nil {
 		return nil

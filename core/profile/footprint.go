@@ -76,7 +76,7 @@ func (f *Footprint) code(c *coder) {
 	codec.Bounded(c.Coder, &f.Absences, footprintWindows, func(a *Absences) { c.U64s(&a.Count, &a.Sum) })
 }
 
-// Check checks whether a run can have these counts.
+// Check returns an error if no run can have these counts.
 func (f *Footprint) Check() error {
 	if f == nil {
 		return nil

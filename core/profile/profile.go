@@ -9,7 +9,7 @@
 //   - [Profile] and the types in it contain the data.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.
 //   - Encode, Decode and Digest implement the binary format (.sgp), which sections.go documents.
-//   - Check checks the invariants that hold in every valid profile.
+//   - Check verifies the invariants that hold in every valid profile.
 package profile
 
 import (

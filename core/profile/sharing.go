@@ -201,8 +201,8 @@ func (p *Profile) checkSharing() error {
 	return nil
 }
 
-// check checks the stacks. Estimated stacks have neither set tables nor changes of distances, and
-// threads without samples are missing.
+// check validates the stacks. Estimated stacks have neither set tables nor changes of distances,
+// and threads without samples are missing.
 func (s *Sharing) check(l *Locality, estimated bool) error {
 	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
 		return &CheckError{"it has no cores, or too many cores or domains"}
@@ -369,7 +369,7 @@ func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed returns the sum of a histogram, and whether it is at most most.
+// summed returns the sum of a histogram, and whether the sum does not exceed most.
 func summed(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

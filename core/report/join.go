@@ -69,8 +69,7 @@ type JoinedRow struct {
 	A, B []Value // values of Joined.Cells; [None] if the table has no such row or column
 }
 
-// Difference returns B - A for a cell. It is exact for counts, and [None] if there is no
-// difference.
+// Difference returns B - A for a cell. It is exact for counts, and [None] if it is undefined.
 func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.B[cell]) }
 
 // Change returns the difference of a cell relative to A.
