@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A table knows what a map knows.
+// A lineTable behaves like a map.
 func TestLineTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table, want := newLineTable(), map[trace.Line]copies{}
@@ -48,7 +48,7 @@ func TestLineTable(t *testing.T) {
 	})
 }
 
-// A bus that forgets lines as fast as others come takes no more memory.
+// A bus that forgets lines as fast as it adds new ones allocates no more memory.
 func TestBusAllocatesNothing(t *testing.T) {
 	h := hierarchy.Hierarchy{}
 	for _, text := range []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"} {

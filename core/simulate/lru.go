@@ -4,20 +4,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// list is LRU for many ways. A table finds a line's node, and the nodes of a set are a ring in
-// the order of their use, so that the cost of an access does not depend on the number of
-// ways. Memory grows with the number of lines.
+// list implements LRU for many ways. A table maps a line to its node, and the nodes of a set form a
+// ring in order of use, so that the cost of an access does not depend on the number of ways. Memory
+// grows with the number of lines.
 type list struct {
 	index
 	ways   uint64
-	held   []uint64              // lines in each set
+	held   []uint64              // number of lines in each set
 	at     map[trace.Line]uint32 // the node of each line
-	nodes  []node                // the ends of the sets' rings, then lines
-	unused []uint32              // nodes without a line
+	nodes  []node                // the end nodes of the sets' rings, then the nodes of lines
+	unused []uint32              // free nodes
 }
 
-// node is a line in its set's ring. The ring's end is between the least and the most recently
-// used line.
+// node is a line in the ring of its set. The ring's end node is between the least and the most
+// recently used line.
 type node struct {
 	frame          frame
 	previous, next uint32
@@ -33,7 +33,7 @@ func newList(where index, ways uint64) *list {
 
 func (t *list) touch(line trace.Line, dirty bool) bool {
 	wanted, end := frameOf(line, dirty), uint32(t.set(line))
-	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // mostly
+	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the usual case
 		first.frame |= wanted
 		return true
 	}
@@ -119,8 +119,8 @@ func (t *list) clean(back func(trace.Line)) {
 
 func (t *list) resident() (lines uint64) { return uint64(len(t.at)) }
 
-// recency is LRU for few ways. The frames of a set are in the order of their use, most recent
-// first, and empty ones last.
+// recency implements LRU for few ways. The frames of a set are in order of use, the most recent
+// first and empty ones last.
 type recency struct {
 	index
 	ways   uint64
@@ -138,7 +138,7 @@ func (t *recency) of(line trace.Line) []frame {
 
 func (t *recency) touch(line trace.Line, dirty bool) bool {
 	set, wanted := t.of(line), frameOf(line, dirty)
-	if set[0].line() == line { // mostly
+	if set[0].line() == line { // the usual case
 		set[0] |= wanted
 		return true
 	}
@@ -178,7 +178,7 @@ func (t *recency) remove(line trace.Line) (present, dirty bool) {
 	return false, false
 }
 
-// find returns the frame of a line, or nil.
+// find returns the frame that contains a line, or nil.
 func (t *recency) find(line trace.Line) *frame {
 	set := t.of(line)
 	for i, f := range set {

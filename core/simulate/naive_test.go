@@ -9,22 +9,22 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// naive is the reference implementation: it follows the package's documentation, carries the data
-// along, and looks everything up the slow way. Data are versions of words of 8 bytes: the number of
-// the store that wrote them.
+// naive is the reference implementation: it follows the package documentation, keeps the data of
+// each line, and finds everything by slow searches. The data of an 8-byte word is the number of the
+// store that wrote it.
 type naive struct {
-	caches [][]*naiveLevel // of each level
-	levels []*naiveLevel   // of the core that makes the reference
+	caches [][]*naiveLevel // by level
+	levels []*naiveLevel   // of the core that issues the current reference
 	states map[place]map[int]byte
 	msi    bool
-	words  data // in memory
+	words  data // contents of memory
 	memory Traffic
 	now    int
 }
 
 type data map[uint64]int
 
-// place is a line on the bus that connects caches of a level.
+// place is a line on a bus that connects the caches of a level.
 type place struct {
 	level, behind int
 	line          uint64
@@ -38,10 +38,10 @@ type naiveLevel struct {
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
-	used, emptied        map[[2]uint64]int // the last use of a way of a set
+	used, emptied        map[[2]uint64]int // last use, and last eviction, of a way of a set
 	draw                 *rand.Rand
 	counts               *Counts
-	by                   map[int]*Counts // of each core
+	by                   map[int]*Counts // by core
 }
 
 type naiveLine struct {
@@ -81,7 +81,7 @@ func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLeve
 	return l
 }
 
-// path are the caches of a core.
+// path returns the caches of a core, first level first.
 func (n *naive) path(core int) (path []*naiveLevel) {
 	for _, caches := range n.caches {
 		for _, l := range caches {
@@ -93,7 +93,7 @@ func (n *naive) path(core int) (path []*naiveLevel) {
 	return path
 }
 
-// run lets a core continue.
+// run makes core the one that issues the next references.
 func (n *naive) run(core int) {
 	n.levels = n.path(core)
 	for _, l := range n.levels {
@@ -101,7 +101,7 @@ func (n *naive) run(core int) {
 	}
 }
 
-// sum are the counts of a level.
+// sum returns the total counts of a level and the number of lines in it.
 func (n *naive) sum(i int) (sum Counts, lines int) {
 	for _, l := range n.caches[i] {
 		lines += len(l.lines)
@@ -140,7 +140,7 @@ func (n *naive) drop(l *naiveLevel, x *naiveLine) {
 	delete(l.lines, x.number)
 }
 
-// inSet are a set's lines by way.
+// inSet returns the lines of a set, by way.
 func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
 	found := map[uint64]*naiveLine{}
 	for _, x := range l.lines {
@@ -151,7 +151,7 @@ func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
 	return found
 }
 
-// wayFor is the way that the next line of a set replaces.
+// wayFor returns the way that the next line inserted into a set replaces.
 func (l *naiveLevel) wayFor(set uint64) uint64 {
 	there := l.inSet(set)
 	way, latest := uint64(0), -1
@@ -173,8 +173,8 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// awayFromLatest is tree-PLRU in words: of two halves of the ways, take the one that was not used
-// last, and so on.
+// awayFromLatest applies tree-PLRU as a textbook describes it: choose the half of the ways that was
+// not used last, then do the same within that half.
 func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
@@ -192,7 +192,7 @@ func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	return l.awayFromLatest(set, from, middle)
 }
 
-// part are the words of d in a run of bytes.
+// part returns the words of d within a range of bytes.
 func (d data) part(addr, bytes uint64) data {
 	found := data{}
 	for word, version := range d {
@@ -203,7 +203,7 @@ func (d data) part(addr, bytes uint64) data {
 	return found
 }
 
-// demand returns the words of a run of bytes from level i on.
+// demand fetches a range of bytes from level i or below, and returns its words.
 func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 	if i == len(n.levels) {
 		n.memory.Reads++
@@ -277,8 +277,8 @@ func (n *naive) put(i int, line uint64, words data, dirty bool) {
 	}
 }
 
-// recall collects the lines that the levels above level i hold of its victim; the level nearest to
-// the processor has the newest words.
+// recall collects the victim's lines from the levels above level i. The level nearest to the
+// processor has the newest words.
 func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
 		for _, above := range n.caches[k] {
@@ -301,7 +301,7 @@ func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// accept moves a victim of level i to the exclusive level below.
+// accept moves a line evicted from level i to the exclusive level below.
 func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	l := n.levels[i+1]
 	there := l.lines[victim.number]
@@ -326,8 +326,8 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends level i's words of a whole line of it, or the words that were sent to it, to the
-// level below.
+// writeBack sends words to the level below i: those of a whole line of level i, or those that it
+// received from above.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
 }
@@ -374,7 +374,7 @@ func (n *naive) write(addr, bytes uint64, words data) {
 	maps.Copy(n.words, words.part(addr, bytes))
 }
 
-// store demands of level i to write.
+// store writes to level i on demand.
 func (n *naive) store(i int, addr, bytes uint64, words data) {
 	if i == len(n.levels) {
 		n.write(addr, bytes, words)
@@ -404,7 +404,7 @@ func (n *naive) store(i int, addr, bytes uint64, words data) {
 	}
 }
 
-// change writes to a line that is there.
+// change writes to a line that is present.
 func (n *naive) change(l *naiveLevel, line uint64, words data) {
 	x := l.lines[line]
 	n.use(l, x)
@@ -433,7 +433,7 @@ func (n *naive) update(i int, addr, bytes uint64, words data) {
 	}
 }
 
-// flush writes back what is dirty.
+// flush writes back all dirty lines.
 func (n *naive) flush() {
 	for i, caches := range n.caches {
 		for _, l := range caches {
@@ -461,8 +461,8 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	}
 }
 
-// cohere notifies the other cores of an access of one, whose line at the first level begins at
-// addr.
+// cohere notifies the other cores of an access by one core; addr is where its first-level line
+// begins.
 func (n *naive) cohere(addr uint64, write bool) {
 	for i, l := range n.levels {
 		own, behind, members := max(l.SharedBy, 1), 0, n.caches[i]
@@ -499,7 +499,7 @@ func (l *naiveLevel) hasAll(addr, bytes uint64) bool {
 	return true
 }
 
-// transact is one request on a bus, by the book.
+// transact performs one bus request, following the protocol literally.
 func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, bytes uint64, write, here bool) {
 	state := n.states[p]
 	if state == nil {
@@ -509,7 +509,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	addr := p.line * bytes
 	for _, m := range members {
 		if !n.above(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
-			delete(state, m.number) // without a word left
+			delete(state, m.number) // no word of the line is left there
 		}
 	}
 	mine := state[me.number]
@@ -553,8 +553,8 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 }
 
-// above calls each for the lines of a run of bytes in a cache of level i and those above it, and
-// reports whether there were any.
+// above calls each for every line of a range of bytes in a cache of level i or in the caches above
+// it, and reports whether there were any.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.caches[k] {
@@ -572,9 +572,9 @@ func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naive
 	return found
 }
 
-// yield has a cache and those above it write back a line and, for a store, invalidate it.
+// yield makes a cache, and the caches above it, write back a line and, for a store, invalidate it.
 func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
-	changed := data{} // words of dirty lines, the newest ones, from the level nearest to the processor
+	changed := data{} // the newest words of the dirty lines: the level nearest to the processor is visited last
 	n.above(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
 		if x.dirty {
 			dirty = true
@@ -601,7 +601,7 @@ func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dir
 	return dirty
 }
 
-// sendChanged writes back the dirty lines in a run of bytes, neighbours together.
+// sendChanged writes back the dirty lines in a range of bytes, adjacent lines together.
 func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed data) {
 	back := n.levels
 	defer func() { n.levels = back }()
@@ -626,7 +626,7 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 	}
 }
 
-// cut cuts a run of bytes where lines end.
+// cut splits a range of bytes at line boundaries.
 func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
 	for a := addr; a < addr+bytes; a++ {
 		if len(pieces) == 0 || a%lineBytes == 0 {

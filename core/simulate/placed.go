@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// placed has frames in which lines do not move. If there are few ways, they are searched; otherwise
-// there is a table.
+// placed keeps each line in one frame until the line is removed. With few ways, a lookup searches
+// the frames of the set; otherwise it uses a table.
 type placed struct {
 	index
 	ways   uint64
@@ -32,7 +32,7 @@ func newPlaced(where index, ways uint64) placed {
 	return p
 }
 
-// find returns the set of a line and its way there.
+// find returns the set of a line and the line's way in that set.
 func (p *placed) find(line trace.Line) (set, way uint64, found bool) {
 	set = p.set(line)
 	base := set * p.ways
@@ -65,7 +65,7 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put replaces the line in a way.
+// put puts a line into a way, in place of the line there.
 func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
@@ -114,12 +114,12 @@ func (p *placed) resident() uint64 {
 	return lines
 }
 
-// tree is tree-PLRU. The ways of a set, a power of two, are the leaves of a binary tree. Node
-// n, from 1, has the children 2n and 2n+1, and way w is node ways+w. The bit of each inner node
-// selects the half that evicts a line.
+// tree implements tree-PLRU. The ways of a set, a power of two, are the leaves of a binary tree.
+// Nodes are numbered from 1: node n has the children 2n and 2n+1, and way w is node ways+w. The bit
+// of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
-	points []bool // true: to the higher half; ways per set, of which the first is unused
+	points []bool // true: to the higher half; one element per way, the first of each set unused
 }
 
 func newTree(where index, ways uint64) *tree {
@@ -137,7 +137,7 @@ func (t *tree) touch(line trace.Line, dirty bool) bool {
 	return found
 }
 
-// turnAway lets all nodes above a way point to the other half.
+// turnAway makes all nodes above a way point to the half without it.
 func (t *tree) turnAway(set, way uint64) {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	for n := t.ways + way; n > 1; n /= 2 {
@@ -168,7 +168,7 @@ func (t *tree) pointedAt(set uint64) uint64 {
 	return n - t.ways
 }
 
-// random replaces any line of the set.
+// random implements random replacement.
 type random struct {
 	placed
 	draw *rand.Rand

@@ -13,8 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Exact predictions equal the simulator's counts: a first LRU level, with sets or not, and
-// exclusive levels with as many sets below it.
+// Predictions that are exact equal the simulator's counts. They are exact for an LRU first level,
+// set-associative or fully associative, and for exclusive levels below it with the same number of
+// sets.
 func TestExactPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawExclusive(t), drawBatch(t)
@@ -44,8 +45,8 @@ func TestExactPredictions(t *testing.T) {
 	})
 }
 
-// drawExclusive returns levels with the same number of sets, the lower ones exclusive, for which a
-// set table has the answer.
+// drawExclusive returns levels with the same number of sets, the lower ones exclusive, whose misses
+// a set table determines.
 func drawExclusive(t *rapid.T) (h hierarchy.Hierarchy) {
 	line := rapid.SampledFrom([]uint32{8, 16, 32}).Draw(t, "line")
 	sets := rapid.SampledFrom([]uint32{1, 2, 4, 16}).Draw(t, "sets")

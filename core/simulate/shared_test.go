@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// predictedByCore predicts from a profile with the stacks of threads.
+// predictedByCore predicts from a profile with per-thread stacks.
 func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains [][]uint32) (hierarchy.ByCore, *profile.Profile) {
 	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Domains: domains}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 0))
@@ -33,8 +33,8 @@ func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains 
 	return predicted, p
 }
 
-// Predictions of a first level equal the simulation, for each core: of private caches, of one that
-// all share, and, without stores, of those that some share.
+// Predictions for a first level equal the simulation on each core: for private caches, for a cache
+// shared by all cores, and, without stores, for caches shared by some cores.
 func TestExactByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -73,8 +73,8 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
-// A core's own exclusive levels, with the same number of sets, are one stack with holes: a line
-// that is lost in one leaves room there.
+// A core's private exclusive levels with the same number of sets behave as one stack with holes: an
+// invalidated line leaves a free way in the level that had it.
 func TestExclusiveByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -101,10 +101,10 @@ func TestExclusiveByCore(t *testing.T) {
 	})
 }
 
-// near is equality but for what apportioning a sum rounds.
+// near compares for equality, except for the rounding when a sum is apportioned.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
-// ascending puts each thread on a core.
+// ascending puts each thread on a core of its own, in ascending order.
 func ascending(threads []uint32) (cores [][]uint32) {
 	for _, t := range slices.Compact(slices.Sorted(slices.Values(threads))) {
 		cores = append(cores, []uint32{t})
@@ -112,7 +112,7 @@ func ascending(threads []uint32) (cores [][]uint32) {
 	return cores
 }
 
-// inTwos are domains of two cores each.
+// inTwos returns domains of two cores each.
 func inTwos(threads []uint32) (domains [][]uint32) {
 	for pair := range slices.Chunk(ascending(threads), 2) {
 		if len(pair) == 2 {

@@ -1,92 +1,98 @@
-// Package simulate runs line accesses through a hierarchy of caches and counts exactly what happens: the
-// oracle for predictions from a profile. It is plain on purpose. A simulation answers for one hierarchy
-// and costs a pass over the trace; package hierarchy answers for any hierarchy from a profile.
+// Package simulate runs line accesses through a hierarchy of caches and counts every event exactly.
+// Predictions from a profile are checked against it, so its code is deliberately simple. A
+// simulation covers one hierarchy and needs a pass over the trace; package hierarchy predicts any
+// hierarchy from a profile.
 //
 // # Accesses
 //
-// A reference is one access for each line that it touches, in ascending order, as in
+// A reference makes one access to each line that it touches, in ascending order, as in
 // DineroIV (MODELS §1). Loads, fetches and range reads are reads; stores, modifies and range
-// writes are writes. A modify is one access.
+// writes are writes. A modify is one access, not a read and a write.
 //
 // # Demand
 //
-// Demand accesses of the first level are the accesses of the trace. Misses are demanded of the next
-// level, so that a level's demand accesses are the misses of the level above (times the number of
-// lines that fill one there, if lines are smaller below). A line that is fetched for a store is a
-// read below; a store is a write below if the level above does not allocate for it. Everything else
-// that arrives is counted separately: write-backs, stores written through, and victims.
+// Demand accesses of the first level are the accesses of the trace. A miss becomes a demand access
+// of the next level, so a lower level's demand accesses are the misses of the level above. If lines
+// are smaller below, a miss demands as many of them as fill one line above. A fetch for a store
+// counts as a read below. If the level above does not allocate for stores, the store counts as a
+// write below. Other arrivals are counted separately: write-backs, stores written through, and
+// victims.
 //
 // # One access
 //
-//  1. The line is looked up. A hit makes it the most recently used one.
-//  2. A miss fetches it from below. Every level on its way keeps it, except exclusive ones,
+//  1. The line is looked up. A hit makes it the most recently used line.
+//  2. A miss fetches it from below. Every level on its way up inserts it, except exclusive levels,
 //     and levels that do not allocate for stores.
-//  3. Then another line is evicted, if the set is full: written back if it is dirty, or
-//     dropped. (DineroIV counts the same in this order; see the tests.)
+//  3. Then, if the set is full, another line is evicted: it is written back if it is dirty, and
+//     dropped otherwise. (DineroIV's counts agree with this order; see the tests.)
 //
-// Other arrivals from above also look their line up, and a hit makes it the most recently
-// used one, as in DineroIV.
+// For other arrivals from above, the line is looked up too, and a hit makes it the most recently
+// used line, as in DineroIV.
 //
-//   - A write-back that misses is kept without a fetch, if it is a whole line and the level allocates for
-//     writes; otherwise it goes down. A write-through level keeps it clean and sends it on.
-//   - A store written through that misses never allocates: it goes down.
+//   - A write-back that misses is inserted without a fetch if it is a whole line and the level
+//     allocates for writes; otherwise it passes to the level below. A write-through level inserts
+//     the line as clean and also writes it to the level below.
+//   - A store written through that misses never allocates; it passes to the level below.
 //
 // # Inclusion
 //
-//   - An inclusive level has all lines of the levels above it. When it evicts a line, the line
-//     is invalidated above, and changes there are written back with it. Its lines are at
+//   - An inclusive level contains all lines of the levels above it. When it evicts a line, the line
+//     is invalidated in those levels, and their changes are written back with it. Its lines are at
 //     least as large as those above.
-//   - A non-inclusive level, the default, keeps the lines that it fetched and invalidates
-//     nothing above. DineroIV, Cachegrind and drcachesim have such levels.
-//   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts,
-//     and removes a line that is demanded of it; changes move up with the line. Data written
-//     through, or written back at the end, passes it by. Its lines are as large as the lines above.
+//   - A non-inclusive level, the default, inserts the lines that it fetches, and evicts them
+//     without invalidating anything above. DineroIV, Cachegrind and drcachesim have such levels.
+//   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. A
+//     line on which a demand access hits moves up, together with its changes. Data that is written
+//     through, or written back at the end, bypasses the level. Its lines must have the size of
+//     those above.
 //
-// The first level's inclusion has no meaning.
+// The inclusion policy of the first level is ignored.
 //
 // # Sets and replacement
 //
-// The set is the line's number modulo the number of sets, which need not be a power of two. A hashed index
-// first cuts the number into pieces as long as a set's number, and combines them by exclusive or. A set
-// that is not full uses the frame that was emptied last, or else the next unused one. Otherwise the victim
-// is the least recently used line; the line that the tree of bits selects, which every use turns away from
-// the used line (tree-PLRU, a power of two of ways); or a random one, the same for the same seed.
+// The set index is the line number modulo the number of sets, which need not be a power of two. A
+// hashed index first splits the line number into pieces as long as a set index, and combines them
+// by exclusive or. A set that is not full uses the frame that was emptied last, or else the next
+// unused one. In a full set the victim is the least recently used line (LRU), the line that a tree
+// of bits selects (tree-PLRU, for powers of two of ways), or a random line, which depends only on
+// the seed. Each use of a line turns the bits of the tree away from it.
 //
 // # Cores
 //
-// Each thread of the trace runs on its own core, unless [Options.Cores] puts several on one;
-// beyond [MaxCores], new threads are put on these cores in turn. A level without SharedBy is
-// private. A level that n cores share has one cache for every n consecutive cores. Cores are
-// in the order of Options.Cores, by their first thread, and then in the order in which
-// threads appear. References are simulated in the order of the trace.
+// Each thread of the trace runs on its own core, unless [Options.Cores] puts several on one; beyond
+// [MaxCores], further threads are assigned to the existing cores in turn. A level without SharedBy
+// is private. A level that n cores share has one cache for every n consecutive cores. Cores are
+// numbered in the order of Options.Cores, each when its first thread appears, and then in the order
+// in which other threads appear. References are simulated in the order of the trace.
 //
 // # Coherence
 //
 // Private caches are kept coherent by snooping and write-invalidate (Culler and Singh, Parallel
 // Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
-// connects them; a cache also represents the caches above it. A read miss in all of these is a bus
-// transaction (BusRd), and so is every store: a miss (BusRdX) or, if the line is present, an
-// upgrade (BusUpgr). Before the line is demanded of the next level,
+// connects them. On the bus, a cache also represents the caches above it. A read that misses in all
+// of these is a bus transaction (BusRd), and so is every store: a miss (BusRdX) or, if the line is
+// present, an upgrade (BusUpgr). Before the line is demanded of the next level,
 //
-//   - another cache with a dirty copy writes it back, and keeps it clean for a read;
-//   - all others invalidate it for a store. Their next demand for it, if it misses, is a
-//     coherence miss. The empty frame is filled before another line is evicted.
+//   - a cache with a dirty copy writes it back and, for a read, keeps it as a clean copy;
+//   - for a store, all other caches invalidate it. Their next demand access to it, if it misses, is
+//     a coherence miss. The empty frame is filled before another line is evicted.
 //
-// Stores are silent if the line is modified (M) already, and under MESI if it is exclusive
-// (E), because no other cache had it when it was read. Under MSI the line would be shared, and
-// the store an upgrade. So MSI and MESI differ in traffic, never in misses. Evictions are
-// silent, so that a line may still count as shared.
+// Stores are silent if the line is modified (M) already, and under MESI if it is exclusive (E),
+// because no other cache had it when it was read. Under MSI such a line is shared, and the store is
+// an upgrade. So MSI and MESI differ in traffic, never in misses. Evictions are silent, so a line
+// may count as shared although no other cache still has it.
 //
-// Lines that another cache has are still demanded of the next level; the lines that a cache could
-// have sent are counted (remote, clean or dirty). If the caches on one bus have lines of different
-// sizes, the largest are kept coherent.
+// A miss fetches the line from the next level even if another cache has it; the lines that another
+// cache could have sent are counted (remote, clean or dirty). If the caches on one bus have lines
+// of different sizes, coherence works on the largest size.
 //
 // For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //
 // # The end
 //
-// [Simulator.Finish] writes back dirty lines, as DineroIV does: level by level, first level
-// first, set by set, most recently used line first. These writes are counted separately, in Flush.
+// [Simulator.Finish] writes back dirty lines as DineroIV does: level by level, from the first
+// level, and set by set, from the most recently used line. These writes are counted separately, in
+// Flush.
 package simulate
 
 import (
@@ -101,48 +107,48 @@ import (
 type Result struct {
 	Levels        []Level // first level first
 	Cores         []Core  // by number
-	Memory, Flush Traffic // during the run, and by write-backs at its end
+	Memory, Flush Traffic // during the run, and the write-backs at its end
 
 	Folded     int    // threads that share a core, because there are more than [MaxCores]
 	References uint64 // of the trace
 	Split      uint64 // references that touch several lines of the first level
 }
 
-// Level has the counts of the caches of one level, during the run and the flush.
+// Level contains the counts of the caches of one level, during the run and the flush.
 type Level struct {
 	Cache      hierarchy.Cache
 	Run, Flush Counts
 	Resident   uint64   // lines at the end
 	Caches     int      // number of caches
-	Cores      []Counts // parts of Run by the core that causes them; a core's invalidated lines are its own
+	Cores      []Counts // Run, by the core that caused each event; an invalidation counts for the core that loses the line
 }
 
-// Core is a processor of the simulation.
+// Core is a simulated processor core.
 type Core struct {
 	Threads []uint32 // of the trace, ascending
 }
 
-// Counts are the events at one level.
+// Counts contains the numbers of events at one level.
 type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // demand accesses
 
-	// Other arrivals from the level above than demand accesses.
+	// Arrivals from the level above, other than demand accesses.
 	WriteBacksReceived uint64 // dirty lines
-	WriteBackMisses    uint64 // WriteBacksReceived whose line was absent
+	WriteBackMisses    uint64 // those of WriteBacksReceived whose line was absent
 	Updates            uint64 // stores written through
 	CleanVictims       uint64 // clean lines evicted above, for an exclusive level
 
 	WriteBacksSent uint64 // to the level below
 
-	// Fills are the sum of Evictions, Taken, Given, Invalidated and the resident lines.
+	// Fills is the sum of Evictions, Taken, Given, Invalidated and the resident lines.
 	Fills     uint64 // lines inserted, on demand or from above
-	Evictions uint64 // by fills
+	Evictions uint64 // lines evicted to make room for fills
 	Taken     uint64 // back-invalidations by an inclusive level below
 	Given     uint64 // lines that an exclusive level gave to one above
 
-	// With several cores.
-	CoherenceMisses uint64 // Misses of lines that another core's store invalidated
-	Invalidated     uint64 // by another core's store
+	// With several cores only.
+	CoherenceMisses uint64 // misses of lines that another core's store invalidated
+	Invalidated     uint64 // lines invalidated by another core's store
 	Bus             Bus
 }
 
@@ -155,17 +161,18 @@ func (c *Counts) Misses() uint64 { return c.ReadMisses + c.WriteMisses }
 // Hits returns the number of demand hits.
 func (c *Counts) Hits() uint64 { return c.Accesses() - c.Misses() }
 
-// Traffic is the traffic of memory.
+// Traffic is the memory traffic.
 type Traffic struct {
-	Reads, Writes           uint64 // lines fetched; lines and stores written
+	Reads, Writes           uint64 // fetched lines; written lines and stores
 	BytesRead, BytesWritten uint64
 }
 
-// Options are the options of a simulation.
+// Options configures a simulation.
 type Options struct {
-	Seed     uint64 // of random replacement
+	Seed     uint64 // for random replacement
 	Protocol Protocol
-	// Cores are groups of threads that run on one core. Other threads have their own cores.
+	// Cores lists groups of threads, each of which runs on one core. Every other thread has its own
+	// core.
 	Cores       [][]uint32
 	MemoryBytes uint64 // limit of the simulator's memory; 0: none
 }
@@ -182,23 +189,23 @@ type Simulator struct {
 
 	cores        []*core
 	byThread     map[uint32]*core
-	direct       [MaxCores]*core // byThread for small numbers
+	direct       [MaxCores]*core // byThread for small thread numbers
 	unused       *core           // the first core, until a thread runs on it
 	appeared     []*core
 	folded       int    // threads that share a core, because there are too many
 	now          *core  // of the current reference; nil: unknown
-	thread       uint32 // that runs on now
+	thread       uint32 // the thread that runs on now
 	threaded     bool   // the trace has threads
-	partly       []int  // levels whose caches only some cores share: events caused by other cores count for the core of the last reference
+	partly       []int  // levels whose caches only some cores share: events that other cores cause count for the core of the last reference
 	bytes, limit uint64
 
 	references, split uint64
 }
 
-// mostLines bounds a cache: its simulation needs a gigabyte of memory.
+// mostLines limits the size of a cache: to simulate one of this size takes a gigabyte of memory.
 const mostLines = 1 << 27
 
-// New returns a simulator of h with empty caches. The error is a [*trace.OptionError], or a
+// New returns a simulator for h with empty caches. The error is a [*trace.OptionError], or a
 // [*MemoryError].
 func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	if len(h.Levels) == 0 {
@@ -227,7 +234,7 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes returns the memory for the caches of one core. The error is as in New.
+// MemoryBytes returns how much memory the caches of one core need. Its errors are those of New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	for i, c := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
@@ -238,7 +245,7 @@ func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	return bytes, nil
 }
 
-// check tests whether level i can be simulated.
+// check returns an error if level i cannot be simulated.
 func check(levels []hierarchy.Cache, i int) error {
 	c := levels[i]
 	if err := c.Check(); err != nil {
@@ -268,8 +275,8 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 	return bytes
 }
 
-// Consume simulates the references of a batch. The error is as in [New], for the caches of further
-// cores.
+// Consume simulates the references of a batch. It fails, with the errors of [New], if a new core's
+// caches cannot be made.
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil
 	if s.threaded {
@@ -298,11 +305,12 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// wordBytes is the size of a reference without one, as in DineroIV (dinfmt.c). It matters for
-// the bytes that are written through.
+// wordBytes is the size of a reference whose size is missing, as in DineroIV (dinfmt.c). It affects
+// how many bytes are written through.
 const wordBytes = 4
 
-// bytesOf returns the size of a reference: without one, the rest of its word, within one line.
+// bytesOf returns the size of a reference. If the size is missing, it is the rest of the word,
+// which lies within one line.
 func bytesOf(addr trace.Addr, size uint32) uint64 {
 	if size == 0 {
 		return wordBytes - addr%wordBytes
@@ -310,7 +318,7 @@ func bytesOf(addr trace.Addr, size uint32) uint64 {
 	return uint64(size)
 }
 
-// consumeThreads is Consume for a trace with threads. Batches without threads are of thread 0.
+// consumeThreads is Consume for a trace with threads. A batch without threads belongs to thread 0.
 func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if !kind.IsReference() {
@@ -334,7 +342,7 @@ func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	return nil
 }
 
-// quick is [core.quick] for a thread.
+// quick calls [core.quick] for the core of a thread.
 func (s *Simulator) quick(thread uint32, addr trace.Addr, bytes uint64, write bool) bool {
 	if thread >= MaxCores {
 		return false
@@ -395,7 +403,8 @@ func (s *Simulator) Result() Result {
 	return r
 }
 
-// counted returns the counts of level i, in sum and by core, and its resident lines.
+// counted returns the counts of level i, in total and by core, and the number of its resident
+// lines.
 func (s *Simulator) counted(i int) (sum Counts, cores []Counts, resident uint64) {
 	for _, c := range s.cores {
 		sum.add(c.counts[i])
@@ -407,7 +416,7 @@ func (s *Simulator) counted(i int) (sum Counts, cores []Counts, resident uint64)
 	return sum, cores, resident
 }
 
-// Finish writes back all dirty lines, and returns the result. It ends the simulation.
+// Finish writes back all dirty lines, ends the simulation, and returns its result.
 func (s *Simulator) Finish() Result {
 	r := s.Result()
 	s.memory = Traffic{}

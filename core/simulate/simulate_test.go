@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawHierarchy returns one to three small levels that go together.
+// drawHierarchy returns one to three small levels that can be combined.
 func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	largest := uint32(0)
 	for i := range rapid.IntRange(1, 3).Draw(t, "levels") {
@@ -46,7 +46,7 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// drawBatch returns references to a few hundred bytes, some of which cross lines.
+// drawBatch returns references to a few hundred bytes, some of which cross line boundaries.
 func drawBatch(t *rapid.T) *trace.Batch {
 	reach := rapid.SampledFrom([]uint64{64, 400, 4000}).Draw(t, "reach")
 	b := trace.NewBatch(0)
@@ -66,9 +66,9 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 	return s
 }
 
-// The simulator has the counts of the reference implementation. And the reference implementation's data are
-// right: every read sees the last store, wherever the line has been since, and at the end memory has all
-// stores.
+// The simulator's counts equal those of the reference implementation. The data of the reference
+// implementation is checked too: every read sees the last store, wherever the line has been since,
+// and at the end memory contains all stores.
 func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
@@ -76,8 +76,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// holdAgainstTwin compares both on a trace whose threads are 0 to cores-1, in the order in which
-// they first appear.
+// holdAgainstTwin compares the simulator and the reference implementation on a trace whose threads
+// are 0 to cores-1, in the order in which they first appear.
 func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
 	s, twin := begin(t, h, o), newNaive(h, cores, o)
 	if err := s.Consume(b); err != nil {
@@ -91,7 +91,7 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 		}
 		twin.run(core)
 		bytes := uint64(b.Bytes[i])
-		if bytes == 0 { // it ends with its word
+		if bytes == 0 { // it extends to the end of its word
 			bytes = (b.Addr[i] | 3) - b.Addr[i] + 1
 		}
 		twin.reference(t, i+1, b.Thread != nil, kind, b.Addr[i], bytes, latest)
@@ -129,7 +129,7 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 	}
 }
 
-// reference is one of the trace, a store with the given version.
+// reference simulates one reference of the trace; version numbers the stores.
 func (n *naive) reference(t *rapid.T, version int, threaded bool, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()
 	for _, piece := range cut(addr, bytes, first) {
@@ -157,7 +157,7 @@ func (n *naive) reference(t *rapid.T, version int, threaded bool, kind trace.Kin
 	}
 }
 
-// held are the lines of a level.
+// held returns the lines that a cache contains.
 func held(l *level) (lines []trace.Line) {
 	var frames []frame
 	switch tags := l.tags.(type) {
@@ -178,9 +178,9 @@ func held(l *level) (lines []trace.Line) {
 	return lines
 }
 
-// An inclusive level always has the lines of the levels above it, and an exclusive one none of the
-// level above. No line gets lost: each line that was filled left or is present; each miss of one
-// level is an access to the next.
+// An inclusive level always contains the lines of the levels above it, and an exclusive level
+// contains no line of the level above. No line gets lost: every line that was inserted is still
+// present or has been removed, and each miss in one level is an access to the next.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -209,7 +209,7 @@ func checkInclusion(t *rapid.T, l *level) {
 	}
 }
 
-// above is the cache above that of one core.
+// above returns the cache above, for a single core.
 func above(l *level) *level {
 	if len(l.above) == 0 {
 		return nil
@@ -220,10 +220,10 @@ func above(l *level) *level {
 func checkFlow(t *rapid.T, r Result) {
 	for i, l := range r.Levels {
 		if left := l.Run.Evictions + l.Run.Taken + l.Run.Given + l.Run.Invalidated + l.Resident; l.Run.Fills != left {
-			t.Fatalf("%s: %d filled, %d left or there", l.Cache, l.Run.Fills, left)
+			t.Fatalf("%s: %d lines inserted, but %d removed or resident", l.Cache, l.Run.Fills, left)
 		}
 		if l.Resident > l.Cache.Lines() {
-			t.Fatalf("%s: %d lines in it", l.Cache, l.Resident)
+			t.Fatalf("%s: %d resident lines", l.Cache, l.Resident)
 		}
 		if i == 0 {
 			continue
@@ -233,17 +233,17 @@ func checkFlow(t *rapid.T, r Result) {
 			t.Fatalf("%s: %d accesses, but %d misses above", l.Cache, l.Run.Accesses(), above.Run.Misses())
 		}
 		if above.Cache.LineBytes <= l.Cache.LineBytes && l.Run.WriteBacksReceived != above.Run.WriteBacksSent {
-			t.Fatalf("%s: %d written back to it, %d sent", l.Cache, l.Run.WriteBacksReceived, above.Run.WriteBacksSent)
+			t.Fatalf("%s: %d write-backs received, %d sent", l.Cache, l.Run.WriteBacksReceived, above.Run.WriteBacksSent)
 		}
 	}
 	last := r.Levels[len(r.Levels)-1]
 	if last.Run.ReadMisses > r.Memory.Reads || r.Memory.Reads > last.Run.Misses() {
-		t.Fatalf("%d lines read from memory, for %d misses of reads among %d", r.Memory.Reads, last.Run.ReadMisses, last.Run.Misses())
+		t.Fatalf("%d lines read from memory, for %d read misses among %d misses", r.Memory.Reads, last.Run.ReadMisses, last.Run.Misses())
 	}
 }
 
-// LRU has the inclusion property: with the same number of sets, more ways hold all lines of fewer
-// ways, so they never miss more.
+// LRU has the inclusion property: with the same number of sets, a cache with more ways contains
+// every line of one with fewer ways, so it never misses more often.
 func TestMoreWaysHoldMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
@@ -295,8 +295,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// The highest bytes of the address space are simulated like any others, and references beyond its
-// end as one access, as in the stack model.
+// The highest bytes of the address space are simulated like any others, and a reference that
+// extends beyond its end is one access, as in the stack model.
 func TestTopOfMemory(t *testing.T) {
 	for _, bytes := range []uint32{8, 9, 1 << 31} {
 		c := hierarchy.Cache{Name: "L1", LineBytes: 8, SizeBytes: 64, Write: hierarchy.WriteThrough}
@@ -313,7 +313,7 @@ func TestTopOfMemory(t *testing.T) {
 	}
 }
 
-// Nothing is allocated for references that hit or that LRU makes room for.
+// References that hit, or whose misses evict a line under LRU, allocate no memory.
 func TestAllocatesNothing(t *testing.T) {
 	levels := []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64, Ways: 2},
@@ -326,11 +326,11 @@ func TestAllocatesNothing(t *testing.T) {
 		b.Append(trace.Kind(i%3), i*i%4096, 16, 0, 0)
 	}
 	if n := testing.AllocsPerRun(10, func() { _ = s.Consume(b) }); n != 0 {
-		t.Errorf("%v allocations a batch", n)
+		t.Errorf("%v allocations per batch", n)
 	}
 }
 
-// Every hierarchy that people start from can be simulated.
+// Every preset hierarchy can be simulated.
 func TestPresets(t *testing.T) {
 	for _, h := range hierarchy.Presets() {
 		if _, err := New(h, Options{}); err != nil {
@@ -339,7 +339,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestMemoryBytes: a simulator's memory is known in advance.
+// TestMemoryBytes checks that the memory of a simulator is known in advance.
 func TestMemoryBytes(t *testing.T) {
 	for _, text := range []string{"16MiB,8", "16MiB,8,plru", "16MiB,1,random", "16MiB,64", "16MiB,64,plru", "16MiB,full"} {
 		c, err := hierarchy.ParseCache("L1=" + text)
@@ -358,13 +358,13 @@ func TestMemoryBytes(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if off := int64(after.TotalAlloc-before.TotalAlloc) - int64(want); off < 0 || off > 64<<10 {
-			t.Errorf("%s: takes %d bytes more than the %d that were said", text, off, want)
+			t.Errorf("%s: takes %d bytes more than the predicted %d", text, off, want)
 		}
 	}
 }
 
-// TestSizesMissing: a reference without a size is the rest of a word of four bytes, as in DineroIV,
-// so that it is in one line and as many bytes are written through.
+// TestSizesMissing checks that a reference without a size accesses the rest of its four-byte word,
+// as in DineroIV: it touches one line, and that number of bytes is written through.
 func TestSizesMissing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
 	s, err := New(h, Options{})
@@ -376,12 +376,12 @@ func TestSizesMissing(t *testing.T) {
 	for i, addr := range []uint64{0x1000, 0x1004, 0x1007, 0x100e, 0x2000, 0x2000} {
 		b.Addr[i], b.Kind[i], b.Bytes[i] = addr, trace.Store, 0
 	}
-	b.Bytes[5] = 16 // which has one
+	b.Bytes[5] = 16 // this one has a size
 	if err := s.Consume(b); err != nil {
 		t.Fatal(err)
 	}
 	r := s.Finish()
 	if want := uint64(4 + 4 + 1 + 2 + 4 + 16); r.Memory.BytesWritten != want || r.Levels[0].Run.Accesses() != 7 || r.Split != 1 {
-		t.Errorf("%d bytes written, want %d; %d accesses, %d references of several lines", r.Memory.BytesWritten, want, r.Levels[0].Run.Accesses(), r.Split)
+		t.Errorf("%d bytes written, want %d; %d accesses, %d references that cross lines", r.Memory.BytesWritten, want, r.Levels[0].Run.Accesses(), r.Split)
 	}
 }

@@ -7,26 +7,27 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tags are the lines in a cache, which of them are dirty, and the order of replacement.
+// tags records the lines in a cache, which of them are dirty, and their order of replacement.
 type tags interface {
-	// touch uses a line, if it is present, and marks it dirty if dirty is set.
+	// touch makes a line, if it is present, the most recently used one, and marks it dirty if dirty
+	// is set.
 	touch(line trace.Line, dirty bool) (hit bool)
 	// insert adds an absent line to its set, and evicts another one if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
-	// look returns the state of a line, without using it.
+	// look returns the state of a line without counting as a use.
 	look(line trace.Line) (present, dirty bool)
 	// wash marks a line clean, if it is present.
 	wash(line trace.Line)
-	// clean marks each dirty line clean and calls back with it, set by set, with LRU from the
-	// most recently used line of a set.
+	// clean marks each dirty line clean and passes it to the callback, set by set; with LRU, the
+	// most recently used line of a set comes first.
 	clean(back func(trace.Line))
 	// resident returns the number of lines.
 	resident() uint64
 }
 
-// fewWays is the maximum number of ways that are searched one by one.
+// fewWays is the largest number of ways for which a set is searched way by way.
 const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {
@@ -44,7 +45,7 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 
 // tagBytes returns the memory that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
-	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes: of a set
+	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes: per set
 	switch ways := c.Lines() / c.Sets(); {
 	case c.Replacement == hierarchy.TreePLRU:
 		return c.Lines()*(frameBytes+wayBytes+bitBytes) + c.Sets()*wayBytes
@@ -60,8 +61,8 @@ func tagBytes(c hierarchy.Cache) uint64 {
 type index struct {
 	sets   uint64
 	mask   uint64 // sets - 1
-	plain  bool   // the mask selects the set
-	pieces uint   // bits of a piece of the hash; 0: no hash
+	plain  bool   // the mask alone selects the set
+	pieces uint   // bits in a piece of the hash; 0: no hash
 }
 
 func newIndex(sets uint64, hashed bool) index {
@@ -79,7 +80,7 @@ func (x *index) set(line trace.Line) uint64 {
 	return x.other(line)
 }
 
-// other is set if the mask does not suffice.
+// other returns the set of a line if the mask alone does not select it.
 func (x *index) other(line trace.Line) uint64 {
 	if x.pieces > 0 {
 		line = fold(line, x.pieces)
@@ -99,8 +100,8 @@ func fold(line trace.Line, pieces uint) trace.Line {
 	return folded
 }
 
-// A frame contains a line number and, in the lowest bit, whether the line is dirty. Lines have
-// at least 8 bytes, so that their numbers leave a bit.
+// A frame contains a line number and, in the lowest bit, whether the line is dirty. Lines have at
+// least 8 bytes, so a line number leaves this bit free.
 type frame uint64
 
 const emptyFrame = ^frame(0)

@@ -18,10 +18,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// run is one run of DineroIV: its rows of the table of truth, a level each.
+// run is one run of DineroIV: its rows in the table of expected results, one row for each level.
 type run []map[string]string
 
-// dineroRuns are the runs on a trace.
+// dineroRuns returns the runs of DineroIV on a trace.
 func dineroRuns(t *testing.T, name string) (runs []run) {
 	f, err := os.Open(filepath.Join(tracetest.DataDir(t), "truth", "dinero.csv"))
 	if err != nil {
@@ -39,7 +39,7 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 		}
 		switch {
 		case row["trace"] != name:
-		case row["cache"] == "2level:l2-ucache": // stands below its first level
+		case row["cache"] == "2level:l2-ucache": // its row follows that of its first level
 			runs[len(runs)-1] = append(runs[len(runs)-1], row)
 		default:
 			runs = append(runs, run{row})
@@ -48,7 +48,8 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 	return runs
 }
 
-// hierarchy is that of the run, whose levels below the first one are non-inclusive, the default.
+// hierarchy returns the hierarchy of the run. Levels below the first one are non-inclusive, the
+// default.
 func (r run) hierarchy(t *testing.T) (h hierarchy.Hierarchy) {
 	for i, row := range r {
 		c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: 64}
@@ -72,9 +73,9 @@ func number(t *testing.T, text string) uint64 {
 // soak makes TestDineroIV simulate every run.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestDineroIV compares every number of runs of DineroIV, in one pass over each trace: of each
-// hierarchy on one of the traces in turn, in make soak on all of them. It includes the lines that
-// are written back at the end.
+// TestDineroIV compares every count of DineroIV's runs in one pass over each trace. Each hierarchy
+// is compared on one of the traces in turn, and with make soak on all of them. The counts include
+// lines that are written back at the end.
 func TestDineroIV(t *testing.T) {
 	for n, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -104,12 +105,12 @@ func TestDineroIV(t *testing.T) {
 	}
 }
 
-// mostOff is the largest error of a second level, as a share of its demand misses, if it is
-// predicted as if it saw every access.
+// mostOff is the largest error for a second level, as a share of its demand misses, when the
+// prediction assumes that the level sees every access.
 const mostOff = 0.01
 
-// TestPredictionsOfDineroIV compares predictions from one profile with every run: first levels
-// exactly, second ones nearly.
+// TestPredictionsOfDineroIV compares predictions from one profile with every run: first levels must
+// be exact, second levels close.
 func TestPredictionsOfDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestPredictionsOfDineroIV(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, l := range predicted.Levels {
-					misses := number(t, r[i]["read_misses"]) // demand: below, writes are write-backs
+					misses := number(t, r[i]["read_misses"]) // only reads are demand misses: in lower levels, writes are write-backs
 					if i == 0 {
 						misses = number(t, r[i]["misses"])
 					}
@@ -189,7 +190,7 @@ func feed(t testing.TB, name string, all ...*simulate.Simulator) {
 }
 
 // compare compares a result with a run. DineroIV counts lines that are written back to a level
-// among its writes, whose misses fetch nothing.
+// among its writes; misses of these fetch nothing.
 func compare(t *testing.T, r run, got simulate.Result) {
 	for i, l := range got.Levels {
 		written := l.Run.WriteBacksReceived + l.Flush.WriteBacksReceived
