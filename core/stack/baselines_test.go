@@ -5,12 +5,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These are the baselines of [stack.Sets]: the same answer by the plain method, and one of the many
-// answers. They do not give distances.
+// These are the baselines for [stack.Sets]: Plain computes the same depths by the straightforward
+// method, and Cache simulates only one of the many caches. Neither computes distances.
 
-// Plain counts depths for numbers of sets by a list of lines for each set,
-// moved to front by a search that shifts while it looks, one number of sets after
-// the other for each access, up to the first in which the line is on top.
+// Plain counts depths with a move-to-front list for each set, whose search shifts the lines that it
+// passes. For each access it visits one number of sets after the other, up to the first for which
+// the line is on top.
 type Plain struct {
 	numbers []int
 	sets    [setBits + 1][][ways]trace.Line // line + 1; 0: free
@@ -19,7 +19,7 @@ type Plain struct {
 
 const ways = 32
 
-// NewPlain makes an empty one.
+// NewPlain returns an empty Plain.
 func NewPlain(numbers stack.SetNumbers) *Plain {
 	m := new(Plain)
 	for a := range m.sets {
@@ -30,7 +30,7 @@ func NewPlain(numbers stack.SetNumbers) *Plain {
 	return m
 }
 
-// Distances accesses the lines and leaves out as it is.
+// Distances accesses the lines and does not write to out.
 func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1
@@ -45,7 +45,8 @@ func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	}
 }
 
-// moveToFront returns the place that a key had, or the number of places.
+// moveToFront moves a key to the front and returns its former index, or the number of ways if it
+// was absent.
 func moveToFront(set []trace.Line, key trace.Line) int {
 	carry := key
 	for i, here := range set {
@@ -64,7 +65,7 @@ type Cache struct {
 	Misses uint64
 }
 
-// Distances accesses the lines and leaves out as it is.
+// Distances accesses the lines and does not write to out.
 func (m *Cache) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1

@@ -7,9 +7,9 @@ import (
 )
 
 // The benchmarks run every model on the same accesses: the line accesses of the traces in
-// $STACKGLASS_DATA, in memory, and random chases. In addition, the plain method runs for all
-// numbers of sets, and one cache alone. coherent10 loses a line after every tenth access. refs/s
-// are line accesses; compare the models of one run, not two runs.
+// $STACKGLASS_DATA, loaded into memory, and random pointer chases. In addition, they run the plain
+// method for all numbers of sets, and a simulation of a single cache. coherent10 loses a line after
+// every tenth access. refs/s counts line accesses; compare models within one run, not between runs.
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string

@@ -7,54 +7,54 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Coherent is the LRU stack of one core of several whose private caches are kept coherent by
-// invalidation (MODELS §6.4; Schuff, Parsons and Pai's model as in Kulkarni §2). Another core's
-// store takes a line and leaves a hole, which is a free way in every cache that had the line.
-// The next access fills the topmost hole above its own place; only what is above that hole
-// moves down, and the old place becomes a hole. So the model answers for every capacity and
-// number of sets at once, each with holes of its own, what [Sets] answers for a core alone.
-// Make one with [NewCoherent].
+// Coherent is the LRU stack of one of several cores whose private caches are kept coherent by
+// invalidation (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2).
+// Another core's store invalidates a line and leaves a hole, which is a free way in every cache
+// that had the line. An access fills the topmost hole above the place of its line: only the entries
+// above that hole move down, and the line's old place becomes a hole. So the model computes, for
+// every capacity and number of sets at once, what [Sets] computes for a single core; each number of
+// sets has its own holes. Create a Coherent with [NewCoherent].
 //
-// The depth of a line is the most valid lines that were above it at any one time since its
-// access: holes are the places of such lines. So a line lies no deeper with more sets, and one
-// that is on top of its set is on top with more sets too. It has two pieces:
+// The depth of a line is the maximum number of valid lines above it at any time since its last
+// access. Holes count, because valid lines once occupied them. So a line is never deeper with more
+// sets, and a line on top of its set is also on top with more sets. The stack has two parts:
 //
-//  1. The top array holds lines that were accessed since holes were last made above or among
-//     them, so it has no holes: hits count by the lines above them. Before a line of the array is
-//     lost, it and those below fall off.
-//  2. Below it, stamps of holes stay live, and holes finds the newest. For each number
-//     of sets each set has a list (coherent_ways.go): first the lines of the array, in any
-//     order, and then lines and holes in the order of the stack. A line moves in its lists
-//     only when it enters or leaves the array.
+//  1. The top array contains lines that were accessed after the last hole appeared above or among
+//     them. So it has no holes, and the depth of a hit is the number of lines above it. Before a
+//     line of the array is lost, it and the lines below it fall off.
+//  2. Below the array, the stamps of holes stay live, and the field holes finds the newest of them.
+//     For each number of sets, each set has a list (coherent_ways.go): first the lines of the
+//     array, in any order, and then lines and holes in stack order. A line moves in its lists only
+//     when it enters or leaves the array.
 type Coherent struct {
 	near  near
 	array [topLines]trace.Line
 	used  int   // lines in array
-	holes holes // of the stamps that are live, those without a line
+	holes holes // the live stamps that have no line
 	ways  ways  // the lists of sets
-	lost  int   // lines without a place
+	lost  int   // lines that are lost now
 
 	noting bool
-	filled []uint32 // what Filled will tell
+	filled []uint32 // what Filled will return
 }
 
-// A lost line is stamped fresh.
+// A lost line has the stamp fresh.
 
 // Op is an operation on a line of a [Coherent].
 type Op uint8
 
-// The operations.
+// The operations on a line.
 const (
 	AccessOp Op = iota // the core loads or stores
-	LoseOp             // another core's store takes the line
-	AskOp              // returns the depth, without a change
+	LoseOp             // another core's store invalidates the line
+	AskOp              // returns the depth and changes nothing
 )
 
 // Lost is the distance of an access to a line that was lost since the core's last access to it:
 // a coherence miss in every cache.
 const Lost = Cold - 1
 
-// NewCoherent makes an empty model for some numbers of sets, and for one set.
+// NewCoherent returns an empty model for one set and for the given numbers of sets.
 func NewCoherent(numbers SetNumbers) *Coherent {
 	m := &Coherent{array: emptyTop}
 	m.near.exact.top = emptyTop
@@ -63,9 +63,10 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 	return m
 }
 
-// Access accesses lines below 2^61 in order. It writes the depth of each to out, in lines and holes
-// from zero, or Cold, or Lost, and for lost ones their depth at that time to lost. It returns the
-// number of lost ones. Both are at least as long as lines.
+// Access accesses lines, whose numbers must be below 2^61, in order. For each access it writes to
+// out the depth of the line, counted in lines and holes from zero, or Cold, or Lost. For a Lost
+// access it also writes to lost the depth at which the line was lost. Both slices must be at least
+// as long as lines. Access returns the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {
@@ -84,7 +85,7 @@ func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
 	}
 }
 
-// settle resolves the accesses that the top array did not hold.
+// settle handles the accesses that missed the top array.
 func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	var entries, evicted [burst]*entry
 	m.near.exact.lookUp(queue, &entries)
@@ -95,7 +96,7 @@ func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	}
 }
 
-// arrive brings a line, whose entry is e, into the top array in place of one that fell off.
+// arrive puts a line, whose entry is e, into the top array in place of a line that fell off.
 func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
 	if m.noting && e.stamp == fresh {
@@ -123,7 +124,8 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	return depth, lostAt
 }
 
-// pull takes a line off its place, fills the topmost hole above that, and returns its depth.
+// pull removes a line from its place, fills the topmost hole above that place, and returns the
+// line's depth.
 func (m *Coherent) pull(e *entry) (depth uint32) {
 	stamps, place := &m.near.exact.stamps, e.stamp
 	e.stamp = onTop
@@ -148,7 +150,7 @@ func (m *Coherent) pull(e *entry) (depth uint32) {
 	return uint32(m.used) + stamps.remove(place)
 }
 
-// replace puts a line in the place of the one that fell off the array.
+// replace puts a line in the place of the line that fell off the array.
 func (m *Coherent) replace(q *deep, evicted *entry) {
 	if evicted == nil {
 		m.array[m.used] = q.line
@@ -164,13 +166,13 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 	m.array[i] = q.line
 }
 
-// fall puts a line that left the array below those in the array in its lists, and stamps it.
+// fall stamps a line that left the array, and moves it below the array's lines in its lists.
 func (m *Coherent) fall(line trace.Line, e *entry) {
 	m.ways.fall(line, e.moved, m.meeting(line))
 	e.stamp = m.newStamp()
 }
 
-// meeting counts, in lanes, the lines of the array that share a set with a line.
+// meeting counts, in lanes for the numbers of sets, the lines of the array that share a set with x.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {
@@ -180,7 +182,7 @@ func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	return lanes
 }
 
-// newStamp returns a stamp that is newer than all.
+// newStamp returns a stamp newer than all others.
 func (m *Coherent) newStamp() uint32 {
 	exact := &m.near.exact
 	if exact.stamps.full() {
@@ -190,12 +192,12 @@ func (m *Coherent) newStamp() uint32 {
 	return exact.stamps.push()
 }
 
-// inArray returns the place of a line in the array, or -1.
+// inArray returns the index of a line in the array, or -1.
 func (m *Coherent) inArray(line trace.Line) int {
 	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// Depth returns the depth of a line, or Cold if the core lacks it. It changes nothing.
+// Depth returns the depth of a line, or Cold if the core does not have it. It changes nothing.
 func (m *Coherent) Depth(line trace.Line) uint32 {
 	if i := m.inArray(line); i >= 0 {
 		return uint32(i)
@@ -203,7 +205,7 @@ func (m *Coherent) Depth(line trace.Line) uint32 {
 	return m.depthOf(m.near.exact.table.find(line))
 }
 
-// depthOf returns the depth of a line below the array. Its entry may be nil.
+// depthOf returns the depth of a line below the array, from its entry, which may be nil.
 func (m *Coherent) depthOf(e *entry) uint32 {
 	if e == nil || e.stamp == fresh {
 		return Cold
@@ -212,8 +214,8 @@ func (m *Coherent) depthOf(e *entry) uint32 {
 	return uint32(m.used) + stamps.live - 1 - stamps.rank(e.stamp)
 }
 
-// Lose turns a line that another core stores to into a hole. It returns its depth, or Cold if
-// the core lacks the line.
+// Lose turns a line that another core writes into a hole. It returns the line's depth, or Cold if
+// the core does not have the line.
 func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	e := m.near.exact.table.find(line)
 	switch {
@@ -232,7 +234,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// shorten drops the lines of the array from a depth on.
+// shorten drops the lines of the array at depth to and below.
 func (m *Coherent) shorten(to int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])
@@ -247,7 +249,8 @@ func (m *Coherent) shorten(to int) {
 // Lines returns the number of distinct lines that the core has accessed.
 func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 
-// Depths returns how deep accesses found their lines, as [Sets.Depths] does, except lost lines.
+// Depths returns the depths at which accesses found their lines, as [Sets.Depths] does, but without
+// lost lines.
 func (m *Coherent) Depths() *SetDepths {
 	tally := &m.near.tally
 	t := tally.depths()
@@ -257,7 +260,7 @@ func (m *Coherent) Depths() *SetDepths {
 			t[a] = [MaxWays]uint64{}
 			continue
 		}
-		t[a][0] = tally.accesses - tally.cold - deeper[a] // and those that are not counted below
+		t[a][0] = tally.accesses - tally.cold - deeper[a] // includes the accesses subtracted below
 		for _, n := range t[a][1:] {
 			t[a][0] -= n
 		}
@@ -265,10 +268,10 @@ func (m *Coherent) Depths() *SetDepths {
 	return t
 }
 
-// holes is a set of stamps that finds its newest: a bitmap, a bitmap of its nonzero words, and
-// so on up to one word.
+// holes is a set of stamps that finds its newest element quickly: a bitmap, a bitmap of the nonzero
+// words of that bitmap, and so on up to a single word.
 type holes struct {
-	levels [][]uint64 // levels[0] has a bit a stamp
+	levels [][]uint64 // levels[0] has one bit per stamp
 }
 
 // newest returns the highest stamp.
@@ -330,7 +333,7 @@ func (h *holes) grow(stamp uint32) {
 	}
 }
 
-// summary has a bit for each word that is not zero.
+// summary returns a bitmap of the nonzero words of a level.
 func summary(level []uint64) []uint64 {
 	s := make([]uint64, (len(level)+63)/64)
 	for i, word := range level {
@@ -341,7 +344,7 @@ func summary(level []uint64) []uint64 {
 	return s
 }
 
-// renumber replaces each stamp by its rank among the live ones, which is never above the stamp.
+// renumber replaces each stamp by its rank among the live stamps, which never exceeds the stamp.
 func (h *holes) renumber(rank func(stamp uint32) uint32) {
 	if len(h.levels) == 0 {
 		return

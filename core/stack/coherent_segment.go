@@ -8,12 +8,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// NoteHoles makes a model record what [Coherent.Filled] returns.
+// NoteHoles makes the model record the data that [Coherent.Filled] returns.
 func (m *Coherent) NoteHoles() { m.noting = true }
 
-// Filled returns, for each access since the last call that was Cold or Lost, the numbers of
-// sets for which it filled a hole: bit a is 2^a sets. Numbers that are not counted are among them, unless
-// there are no others. It is valid until the next access.
+// Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
+// the access filled a hole: bit a stands for 2^a sets. If there are any, the bits of uncounted
+// numbers of sets are set too. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
@@ -34,7 +34,8 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return m.ways.numbers.filled(mask)
 }
 
-// filled adds the numbers that are not counted to those for which an access filled a hole, if there are some.
+// filled adds the bits of uncounted numbers of sets to the bits of those for which an access filled
+// a hole, if there are any.
 func (n SetNumbers) filled(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
@@ -42,36 +43,38 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 	return mask
 }
 
-// Below is the stack of a core below a segment of a trace that is appended (MODELS §9). The
-// segment was run on an empty [Coherent]. On the joined stack, the entries of the segment's
-// stack are on top, and below them what was there before, less what the segment has taken.
-// Three things in the segment reach below, and are reported in order:
+// Below is the stack of a core from before a segment of the trace, while that segment is appended
+// (MODELS §9). The segment was run on an empty [Coherent]. On the joined stack, the entries of the
+// segment's stack are on top; below them are the earlier entries, except those that the segment
+// removed. Three kinds of events in the segment affect the earlier entries, and are reported in
+// order:
 //
-//   - [Below.Touch]: the segment's first access to a line, which is taken from below;
+//   - [Below.Touch]: the segment's first access to a line, which removes it from below;
 //   - [Below.Again]: an access to a line that was lost in the segment;
-//   - [Below.Lose]: a store of another core to a line not yet touched in the segment.
+//   - [Below.Lose]: another core's store to a line that the segment has not yet touched.
 //
-// The first two push what is above down by one, and fill the topmost hole below unless the
-// segment had a hole of its own to fill. That differs by number of sets, so segments record it.
-// The depth of an entry below counts those below and the entries of the segment's stack so far.
+// The first two push the entries above down by one, and fill the topmost hole below, unless they
+// filled a hole of the segment. That depends on the number of sets, so segments record it. The
+// depth of an entry below is the number of entries above it, including the segment's entries so
+// far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // entries of the segment's stack
-	stamps  stamps // of entries below, the topmost one last
+	stamps  stamps // of the entries below, the topmost entry last
 	holes   holes
-	table   table // of lines: those taken are onTop; those lost are fresh, as in Coherent
+	table   table // lines that the segment touched have the stamp onTop, lost lines fresh, as in Coherent
 	sets    [SetCounts]belowSets
 	depths  SetDepths
 }
 
 type belowSet struct {
-	entries []trace.Line // noLine for holes; none deeper than the lists of a Coherent
+	entries []trace.Line // from the top, noLine for holes; no deeper than the lists of a Coherent
 	above   uint32
 	room    uint8
-	mask    uint64 // of the holes that the state tells
+	mask    uint64 // of the holes that the state lists
 }
 
-// NewBelow makes a Below from the state of a model for the same numbers of sets.
+// NewBelow returns a Below made from the state of a model for the same numbers of sets.
 func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	s, err := readState(state)
 	if err != nil {
@@ -93,7 +96,7 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 		}
 		e, _ := r.table.findOrAdd(line)
 		if e.stamp != fresh || e.moved != 0 {
-			return nil, errState // it is there twice, or was lost
+			return nil, errState // the line occurs twice, or was also lost
 		}
 		e.stamp = stamp
 		lines = append(lines, line)
@@ -110,10 +113,10 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	return r, nil
 }
 
-// belowSets are the sets of one number of sets, in pages of neighbours, as in Coherent.
+// belowSets contains the sets of one number of sets, in pages of neighbouring sets, as in Coherent.
 type belowSets []*[pageSets]belowSet
 
-// of returns the set of a line, made if necessary.
+// of returns the set of a line, which it creates if necessary.
 func (l belowSets) of(line trace.Line) *belowSet {
 	number := int(line) & (len(l)*pageSets - 1)
 	p := &l[number/pageSets]
@@ -123,7 +126,7 @@ func (l belowSets) of(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all calls each with the sets that exist, by number.
+// all calls each for the sets that exist, by set number.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {
@@ -132,8 +135,8 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf makes the stacks of 2^a sets from lines in stack order, and returns the lines that are
-// in one.
+// setsOf makes the stacks of 2^a sets from lines in stack order, and returns the lines that have
+// room in one of them.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
@@ -162,12 +165,12 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	ok = true
 	sets.all(func(_ uint64, s *belowSet) {
 		s.putHoles()
-		ok = ok && s.mask>>len(s.entries) == 0 // there is something above them
+		ok = ok && s.mask>>len(s.entries) == 0 // there must be an entry above each hole
 	})
 	return sets, listed, ok
 }
 
-// putHoles appends the holes that come next.
+// putHoles appends the holes that follow the last entry.
 func (s *belowSet) putHoles() {
 	for s.mask>>len(s.entries)&1 != 0 {
 		s.entries = append(s.entries, noLine)
@@ -195,8 +198,8 @@ func (r *Below) Depth(line trace.Line) uint32 {
 	return Cold
 }
 
-// Touch makes the segment's first access to a line. filled are the numbers of sets for which the
-// segment filled a hole; all adds the numbers of sets for which the access fills a hole of the
+// Touch performs the segment's first access to a line. filled contains the numbers of sets for
+// which the access filled a hole of the segment; all adds those for which it fills a hole of the
 // stack below. Touch returns the line's depth and the depth at which it was lost, as
 // [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
@@ -216,7 +219,7 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again makes an access of the segment to a line that it lost: see Touch.
+// Again performs an access of the segment to a line that was lost in the segment; see Touch.
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
@@ -232,7 +235,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 		s, at := r.sets[a].of(line&(1<<a-1)), -1
 		if below {
 			at = slices.Index(s.entries, line)
-			below = at >= 0 // a line that is in no list is in none of fewer sets
+			below = at >= 0 // a line missing from a list is missing from all lists of fewer sets
 		}
 		if at >= 0 {
 			if d := s.above + uint32(at); d < MaxWays {
@@ -246,7 +249,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	return r.numbers.filled(all)
 }
 
-// pushOnAll is push on the stack of all lines. It returns 1 if that fills a hole below, else 0.
+// pushOnAll is push for the stack of all lines. It returns 1 if it fills a hole below, otherwise 0.
 func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	if place != fresh {
 		if d := r.above + r.stamps.live - 1 - r.stamps.rank(place); d < MaxWays {
@@ -275,7 +278,8 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	return 0
 }
 
-// push removes the entry at a place, if any, and reports whether a hole below was filled.
+// push removes the entry at index at, if that is not negative, and reports whether it filled a hole
+// below.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
 		if at >= 0 {
@@ -299,7 +303,7 @@ func (s *belowSet) push(at int, filled bool) bool {
 	return found
 }
 
-// Lose makes another core's store to an untouched line. It returns the line's depth, or Cold.
+// Lose performs another core's store to an untouched line. It returns the line's depth, or Cold.
 func (r *Below) Lose(line trace.Line) (depth uint32) {
 	e := r.find(line)
 	if e == nil {
@@ -322,10 +326,11 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// Depths counts touched lines by depth in their sets, as [Coherent.Depths] does.
+// Depths returns the numbers of touched lines by depth in their sets, in the form of
+// [Coherent.Depths].
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
-// Join puts the segment, whose final state is given, on top, and returns the state of both.
+// Join puts a segment on top, given its final state, and returns the joined state.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {
@@ -363,7 +368,7 @@ func (r *Below) lost() (lost []lostLine) {
 
 // joinHoles adds the holes below to those of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
-	for _, h := range above { // so that they are among all
+	for _, h := range above { // so that all visits these sets
 		r.sets[a].of(h.set)
 	}
 	r.sets[a].all(func(i uint64, s *belowSet) {

@@ -26,7 +26,7 @@ func TestSegmentsJoined(t *testing.T) {
 	})
 }
 
-// Longer ones, whose sets have more entries than their lists.
+// The segments are longer: their sets have more entries than fit in the lists.
 func TestLongSegmentsJoined(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -40,7 +40,8 @@ func TestLongSegmentsJoined(t *testing.T) {
 	}
 }
 
-// FuzzBelow has the fuzzer choose a state: it is accepted and can be appended to, or refused.
+// FuzzBelow lets the fuzzer choose a state: the state is accepted and can be appended to, or it is
+// refused.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)
@@ -60,7 +61,7 @@ func FuzzBelow(f *testing.F) {
 			r.Again(line, 0)
 		}
 		if _, err := r.Join(next.State()); err == nil {
-			t.Error("a segment that pushed entries ends with an empty stack, and is joined")
+			t.Error("a segment that pushed entries but ends with an empty stack was accepted")
 		}
 	})
 }

@@ -13,19 +13,19 @@ import (
 // The state of a [Coherent]; uv is an unsigned LEB128 varint:
 //
 //	list of lines that were lost, ascending, each
-//	  uv line − the one before · uv depth at which it was lost
+//	  uv line − the previous one · uv depth at which it was lost
 //	list of runs of the stack, from the top, each
-//	  list of lines, each: zigzag varint line − the one before in the stack
+//	  list of lines, each: zigzag varint line − the previous one in the stack
 //	  uv holes below them
 //	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, none if they are not counted, each
-//	  uv set − the one before · uv mask of the depths, up to 32, that are holes
+//	  uv set − the previous one · uv mask of the depths, up to 32, that are holes
 //
-// A list is uv its length and that many entries. The lines of a set are in the
-// order that they have in the stack of all, so masks are enough.
+// A list is its length (uv) followed by its entries. The lines of a set have the same order as in
+// the stack of all lines, so a mask of the holes suffices.
 
 type coherentState struct {
 	lost    []lostLine   // ascending
-	entries []trace.Line // from the top of the stack, noLine for holes: no more of these than lines that were lost
+	entries []trace.Line // from the top of the stack, noLine for holes; no more holes than lost lines
 	holes   [SetCounts][]setMask
 }
 
@@ -94,7 +94,7 @@ func readState(state []byte) (s coherentState, err error) {
 	return s, nil
 }
 
-// State returns the state that [Coherent.Restore] reads. It has no counts.
+// State returns the state that [Coherent.Restore] reads. It does not contain counts.
 func (m *Coherent) State() []byte {
 	s := coherentState{entries: m.entries()}
 	for p := range m.near.exact.table.parts {
@@ -132,7 +132,7 @@ func (w *ways) holes(a int) (list []setMask) {
 	return list
 }
 
-// holeMask has a bit for each depth of a set at which there is a hole.
+// holeMask returns a mask with a bit for each depth of a set at which there is a hole.
 func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 	s := &p.sets[set]
 	if s.first != noID && w.empty[s.first] {
@@ -152,7 +152,7 @@ func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 
 var errState = errors.New("the state of a stack with holes cannot be read; analyse the trace again from its start")
 
-// Restore makes an empty model continue from a state. After an error the model must not be used.
+// Restore lets an empty model continue from a state. After an error the model must not be used.
 func (m *Coherent) Restore(state []byte) error {
 	s, err := readState(state)
 	if err != nil {
@@ -182,7 +182,8 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-// place puts an entry on top. It reports whether it can: the line is new and was not lost.
+// place puts a line on top. It reports whether that was possible: the line must be new and not
+// lost.
 func (m *Coherent) place(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
@@ -197,8 +198,8 @@ func (m *Coherent) place(line trace.Line) bool {
 	return true
 }
 
-// fill makes the lists of 2^a sets from lines in stack order and holes. It returns the lines
-// that are in a list: others are in no list of fewer sets.
+// fill makes the lists of 2^a sets from lines in stack order and holes. It returns the lines that
+// are in a list; other lines are in no list of fewer sets either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := settled(a, lines, holes)
 	at := func(set uint64) int {
@@ -231,7 +232,7 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	}
 	for i, mask := range masks {
 		if putHoles(i); mask>>len(lists[i]) != 0 {
-			return nil, false // there is nothing above them
+			return nil, false // no entry is above the holes
 		}
 		if lists[i] != nil {
 			p, at := m.ways.page(a, sets[i])
@@ -241,8 +242,8 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	return listed, true
 }
 
-// settled returns the sets of 2^a that have lines or holes, ascending, or all of them if there
-// may be as many: states often have few lines.
+// settled returns which of 2^a sets have lines or holes, in ascending order, or all sets if there
+// are at least as many lines and holes. States often have few lines.
 func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {
@@ -268,7 +269,7 @@ func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	p.sets[set].first, p.sets[set].holes = list[0], holes
 }
 
-const maxLines = 1 << 61 // above every line
+const maxLines = 1 << 61 // greater than every line number
 
-// setMask are the depths of a set that are holes.
+// setMask is a set and a mask of the depths at which it has holes.
 type setMask struct{ set, mask uint64 }

@@ -14,7 +14,7 @@ import (
 
 func TestCoherent(t *testing.T) { RunCoherent(t) }
 
-// few draws events on few lines, which meet in few sets or in many.
+// few draws events on a small number of lines, which share few or many sets.
 func few(t *rapid.T) (events []stacktest.Event) {
 	lines := rapid.IntRange(1, 40).Draw(t, "lines")
 	stride := trace.Line(1) << rapid.IntRange(0, 6).Draw(t, "stride")
@@ -54,11 +54,12 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 	}
 	Do(m, ops, lines, out, lost)
 	if n := testing.AllocsPerRun(100, func() { Do(m, ops, lines, out, lost) }); n != 0 {
-		t.Errorf("%.1f allocations a batch, want none", n)
+		t.Errorf("%.1f allocations per batch, want none", n)
 	}
 }
 
-// FuzzCoherentState has the fuzzer choose a state: a model accepts it and works, or refuses it.
+// FuzzCoherentState lets the fuzzer choose a state: a model either refuses it, or accepts it and
+// works.
 func FuzzCoherentState(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)
@@ -80,7 +81,7 @@ func FuzzCoherentState(f *testing.F) {
 		a.Run(m, events, []int{len(events)})
 		b.Run(again, events, []int{len(events)})
 		if !slices.Equal(a.Out, b.Out) || *a.Depths != *b.Depths {
-			t.Error("a model and one made of its state differ")
+			t.Error("a model and its copy restored from its state differ")
 		}
 	})
 }

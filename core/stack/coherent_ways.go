@@ -6,47 +6,47 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ways are the stacks of sets of a [Coherent]: for each counted number of sets, each set has a list
-// of its topmost entries, which are ids of lines, and holes. Entries that fall off the end never
-// come back by themselves, so deeper entries do not matter.
+// ways contains the per-set stacks of a [Coherent]: for each counted number of sets, each set has a
+// list of its topmost entries, which are ids of lines, or holes. An entry that falls off the end
+// returns only by an access, so deeper entries do not matter.
 //
-// A line that is on top with some number of sets is on top with more, and coming there again
-// changes nothing: walks end there. A line that is lost on top stays: the entry counts as a hole if
-// its line is empty, because the next access takes its place anyway. So the walks of a lost line,
-// and of one that comes back to its own hole, end there, too. gone records the most sets with which
-// a line is in no list, to avoid futile searches.
+// A line on top of its set for some number of sets is on top for all larger numbers, and moving it
+// there again changes nothing, so walks end there. A line that is lost while on top keeps its
+// entry: the entry of an empty line counts as a hole, because the next access takes its place
+// anyway. So the walk for a lost line, or for a line that returns to its own hole, ends there, too.
+// gone records the largest number of sets for which a line is in no list, to avoid futile searches.
 type ways struct {
-	numbers SetNumbers     // of sets, which are counted
-	after   [SetCounts]int // the next number, 2^after[a], above 2^a; or SetCounts
-	most    int            // the most sets are 2^most; 0: there are no lists
+	numbers SetNumbers     // the numbers of sets that are counted
+	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; SetCounts: none
+	most    int            // 2^most is the largest number of sets; 0: there are no lists
 	lists   [SetCounts]wayLists
-	gone    []uint8                        // by id: the most sets, 2^a, in whose lists it is not
-	empty   []bool                         // by id: the line was lost, or is none
-	lostAt  []uint32                       // by id, as far as lines were lost: how deep it was
-	depths  [SetCounts][listEntries]uint64 // of lines that were found and moved, from 1 on
-	late    [SetCounts]uint64              // lines that were not found, by gone
+	gone    []uint8                        // by id: a, if 2^a is the largest number of sets whose lists lack the line
+	empty   []bool                         // by id: the line was lost, or the id is not of a line
+	lostAt  []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
+	depths  [SetCounts][listEntries]uint64 // depths from 1 on at which lines were found and moved
+	late    [SetCounts]uint64              // number of lines that were not found, by gone
 }
 
-// wayLists are the lists of one number of sets, in pages, so that memory grows with the sets in
-// use.
+// wayLists contains the lists of one number of sets, in pages, so that memory grows with the sets
+// in use.
 type wayLists []*wayPage
 
-// wayPage keeps the topmost entries of neighbouring sets together, because many walks see no
-// others. The entries below are in rings, from head on and around; 0 ends a short list. So pushing
-// all others down is one store. Rings are short until one of the page's is full.
+// wayPage keeps the topmost entries of neighbouring sets together, because many walks read no
+// others. The entries below are in rings that start at head; 0 ends a short list. So a single store
+// pushes all other entries down. All rings of a page are short until one of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
-	rings []uint32 // of all sets; nil where none has two entries
+	rings []uint32 // of all sets of the page; nil if no set has two entries
 	mask  uint8    // entries of a ring - 1
 }
 
 type waySet struct {
 	first uint32 // the topmost entry
-	head  uint8  // where in the ring the next one is
-	holes uint8  // entries of the ring that are holes
+	head  uint8  // index in the ring of the second entry
+	holes uint8  // number of holes in the ring
 }
 
-// Ids that are not of lines.
+// Ids that do not identify lines.
 const (
 	noID   = iota // there is no entry
 	holeID        // a hole
@@ -77,7 +77,7 @@ func (w *ways) newID() uint32 {
 	return uint32(len(w.gone) - 1)
 }
 
-// page returns the page of a line's set among 2^a sets, and the set's number there.
+// page returns the page that contains a line's set, of 2^a sets, and the set's index in the page.
 func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	number := int(line) & (1<<a - 1)
 	p = w.lists[a][number/pageSets]
@@ -88,7 +88,7 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	return p, number % pageSets
 }
 
-// onTop reports whether a line is on top of its set, as it is with more sets than are counted.
+// onTop reports whether a line is on top of its set. For more sets than are counted it always is.
 func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	if a == SetCounts {
 		return true
@@ -97,7 +97,7 @@ func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	return p.sets[set].first == id
 }
 
-// ring returns the entries below the topmost one of a set: a power of two.
+// ring returns the entries of a set below its topmost one. Their number is a power of two.
 func (p *wayPage) ring(set int) []uint32 {
 	entries := int(p.mask) + 1
 	return p.rings[set*entries:][:entries]
@@ -147,8 +147,8 @@ func (w *ways) move(line trace.Line, id uint32) {
 	}
 }
 
-// push puts a line on top of its lists of up to 2^most sets, where it is not, or on
-// top as a hole. It fills the topmost hole of a set or pushes its last entry out.
+// push puts a line on top of its lists for up to 2^most sets, in which the line is absent or a hole
+// on top. In each set it fills the topmost hole, or else pushes the last entry out.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	w.gone[id] = 0
 	for a := w.after[0]; a <= most; a = w.after[a] {
@@ -185,8 +185,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves a topmost entry and those of its ring down to the place of a line, and returns
-// its depth.
+// moveDown moves a topmost entry, and the entries of the ring above a line, down to the place of
+// that line, and returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]
@@ -200,8 +200,8 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// fillHole moves entries down to the topmost hole, if the line is below that; its place becomes a
-// hole. Nothing moves past a hole, so none falls off the end.
+// fillHole moves entries down to fill the topmost hole, if the line is below that hole; the line's
+// place then becomes a hole. No entry moves past a hole, so none falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
 	for entry != holeID {
@@ -221,8 +221,8 @@ func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// count adds the counts to a table, and returns the numbers of lines that were not found, or at
-// MaxWays.
+// count adds the counts to t. For each number of sets it returns how many lines were not found, or
+// found at depth MaxWays.
 func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	late := uint64(0)
 	for a := setBits; a > 0; a-- {
@@ -235,8 +235,8 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	return deeper
 }
 
-// fall moves a line below the lines that entered the array after it; lanes contain their number in
-// its set.
+// fall moves a line below the lines that entered the array after it. The lanes of above contain the
+// number of such lines in its set.
 func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)
@@ -259,7 +259,7 @@ func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	}
 }
 
-// lose replaces a line by holes, and records its depth.
+// lose replaces a line by a hole in each list, and records its depth.
 func (w *ways) lose(line trace.Line, id, depth uint32) {
 	for a := w.after[w.gone[id]]; a < SetCounts; a = w.after[a] {
 		p, set := w.page(a, line)

@@ -12,13 +12,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Answers are the results of [stack.Coherent].
+// Answers contains the results of a [stack.Coherent].
 type Answers struct {
 	Out, Lost []uint32
 	Depths    *stack.SetDepths
 }
 
-// Coherent computes the answers by lists with holes, one for each set of each number of sets.
+// Coherent computes the answers with lists with holes, one for each set of each number of sets.
 func Coherent(events []stacktest.Event) Answers {
 	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
 	for k := range stack.SetCounts {
@@ -58,7 +58,7 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// only leaves out the depths in numbers of sets that are not counted.
+// only clears the depths for numbers of sets that are not counted.
 func (a Answers) only(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
@@ -68,10 +68,10 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen are numbers of sets to count.
+// chosen returns numbers of sets to count.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
-// Run returns the answers of a model that takes the events in batches of the given lengths.
+// Run returns the answers of a model that processes the events in batches of the given lengths.
 func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int) {
 	ops, lines := make([]stack.Op, len(events)), make([]trace.Line, len(events))
 	for i, e := range events {
@@ -87,7 +87,7 @@ func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int
 	a.Depths = m.Depths()
 }
 
-// EqualCoherent compares the answers of a model with those of lists with holes.
+// EqualCoherent compares the answers of a model with the answers of the lists with holes.
 func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, batches []int) {
 	t.Helper()
 	want := Coherent(events).only(numbers)
@@ -109,14 +109,14 @@ func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut
 	}
 	check(again)
 	if !bytes.Equal(again.State(), state) {
-		t.Fatalf("the state of a restored model differs from what it was made of")
+		t.Fatalf("the state of a restored model differs from the state that it was restored from")
 	}
 	want.Run(whole, events[cut:], []int{len(events) - cut})
 	got.Run(again, events[cut:], []int{len(events) - cut})
 	got.Depths.Add(before.Depths)
 	got.same(t, events[cut:], &want)
 	if whole.Lines() != again.Lines() || !bytes.Equal(whole.State(), again.State()) {
-		t.Fatalf("a restored model ends elsewhere")
+		t.Fatalf("a restored model ends in a different state")
 	}
 }
 
@@ -145,8 +145,8 @@ func (a *Answers) same(t TB, events []stacktest.Event, want *Answers) {
 	}
 }
 
-// EqualCaches compares a model's answers with simulated caches: fully associative ones of every
-// capacity, access by access, and all sets and ways.
+// EqualCaches compares a model's answers with simulated caches: fully associative caches of every
+// capacity, access by access, and caches with all numbers of sets and ways.
 func EqualCaches(t TB, events []stacktest.Event) {
 	t.Helper()
 	var got Answers
@@ -156,7 +156,7 @@ func EqualCaches(t TB, events []stacktest.Event) {
 		cache := stacktest.Private{Sets: 1, Ways: capacity}
 		for i, e := range events {
 			if had := cache.Do(e); had != (got.Out[i] < uint32(capacity)) {
-				t.Fatalf("event %d, operation %d on line %d: depth %d, but %t that a cache of %d lines has it", i, e.Op, e.Line, got.Out[i], had, capacity)
+				t.Fatalf("event %d, operation %d on line %d: depth %d, but presence %t in a cache of %d lines", i, e.Op, e.Line, got.Out[i], had, capacity)
 			}
 		}
 	}
@@ -171,8 +171,8 @@ func EqualCaches(t TB, events []stacktest.Event) {
 	}
 }
 
-// EqualLarge compares a model's answers with a few simulated caches, on more events than all of
-// them can take.
+// EqualLarge compares a model's answers with a few simulated caches, on more events than the other
+// comparisons can handle.
 func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	t.Helper()
 	var got Answers
@@ -182,7 +182,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 		cache := large{capacity: capacity, at: map[trace.Line]*list.Element{}}
 		for i, e := range events {
 			if had := cache.do(e); had != (got.Out[i] < uint32(capacity)) {
-				t.Fatalf("event %d, operation %d on line %d: depth %d, but %t that a cache of %d lines has it", i, e.Op, e.Line, got.Out[i], had, capacity)
+				t.Fatalf("event %d, operation %d on line %d: depth %d, but presence %t in a cache of %d lines", i, e.Op, e.Line, got.Out[i], had, capacity)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	}
 }
 
-// large is [Private] of one set and any number of ways.
+// large is a [Private] with one set and any number of ways.
 type large struct {
 	capacity int
 	order    list.List // most recently used first
@@ -232,9 +232,8 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents makes accesses as [Random] does, and loses lines in between: each time about gap
-// accesses after the last one, in bursts, and half of the time one of the lines that were accessed
-// last.
+// RandomEvents makes accesses as [Random] does, and loses lines in between. Losses come in bursts,
+// about gap accesses apart; half of them lose one of the most recently accessed lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)
@@ -258,8 +257,8 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	return events
 }
 
-// chaseEvents makes n accesses to random lines, of which one in gap is followed by
-// the loss of another one.
+// chaseEvents makes n accesses to random lines, one in gap of which is followed by the loss of
+// another line.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
 	for _, line := range Chase(uint64(lines), n) {
@@ -272,8 +271,8 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 }
 
 // RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, equality with [stack.Sets] if no
-// lines are lost, random events against lists with holes, in batches of any length, and as many
-// that stamps are exhausted against simulated caches.
+// lines are lost, random events against lists with holes, in batches of any length, and, against
+// simulated caches, enough events to exhaust the stamps.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
@@ -315,9 +314,9 @@ func RunCoherent(t *testing.T) {
 	})
 }
 
-// Do does operations in order; all arguments are of equal length. For an access it writes the
-// results of [stack.Coherent.Access] to out and lost, and for another operation the depth of its
-// line before that, or Cold if the core does not have it.
+// Do performs operations in order; all arguments have equal length. For an access it writes the
+// results of [stack.Coherent.Access] to out and lost. For any other operation it writes the
+// previous depth of the line, or Cold if the core does not have the line.
 func Do(m *stack.Coherent, ops []stack.Op, lines []trace.Line, out, lost []uint32) {
 	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
 	for len(ops) > 0 {

@@ -8,18 +8,19 @@ import (
 
 const (
 	topLines   = 16
-	frontLines = 4               // of the top lines, those kept in local variables
+	frontLines = 4               // the number of top lines that are kept in local variables
 	chunk      = 512             // accesses scanned before the queued ones are settled, a power of two
 	burst      = 64              // queued accesses settled at once
 	manyStamps = 4 * blockStamps // from this capacity on, stamps are renumbered less often
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
-// Exact computes exact distances, by the method in the package comment. Make one with [NewExact].
+// Exact computes exact distances, by the method described in the package comment. Create one with
+// [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
 	stamped bool                 // every line has a stamp, and the array is not searched
-	newest  trace.Line           // where all are stamped, the line that was scanned last
+	newest  trace.Line           // if all lines are stamped: the line that was scanned last
 	table   table
 	stamps  stamps
 	share   share
@@ -35,22 +36,22 @@ var emptyTop = func() (top [topLines]trace.Line) {
 	return top
 }()
 
-// deep is an access that the top array did not hold, or was not searched for.
+// deep is an access that missed the top array, or for which the array was not searched.
 type deep struct {
 	line    trace.Line
-	evicted trace.Line // what fell off the top array's end, if it was searched
+	evicted trace.Line // the line that fell off the top array's end, if the array was searched
 	index   int32
 	how     int32 // of [Sets]
 }
 
-// NewExact makes an empty model.
+// NewExact returns an empty model.
 func NewExact() *Exact {
 	m := &Exact{top: emptyTop}
 	m.stamps.reset(blockStamps, 0)
 	return m
 }
 
-// Reset forgets every line, and keeps the memory for those to come.
+// Reset forgets every line, and keeps the memory for new lines.
 func (m *Exact) Reset() {
 	m.top, m.stamped, m.newest, m.share = emptyTop, false, 0, share{}
 	for p := range m.table.parts {
@@ -76,19 +77,19 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// scan takes the accesses through the top array. It writes the distances of
-// those that it holds and queues the others, whose number it returns.
+// scan looks the accesses up in the top array. It writes the distances of hits, queues the other
+// accesses, and returns the number queued.
 //
-// But for the topmost line, four lines at a time are compared and shifted with
-// conditional moves: how deep a line lies is hard to predict, and in WebAssembly
-// every taken branch goes through a jump table.
+// Except for the topmost line, it compares and shifts four lines at a time with conditional moves:
+// how deep a line is is hard for a branch predictor, and in WebAssembly every taken branch goes
+// through a jump table.
 func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		out[i] = 0 // here, so that nothing but the loop's end follows the branch
+		out[i] = 0 // here, so that only the end of the loop follows the branch
 		if x == t0 {
 			continue
 		}
@@ -154,7 +155,8 @@ next:
 	return misses
 }
 
-// settle resolves the queued accesses: it looks them up, then counts and pushes in order.
+// settle handles the queued accesses: it looks their lines up, and then counts and pushes them in
+// order.
 func (m *Exact) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -168,8 +170,9 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 	}
 }
 
-// lookUp finds the entries of queued accesses in two loops, so that the cache misses of each
-// overlap: touch the table's slots, then find the entries and touch the bitmap at their stamps.
+// lookUp finds the entries of queued accesses in two loops, so that the cache misses within each
+// loop overlap: the first touches the table's slots, and the second finds the entries and touches
+// the bitmap at their stamps.
 func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	var homes [burst]*group
 	sink := m.sink
@@ -190,7 +193,7 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 			}
 		}
 		e, grew := m.table.findOrAdd(queue[i].line)
-		if grew { // earlier results may have moved
+		if grew { // entries found earlier may have moved
 			for j := range queue {
 				homes[j&(burst-1)] = m.table.homeOf(queue[j].line)
 			}
@@ -213,7 +216,7 @@ func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	}
 }
 
-// pull moves a line from below the top array into it and returns its distance.
+// pull marks a line from below as being in the top array, and returns its distance.
 func (m *Exact) pull(e *entry) (distance uint32) {
 	distance = Cold
 	if e.stamp != fresh {
@@ -223,14 +226,14 @@ func (m *Exact) pull(e *entry) (distance uint32) {
 	return distance
 }
 
-// drop stamps the line that fell off the top array; nil stands for none.
+// drop stamps the line that fell off the top array, if e is not nil.
 func (m *Exact) drop(e *entry) {
 	if e != nil {
 		e.stamp = m.newStamp()
 	}
 }
 
-// newStamp returns a stamp that is newer than all.
+// newStamp returns a stamp newer than all others.
 func (m *Exact) newStamp() uint32 {
 	if m.stamps.full() {
 		m.compact()
@@ -238,9 +241,9 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero and makes room for three times as many again, five times as many
-// if reading the table takes long. There is room even if no stamp is live, as in a loop over
-// one line more than the top array holds.
+// compact renumbers the live stamps from zero, and makes room for three times as many new stamps,
+// or five times as many if the table is so large that reading it takes long. There is room even if
+// no stamp is live, as in a loop over one line more than fits in the top array.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	older := m.stamps.older()
@@ -278,16 +281,17 @@ func (m *Exact) Stack() []trace.Line {
 	return append(stack, below...)
 }
 
-// share is how many accesses moved a line to the top lately, and how many of these lines came
-// from below the topmost ones: of the last quarter of a stretch, because counting takes time.
+// share counts how many recent accesses moved a line to the top, and how many of these lines came
+// from below the top array. It counts only the last quarter of a stretch, because counting takes
+// time.
 type share struct {
 	accesses, moved, deep int
 }
 
 const stretch = 4 * chunk
 
-// prefers reports whether all lines should be stamped, as they are now or not: if most lines
-// that move come from so deep that searching the top array is in vain.
+// prefers reports whether all lines should be stamped, given whether they are now. They should if
+// most lines that move come from so deep that a search of the top array is futile.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -307,7 +311,7 @@ func (s *share) prefers(stamped bool, distances []uint32) bool {
 	return stamped
 }
 
-// atLeast counts the distances that are not below a limit.
+// atLeast counts the distances that are at least limit.
 func atLeast(limit uint64, distances []uint32) int {
 	n := uint64(0)
 	for _, d := range distances {
@@ -335,7 +339,8 @@ func (m *Exact) stampAll(all bool) {
 	}
 }
 
-// scanStamped queues the accesses that are not to the line before, and returns their number.
+// scanStamped queues the accesses to another line than the previous access, and returns their
+// number.
 func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	last := m.newest
 	out = out[:len(lines)]
@@ -352,7 +357,7 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	return queued
 }
 
-// settleStamped is settle if every line is stamped.
+// settleStamped is settle for the case that every line is stamped.
 func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -365,7 +370,7 @@ func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	m.bringUp(queue)
 }
 
-// restamp returns the distance of a line, and stamps it anew.
+// restamp returns the distance of a line, and gives it a new stamp.
 func (m *Exact) restamp(e *entry) (distance uint32) {
 	if m.stamps.full() {
 		m.compact()
