@@ -81,8 +81,8 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 // accesses, and returns the number queued.
 //
 // Except for the topmost line, it compares and shifts four lines at a time with conditional moves:
-// how deep a line is is hard for a branch predictor, and in WebAssembly every taken branch goes
-// through a jump table.
+// branches cannot be predicted well from how deep a line is, and in WebAssembly every taken branch
+// goes through a jump table.
 func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]

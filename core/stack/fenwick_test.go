@@ -7,13 +7,14 @@ import (
 
 // Fenwick is the textbook method and the baseline of the benchmarks: a hash table from line to the
 // time of its last access, and a Fenwick tree over time that counts the lines last accessed then
-// (Bennett and Kruskal 1975, Olken 1981). Top puts an array of a number of lines in front of it.
+// (Bennett and Kruskal 1975, Olken 1981). A top array of a given number of lines can be placed in
+// front of it.
 type Fenwick struct {
 	top   []trace.Line
 	keys  []uint64 // line + 1; 0: empty slot
 	times []uint32 // 0: the line is in the top array
 	lines int
-	tree  []uint32 // from 1
+	tree  []uint32 // indexed from 1
 	at    []trace.Line
 	now   uint32
 	live  uint32
@@ -21,7 +22,7 @@ type Fenwick struct {
 
 const noLine = ^trace.Line(0)
 
-// NewFenwick makes an empty model with an array of top lines in front.
+// NewFenwick returns an empty model with a top array of top lines in front.
 func NewFenwick(top int) *Fenwick {
 	m := &Fenwick{
 		top:  make([]trace.Line, top),

@@ -13,11 +13,11 @@ func (m *Exact) CheckInvariants() {
 		e := m.table.find(line)
 		switch {
 		case e == nil || m.stamped == (e.stamp == onTop):
-			panic("stack: a line of the top array is not marked so in the table")
+			panic("stack: a line of the top array is not marked as such in the table")
 		case !m.stamped:
 			onArray++
 		case m.stamps.rank(e.stamp) != m.stamps.live-1-uint32(i):
-			panic("stack: the top array is not that of the newest stamps")
+			panic("stack: the top array does not contain the lines with the newest stamps")
 		}
 	}
 	lines := 0
@@ -41,15 +41,15 @@ func (m *Exact) CheckInvariants() {
 		lines += used
 	}
 	if live != m.stamps.live || marked != live || lines != m.table.lines || int(live)+onArray != lines {
-		panic("stack: live stamps, lines of the array and lines of the table do not add up")
+		panic("stack: the numbers of live stamps, lines in the array and lines in the table do not add up")
 	}
 }
 
-// CheckInvariants checks the distances' model.
+// CheckInvariants checks the model that computes the distances.
 func (m *Sets) CheckInvariants() { m.exact.CheckInvariants() }
 
-// CheckInvariants panics unless every live stamp is of one line or one hole, and each list
-// begins with the lines of the array in its set.
+// CheckInvariants panics unless every live stamp belongs to one line or one hole, and each list
+// begins with the lines of the array that are in its set.
 func (m *Coherent) CheckInvariants() {
 	exact := &m.near.exact
 	live, inHoles, marked := exact.stamps.marked(), uint32(0), uint32(0)
@@ -74,7 +74,7 @@ func (m *Coherent) CheckInvariants() {
 		}
 	}
 	if live != exact.stamps.live || marked+inHoles != live || lost != m.lost || len(ids) != exact.table.lines || len(m.ways.gone) != firstID+len(ids) {
-		panic("stack: live stamps, lines, holes and ids do not add up")
+		panic("stack: the numbers of live stamps, lines, holes and ids do not add up")
 	}
 	for _, line := range exact.top[:m.used] {
 		for a := m.ways.after[0]; a < SetCounts; a = m.ways.after[a] {
@@ -88,7 +88,7 @@ func (m *Coherent) CheckInvariants() {
 			id, here := exact.table.find(line).moved, p.sets[set].first
 			for d := 0; here != id; d++ {
 				if d+1 == k {
-					panic("stack: a line of the array is not in front of its set")
+					panic("stack: a line of the array is not at the front of its set")
 				}
 				here = p.ring(set)[(int(p.sets[set].head)+d)&int(p.mask)]
 			}

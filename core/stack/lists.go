@@ -2,44 +2,45 @@ package stack
 
 import "runtime"
 
-// lists are the lists of one number of sets, in pages that are made when first visited.
+// lists contains the lists of one number of sets, in pages that are created when first visited.
 type lists struct {
-	most  int     // they are of 2^most sets,
+	most  int     // the lists are for 2^most sets
 	least int     // sets down to 2^least are combined from them
-	turn  []uint8 // by place: how often its list was turned
+	turn  []uint8 // by place: how far the list is rotated
 	pages []*listPage
 	late  [2]uint64 // visits with depth MaxWays or more: unmarked, marked
 }
 
-// listPage are neighbouring lists. Those that are combined are in the same page.
+// listPage contains neighbouring lists. Lists that are combined are in the same page.
 type listPage [pageLists]list
 
 const pageLists = 128
 
-// have writes to new memory before it is read. The system maps memory twice if it is read first,
-// and the second time interrupts the other processors.
+// have writes to new memory before the memory is read. If memory is read first, the operating
+// system maps it twice, and the second mapping interrupts the other processors.
 func (p *listPage) have() {
-	const each = 4096 / (8 * MaxWays) // lists in a page of the system
+	const each = 4096 / (8 * MaxWays) // lists in a page of the operating system
 	for i := 0; i < pageLists; i += each {
 		p[i][0] = 0
 	}
 }
 
-// list has the entries of a set in order: the number of the move, and the last bits of the line. 0
-// stands for none, older than any. It is a ring: when a full list gets another entry, that replaces
-// the oldest and the list turns by one, which is a single store. It turns only then, so that the
-// newest half of a list that is not full is in one cache line.
+// list contains the entries of a set in order. An entry consists of the number of a move and the
+// last bits of the line's number; 0 means no entry, and compares as older than any entry. The list
+// is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one,
+// which takes a single store. It is rotated only then, so that the newest half of a list that is
+// not full is in one cache line.
 type list [MaxWays]uint64
 
 const (
 	half      = MaxWays / 2
-	numberBit = 32 // of an entry: where the number of its move begins
+	numberBit = 32 // the bit of an entry at which the number of its move begins
 )
 
-// entryOf returns the entry of a line that moved.
+// entryOf returns the entry for a move of a line.
 func entryOf(number, line uint32) uint64 { return uint64(number)<<numberBit | uint64(uint16(line)) }
 
-// makeLists makes empty lists. Only pages of few sets are made at once.
+// makeLists returns empty lists. It allocates their pages only if there are few sets.
 func makeLists(least, most int) lists {
 	l := lists{most: most, least: least, turn: make([]uint8, 1<<most), pages: make([]*listPage, max(1, 1<<most/pageLists))}
 	for i := range l.pages {
@@ -50,17 +51,17 @@ func makeLists(least, most int) lists {
 	return l
 }
 
-// near reports whether the lists are so few that they stay in the cache by themselves.
+// near reports whether there are so few lists that they stay in the cache without prefetching.
 func (l *lists) near() bool { return l.most <= nearLists }
 
-// of returns the place of a line's list. Lists that are combined are neighbours.
+// of returns the place of the list for a line. Lists that are combined have neighbouring places.
 func (l *lists) of(line uint32) (place uint32) {
 	place = line & uint32(len(l.turn)-1)
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
-// beside returns the number of newer lines of a set of 2^b outside of its subset of 2^(b+1) sets,
-// which has n newer lines: several lists are combined.
+// beside returns the number of newer lines that are in a line's set among 2^b sets but not in its
+// set among 2^(b+1) sets, which has n newer lines. It combines several lists.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
@@ -74,15 +75,15 @@ func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (besid
 	return beside
 }
 
-// few: callers count less than four newer entries, the common case, themselves, because calls
-// are expensive in WebAssembly.
+// If few is set, callers count fewer than four newer entries, the common case, inline, because
+// calls are expensive in WebAssembly.
 const few = runtime.GOARCH == "wasm"
 
-// at returns the place of the kth newest entry, from 0.
+// at returns the index of the kth newest entry; k counts from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries from after on: in one half, by quarters and then within a quarter,
-// without branches, which would be hard to predict.
+// newer counts the entries that are at least after. It chooses one half, and within it counts whole
+// quarters and then the entries of one quarter, without branches, which would be hard to predict.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
@@ -120,11 +121,11 @@ func (l *list) newer(turn uint8, after uint64) int {
 	return first + n
 }
 
-// since is 1 if an entry is from after on, else 0. It is arithmetic, because for WebAssembly the
-// compiler uses branches if the address of a load depends on a comparison.
+// since returns 1 if an entry is at least after, otherwise 0. It uses arithmetic, because for
+// WebAssembly the compiler emits branches if the address of a load depends on a comparison.
 func since(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
-// insert puts an entry in front of the n newest ones, in place of the next.
+// insert puts an entry in front of the n newest entries, and removes the entry that follows them.
 func (l *list) insert(turn uint8, n int, entry uint64) {
 	p := at(turn, n)
 	for ; n > 0; n-- {
@@ -135,8 +136,8 @@ func (l *list) insert(turn uint8, n int, entry uint64) {
 	l[p] = entry
 }
 
-// above returns the number of newer entries, which are fewer than MaxWays, and in lanes of [recency.finer]
-// in which sets their lines meet a line.
+// above returns the number of newer entries, which must be below MaxWays. It also counts, in the
+// lanes of [recency.finer], how many of them share a finer set with a line.
 func (l *list) above(turn uint8, line uint32, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for e := l[at(turn, 0)]; e >= after; e = l[at(turn, n)] {
 		lanes += finer[common(uint64(line), e)]
@@ -145,7 +146,7 @@ func (l *list) above(turn uint8, line uint32, after uint64, finer *[setBits + 1]
 	return n, lanes
 }
 
-// toFront is above and insert in one.
+// toFront combines above and insert.
 func (l *list) toFront(turn uint8, entry, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for carry := entry; ; n++ {
 		p := at(turn, n)
@@ -159,7 +160,7 @@ func (l *list) toFront(turn uint8, entry, after uint64, finer *[setBits + 1]uint
 	}
 }
 
-// push puts an entry in front of a list in place of the oldest.
+// push puts an entry at the front of a list, in place of the oldest entry.
 func (l *lists) push(p *listPage, place uint32, entry uint64) {
 	turn := l.turn[place] + 1
 	l.turn[place] = turn
@@ -178,7 +179,7 @@ func (l *lists) touch(place uint32) (sink uint64) {
 	return list[at(turn, 0)] + list[at(turn, half-1)]
 }
 
-// copyTo copies lists with these turns to empty lists of more sets.
+// copyTo copies lists, rotated by turns, to empty lists of more sets.
 func (p *listPage) copyTo(more *lists, turns []uint8) {
 	for i := range min(len(turns), pageLists) {
 		for k := range MaxWays {
@@ -189,7 +190,7 @@ func (p *listPage) copyTo(more *lists, turns []uint8) {
 			place := more.of(uint32(entry))
 			more.touch(place)
 			list := &more.pages[place/pageLists][place%pageLists]
-			list[at(0, list.newer(0, never<<numberBit))] = entry // turns are of full lists
+			list[at(0, list.newer(0, never<<numberBit))] = entry // only full lists are rotated
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newer counts what a loop over all entries counts, however the list is turned.
+// newer returns the same count as a loop over all entries, however the list is rotated.
 func TestNewer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.SampledFrom([]uint32{50, notThere - 1}).Draw(t, "top")
@@ -30,7 +30,7 @@ func TestNewer(t *testing.T) {
 	})
 }
 
-// A model of few lines has few pages of lists: finer ones are made when the coarser ones overflow.
+// A model of few lines has few pages of lists: finer lists are made when coarser lists overflow.
 func TestListsGrow(t *testing.T) {
 	for _, c := range []struct {
 		lines, want int // pages

@@ -11,7 +11,7 @@ import (
 func openReal(b *testing.B, name string) io.ReadCloser {
 	url := os.Getenv("STACKGLASS_DATA_URL")
 	if url == "" {
-		b.Skip("left out: no traces, for STACKGLASS_DATA_URL is not set")
+		b.Skip("skipped: no traces, because STACKGLASS_DATA_URL is not set")
 	}
 	response, err := http.Get(url + "traces/" + name + ".lackey.lz4")
 	if err != nil || response.StatusCode != http.StatusOK {

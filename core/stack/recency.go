@@ -2,79 +2,83 @@ package stack
 
 import "slices"
 
-// recency answers, for some numbers of sets from 2^1 on, how many lines of a set were moved to
-// its front since a given move, up to MaxWays. A set is the list of its last lines to move:
-// only the numbers of their moves, newest first.
+// recency computes, for some numbers of sets from 2^1 on, how many lines of a set were moved to its
+// front since a given move, up to MaxWays. A set is a list of the numbers of the last moves of its
+// lines, newest first.
 //
-// [Sets] decides what moves a line. Where the top array holds most accesses, and many lines share few sets, it is
-// a fall off the array: a hit costs nothing here, a miss counts one line and moves another. Else it is every
-// access to a line that was not the last one of its set with the least number of sets: one search counts and
-// moves. With more sets such a line was the last one, too, and changes no list.
+// [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
+// share few sets, a line moves when it falls off the array: a hit costs nothing here, and a miss
+// counts one line and moves another. Otherwise every access moves its line, except an access to the
+// line that was accessed last in its set with the smallest number of sets; one search counts and
+// moves. A line that was the last one of its set with the smallest number of sets was also the last
+// one with more sets, so it changes no list.
 //
 // A moved line goes to the front of its list. If it is there already, nothing changes with more
-// sets, because whoever shares a set with it there shares one here too. So an entry may be older
-// than its line's last move. Still the lists are in the order of the last moves, and the number
-// of entries newer than the last move of x is the depth of x: a line that moved after x was not
-// in front of x's set then, so it has moved there. For the same reason x's own entry is the
-// first one that is not newer.
+// sets, because any line that shares a set with it there also shares one here. So an entry may be
+// older than its line's last move. Still, the lists are in the order of the last moves, and the
+// number of entries newer than the last move of x is the depth of x: a line that moved after x was
+// not at the front of x's set at that time, so it was moved there. For the same reason, x's own
+// entry is the first one that is not newer.
 //
-// Only some numbers of sets have lists. A line in one list is in all lists with fewer sets. Each entry
-// contains the last bits of its line, so a list also shows which newer lines share a finer set. The depth in
-// a coarser set between two kept numbers is the sum over the lists that the set combines: a line that is
-// first in a kept set made its last move there, and no other line of the coarser set moved since. One list
-// therefore answers for every number of sets in which fewer than MaxWays lines are newer. Only deeper lines
-// need the next list. The next list is made when a list overflows; until then the coarser list contains
-// every line.
+// Only some numbers of sets have lists. A line that is in a list is also in the lists of all
+// smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
+// which newer lines share a finer set. For a number of sets between two kept numbers, the depth in
+// a set is the sum over the lists of which the set consists: a line that is first in one of these
+// lists made its last move there, and no other line of the set has moved since. So one list
+// suffices for every number of sets for which fewer than MaxWays lines are newer. Only deeper lines
+// need the next list. The next list is made when a list overflows; until then the coarser list
+// contains every line.
 //
-// Pending accesses go through the lists of one number of sets after the other, so that the lists
-// in use stay in the cache, and the loads of different accesses overlap.
+// Pending accesses go through the lists of one number of sets after the other, so that the lists in
+// use stay in the cache and the loads of different accesses overlap.
 type recency struct {
 	numbers SetNumbers
-	least   int                 // of the numbers, 2^least
-	kept    []int               // the numbers of sets, 2^kept[k], that lists are kept of
-	finer   [setBits + 1]uint64 // finer[n] adds one to the depths in more than 2^kept[0] and up to 2^n sets
+	least   int                 // 2^least is the smallest of the numbers
+	kept    []int               // there are lists for 2^kept[k] sets
+	finer   [setBits + 1]uint64 // finer[n] adds one to the depths for more than 2^kept[0] and up to 2^n sets
 
 	visits   []visit                            // pending, while the lists follow falls
 	accesses []access                           // pending, while they follow accesses
-	lists    []lists                            // those that are made, by kept
-	depths   [setBits + 1][2 * depthRoom]uint64 // from depthRoom on: of marked lines
+	lists    []lists                            // the lists that exist, in the order of kept
+	depths   [setBits + 1][2 * depthRoom]uint64 // from index depthRoom on: the depths of marked lines
 
-	sink uint64 // keeps touches from being optimised away
+	sink uint64 // prevents the compiler from removing touches
 }
 
 // visit counts the lines of a set that are newer than a line, or moves the line to the front.
 type visit struct {
-	after uint32 // entries from this on are newer than the line; 1: the lists never had it
-	now   uint32 // the number that moves it; 0: it counts
-	line  uint32 // its last bits, or those and marked
-	above uint64 // lines of the top array to count too, in lanes
+	after uint32 // entries from this number on are newer than the line; 1: the line was never in the lists
+	now   uint32 // the number of the move; 0: the visit counts
+	line  uint32 // the last bits of the line's number, and perhaps the flag marked
+	above uint64 // lines of the top array to add to the count, in lanes
 }
 
-// access moves a line to the front of its set, and counts how deep it was.
+// access moves a line to the front of its set, and counts its former depth.
 type access struct {
 	after uint32 // as in visit
 	now   uint32 // the number of the move
-	line  uint32 // its last bits, or those and uncounted or marked
-	lanes uint64 // once it counted: how many lines are newer, as in [recency.finer]
+	line  uint32 // the last bits of the line's number, and perhaps the flags uncounted or marked
+	lanes uint64 // after counting: the number of newer lines, in the lanes of [recency.finer]
 }
 
 const (
-	never     = 1       // in after: the lists never had the line
-	uncounted = 1 << 31 // in an access: it moves its line only
-	marked    = 1 << 30 // it counts apart
+	never     = 1       // as after: the line was never in the lists
+	uncounted = 1 << 31 // in access.line: the access moves its line without counting it
+	marked    = 1 << 30 // in line: counted separately
 
 	visitRoom = 1024
-	depthRoom = 64 // more than a list has entries and a lane counts, a power of two
-	nearLists = 10 // lists of up to 2^10 sets are near enough without touching
+	depthRoom = 64 // a power of two, larger than the entries of a list plus the largest count of a lane
+	nearLists = 10 // lists of up to 2^10 sets need no touching
 	nearby    = 32 // accesses whose lists are touched at once
 
-	fineBits = 5 // of a lane that counts fewer than MaxWays lines
+	fineBits = 5 // bits of a lane that counts fewer than MaxWays lines
 	fineMask = 1<<fineBits - 1
 
 	keptStep = 4
 )
 
-// count chooses the numbers of sets: lists are kept of the least one, and of one in four of the others.
+// count chooses the numbers of sets that have lists: the smallest one, and one in four of the
+// others.
 func (r *recency) count(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {
@@ -83,7 +87,7 @@ func (r *recency) count(numbers SetNumbers) {
 		}
 	}
 	r.numbers = numbers | 1
-	if most == 0 { // lists of 2 sets, which do not count
+	if most == 0 { // lists for 2 sets, whose counts are not used
 		most, r.least = 1, 1
 	}
 	r.kept = append(r.kept[:0], max(r.least, most-64/fineBits))
@@ -112,14 +116,14 @@ func (r *recency) reset() {
 	r.open()
 }
 
-// open makes the next lists.
+// open creates the lists of the next number of sets.
 func (r *recency) open() *lists {
 	k := len(r.lists)
 	r.lists = append(slices.Clip(r.lists), makeLists(r.leastOf(k), r.kept[k]))
 	return &r.lists[k]
 }
 
-// leastOf returns the least number of sets that lists of number k are for.
+// leastOf returns the smallest number of sets that the lists with index k serve.
 func (r *recency) leastOf(k int) int {
 	if k == 0 {
 		return r.least
@@ -170,8 +174,9 @@ func (r *recency) settle() {
 	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
 }
 
-// overflow makes the lists of more sets, before the first list of number k loses an entry. It reports
-// whether it made them; they then contain the entries that went through the lists so far.
+// overflow creates the lists of the next larger number of sets, before any list of index k loses an
+// entry. It reports whether it created them; they then contain all entries added to the lists so
+// far.
 func (r *recency) overflow(k int) (made bool) {
 	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false
@@ -186,7 +191,7 @@ func (r *recency) overflow(k int) (made bool) {
 	return true
 }
 
-// touchVisits touches what visits will read, so that the cache misses overlap.
+// touchVisits touches the memory that visits will read, so that the cache misses overlap.
 func (l *lists) touchVisits(visits []visit) (sink uint64) {
 	if l.near() {
 		return 0
@@ -197,7 +202,8 @@ func (l *lists) touchVisits(visits []visit) (sink uint64) {
 	return sink
 }
 
-// visitLists visits the lists of number k. Visits that continue to more sets stay.
+// visitLists performs visits on the lists of index k. It keeps the visits that continue to more
+// sets at the front of visits, and returns their number.
 func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	l := &r.lists[k]
 	for i := range visits {
@@ -235,8 +241,8 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts a visit for which n entries of the list are newer than the line, with n below MaxWays. lanes
-// contains how many of the n are in the line's set, for each finer number of sets.
+// countAt counts a visit for which n entries of the list, fewer than MaxWays, are newer than the
+// line. lanes contains, for each finer number of sets, how many of these are in the line's set.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
 	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, apart(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++
@@ -253,7 +259,8 @@ func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint
 	}
 }
 
-// apart returns where the depths of a line begin: 0, or depthRoom if it is marked.
+// apart returns the index at which the depths of a line begin: 0, or depthRoom if the line is
+// marked.
 func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
 func (l *lists) touchAccesses(accesses []access) (sink uint64) {
@@ -266,11 +273,12 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 	return sink
 }
 
-// accessLists makes accesses on the lists of number k. Accesses that continue to more sets stay.
+// accessLists performs accesses on the lists of index k. It keeps the accesses that continue to
+// more sets at the front of accesses, and returns their number.
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]
 	lane := max(l.most-r.kept[0]-1, 0) * fineBits
-	next := 64 // the lane of the least number of sets that the next lists are for
+	next := 64 // the lane of the smallest number of sets that the next lists serve
 	if k+1 < len(r.kept) {
 		next = (r.leastOf(k+1) - r.kept[0] - 1) * fineBits
 	}
@@ -308,7 +316,7 @@ func (r *recency) accessLists(k int, accesses []access) (stay int) {
 			n, v.lanes = list.toFront(turn, entry, after, &r.finer)
 			r.countAt(l, p, place, n, v.lanes, &visit{after: v.after, line: v.line})
 			if v.lanes>>next&fineMask == 0 {
-				continue // it is in front with all more sets
+				continue // the line is at the front with all larger numbers of sets
 			}
 			v.line |= uncounted
 		}

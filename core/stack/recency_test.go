@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// What the lists follow changes nothing, whenever it changes.
+// Switching the lists between following accesses and following falls does not change the results,
+// whenever it happens.
 func TestFollow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -50,7 +51,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// only returns the depths in some numbers of sets, and in one set.
+// only returns the depths for one set and for the given numbers of sets.
 func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 	some := new(stack.SetDepths)
 	for a := range depths {
@@ -61,7 +62,7 @@ func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 	return some
 }
 
-// Which lines have stamps changes nothing, whenever it changes.
+// Changing which lines have stamps does not change the results, whenever it happens.
 func TestStamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
@@ -85,7 +86,7 @@ func TestStamp(t *testing.T) {
 	})
 }
 
-// A trace that turns from a chase to a small loop and back is followed each way.
+// When a trace changes from a pointer chase to a small loop and back, the lists switch each time.
 func TestFollowsFrequentLines(t *testing.T) {
 	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line

@@ -6,31 +6,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// near is the top array of [Coherent], with its table and stamps. It counts how deep in sets the lines of the
-// array lie, by the lines above them.
+// near is the top array of [Coherent], with its table and stamps. It counts the depths of the
+// array's lines in their sets, from the lines above them.
 type near struct {
 	exact  Exact
 	tally  nearTally
-	packed [chunk]uint64 // hits of a scan, in lanes
+	packed [chunk]uint64 // depths of the hits of a scan, in lanes
 }
 
 type nearTally struct {
 	tally
 
-	// Hits in the front of the top array by the set bits that the line shares with each line
-	// above it; 0: none.
+	// Hits in the front of the top array, by the number of set bits that the line shares with each
+	// of the lines above it; 0 where there is no line.
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
-	// Other hits in the top array, by two lanes each.
+	// Other hits in the top array, by two adjacent lanes of their depths.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
 const (
-	laneBits = 4 // of a word of depths, one for each number of sets from 2^1 on
+	laneBits = 4 // bits per lane of a word of depths, which has a lane for each number of sets from 2^1 on
 	laneMask = 1<<laneBits - 1
 )
 
-// sharing[n] adds one to the depths in 2^1 to 2^n sets: those in which two lines
-// meet whose numbers have the last n bits in common.
+// sharing[n] adds one to the depths for 2^1 to 2^n sets, in which two lines share a set if the last
+// n bits of their numbers agree.
 var sharing = func() (lanes [setBits + 1]uint64) {
 	for n := 1; n <= setBits; n++ {
 		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
@@ -44,7 +44,8 @@ func (t *nearTally) add(hits []uint64) {
 	}
 }
 
-// addLanes counts a hit in lanes. Depths never grow with the number of sets, so 0 ends a word.
+// addLanes counts a hit with these depths. Depths never increase with the number of sets, so all
+// lanes after a 0 are 0.
 func (t *nearTally) addLanes(depths uint64) {
 	const two = 2 * laneBits
 	t.pairs[0][depths&(1<<two-1)]++
@@ -56,13 +57,13 @@ func (t *nearTally) addLanes(depths uint64) {
 	}
 }
 
-// depths returns what the top array counted, and the row of a single set.
+// depths returns the counts of the top array, and the row of a single set.
 func (t *nearTally) depths() *SetDepths {
 	s := new(SetDepths)
 	t.single(&s[0])
 	const base = setBits + 1
 	for i, n := range t.front {
-		if n == 0 { // as for most triples of a short run
+		if n == 0 { // true of most triples in a short run
 			continue
 		}
 		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
@@ -80,8 +81,8 @@ func (t *nearTally) depths() *SetDepths {
 	return s
 }
 
-// scan is [Exact]'s scan. It counts the depths of the lines in the top array: those above the line are
-// at hand.
+// scan is [Exact]'s scan. It also counts the depths of the lines that hit in the top array, since
+// the lines above them are known.
 func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)
@@ -89,7 +90,7 @@ func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	return m.scanOnce(&m.tally, lines, out)
 }
 
-// scanOnce is scan in one loop, for processors that predict most branches.
+// scanOnce implements scan in one loop, for processors that predict most branches.
 func (m *near) scanOnce(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]

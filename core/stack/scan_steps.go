@@ -2,10 +2,11 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// scanSteps is scan for WebAssembly, where loops with few branches and few values in use are what
-// is fast. It goes through the accesses in steps. Those that compare and move lines only note what
-// they find, and others take the notes as the place to count in: of what the address of a load
-// depends on, the compiler makes branches instead of conditional moves.
+// scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
+// fastest. It processes the accesses in several steps. Steps that compare and move lines only note
+// what they find; later steps use the notes as indexes of counters. In a single step, the compiler
+// would emit branches instead of conditional moves for comparisons on which the address of a load
+// depends.
 func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
@@ -15,20 +16,21 @@ func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses
 	return misses
 }
 
-// A note of a hit in front is its index in tally.front, and whether its distance is at least 2,
-// and 3.
+// A note of a hit in front contains its index in tally.front, and whether its distance is at least
+// 2 and at least 3.
 const (
 	noteSecond = 1 << 13
 	noteThird  = 1 << 14
 	noteIndex  = noteSecond - 1
 )
 
-// commonBits hold what two lines have in common. For a queued access, scanFront leaves in packed
-// what it has in common with each of the three lines below it in front.
+// commonBits is the number of bits that store how many set bits two lines share. For a queued
+// access, scanFront stores in packed how many it shares with each of the three lines below it in
+// front.
 const commonBits = 5
 
-// scanFront scans the front of the top array. It writes the distances of hits, notes those
-// below the topmost line, and queues the other accesses.
+// scanFront scans the front of the top array. It writes the distances of hits, notes the hits below
+// the topmost line, and queues the other accesses.
 func (m *near) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
@@ -92,7 +94,7 @@ func (t *nearTally) addFront(notes []uint16) {
 }
 
 // scanRest scans the rest of the top array for the queued accesses, four lines at a time as in
-// [Exact]. It writes the distances of hits and notes them, with their depths in lanes.
+// [Exact]. It writes and notes the distances of hits, and stores their depths in lanes.
 func (m *near) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 next:
@@ -145,20 +147,20 @@ next:
 	return hits, misses
 }
 
-// lanes is sharing[common(x, y)] without a load.
+// lanes returns sharing[common(x, y)] without a load.
 func lanes(x, y trace.Line) uint64 {
 	const all = 0x1111_1111_1111_1111
-	none := 2 * (setBits - common(x, y)) // half of the bits to drop: a shift takes fewer than 64
+	none := 2 * (setBits - common(x, y)) // half of the number of bits to drop, because a shift count must be below 64
 	return all >> (none & 63) >> (none & 63)
 }
 
-// frontLanes is the sharing of the lines in front of a queued access.
+// frontLanes returns the depths, in lanes, that the front lines add to a queued access.
 func frontLanes(n uint64) uint64 {
 	const mask = 1<<commonBits - 1
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]
 }
 
-// addRest counts what scanRest noted: the distances, and the depths in lanes, as add does.
+// addRest counts the distances and depths that scanRest noted; depths are in lanes, as in add.
 func (t *nearTally) addRest(distances []uint16, depths []uint64) {
 	const two = 2 * laneBits
 	depths = depths[:len(distances)]

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Both ways to scan find, queue and count the same, on every machine.
+// On every machine, both implementations of scan find, queue and count the same accesses.
 func TestScans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		once, steps := newNear(), newNear()
@@ -23,7 +23,7 @@ func TestScans(t *testing.T) {
 		}
 		want, got := once.tally.depths(), steps.tally.depths()
 		for a := range want {
-			want[a][0], got[a][0] = 0, 0 // Depths finds these by subtraction
+			want[a][0], got[a][0] = 0, 0 // Depths computes these by subtraction
 			if got[a] != want[a] {
 				t.Fatalf("2^%d sets: depths %v, want %v", a, got[a], want[a])
 			}

@@ -9,28 +9,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Segment is a run of events on a [stack.Coherent] that began empty, with the data that are needed
-// to append it to the events before (MODELS §9).
+// Segment is a sequence of events on an initially empty [stack.Coherent], with the data needed to
+// append it to earlier events (MODELS §9).
 type Segment struct {
 	numbers stack.SetNumbers
 	first   int // number of its first event
 	answers Answers
-	steps   []step // those that depend on earlier events, in order
+	steps   []step // the events that depend on earlier segments, in order
 	state   []byte
 }
 
-// step is an event that reaches below the segment's stack.
+// step is an event that affects the stack below the segment's stack.
 type step struct {
 	stacktest.Event
 	again  bool   // an access to a line that was lost in the segment
-	filled uint32 // the numbers of sets with which an access filled a hole of the segment
-	number int    // of the event
+	filled uint32 // the numbers of sets for which the access filled a hole of the segment
+	number int    // number of the event
 }
 
 // everywhere has a bit for each number of sets.
 const everywhere = 1<<stack.SetCounts - 1
 
-// NewSegment runs events, of which the first one has a number.
+// NewSegment runs events and returns them as a segment; first is the number of the first event.
 func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *Segment {
 	s, m := &Segment{numbers: numbers, first: first}, stack.NewCoherent(numbers)
 	m.NoteHoles()
@@ -56,7 +56,7 @@ func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *
 	return s
 }
 
-// add adds a step; a line is lost to the first store.
+// add appends a step. Of several stores to an untouched line, only the first is a step.
 func (s *Segment) add(at step) {
 	if at.Op == stack.LoseOp && slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == at.Event }) {
 		return
@@ -69,7 +69,7 @@ func (s *Segment) touched(line trace.Line) bool {
 	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == stacktest.Event{Op: stack.AccessOp, Line: line} })
 }
 
-// Append returns the segment of both.
+// Append returns the segment that consists of both.
 func (s *Segment) Append(t TB, next *Segment) *Segment {
 	t.Helper()
 	r, err := stack.NewBelow(s.numbers, s.state)
@@ -112,9 +112,9 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 	return sum
 }
 
-// EqualAppended compares segments of the given lengths, of which any two neighbours are joined
-// until one is left, with one that has all events, and that with lists with holes. pick chooses one
-// of the pairs.
+// EqualAppended splits events into segments of the given lengths and joins neighbouring segments,
+// in the order that pick chooses, until one is left. It compares that segment with a single segment
+// of all events, and the latter with lists with holes.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment
@@ -130,11 +130,11 @@ func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, len
 	whole, want := NewSegment(numbers, events, 0), Coherent(events).only(numbers)
 	parts[0].answers.same(t, events, &want)
 	if !bytes.Equal(parts[0].state, whole.state) {
-		t.Fatalf("joined segments end with another stack than the whole")
+		t.Fatalf("joined segments end with a different stack than the whole")
 	}
 	for i, at := range parts[0].steps {
 		if i >= len(whole.steps) || at != whole.steps[i] {
-			t.Fatalf("joined segments have another step %d than the whole: %+v", i, at)
+			t.Fatalf("step %d of the joined segments differs from the whole's: %+v", i, at)
 		}
 	}
 	if len(parts[0].steps) < len(whole.steps) {

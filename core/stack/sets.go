@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// SetCounts is how many numbers of sets [Sets] answers for: 2^0 to 2^16.
+	// SetCounts is how many different numbers of sets [Sets] supports: 2^0 to 2^16.
 	SetCounts = 17
-	// MaxWays is the most ways of a set that [Sets] answers for.
+	// MaxWays is the largest number of ways that [Sets] supports.
 	MaxWays = 32
 )
 
-// SetDepths counts accesses by how deep in its set the line lay: element [a][d] those with Δ^a = d,
-// for 2^a sets (MODELS §4). An LRU cache of 2^a sets and w ways hits exactly those with d < w.
+// SetDepths counts accesses by the depth of the line in its set: element [a][d] counts the accesses
+// with Δ^a = d, for 2^a sets (MODELS §4). In an LRU cache of 2^a sets and w ways, exactly the
+// accesses with d < w hit.
 type SetDepths [SetCounts][MaxWays]uint64
 
 // Add adds the counts of other.
@@ -30,22 +31,22 @@ func (t *SetDepths) Add(other *SetDepths) {
 // SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
 type SetNumbers uint32
 
-// MostSetNumbers are one set and 2^4 to 2^16 sets.
+// MostSetNumbers contains one set and 2^4 to 2^16 sets.
 const MostSetNumbers = AllSetNumbers &^ 0b1110
 
-// AllSetNumbers are 2^0 to 2^16 sets.
+// AllSetNumbers contains 2^0 to 2^16 sets.
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 
-// Sets is the model for set-associative caches: [Exact], and for several numbers of sets at once
-// how deep each access found its line in its set. Make one with [NewSets].
+// Sets is the model for set-associative caches: it extends [Exact] with the depth at which each
+// access finds its line in its set, for several numbers of sets at once. Create one with [NewSets].
 type Sets struct {
 	near     // counts hits in the top array, while the lists follow falls
 	above    [topLines]above
 	accesses bool         // the lists follow accesses, not falls
-	latest   []trace.Line // accessed last in each of the least number of sets, while the lists follow accesses
+	latest   []trace.Line // the line accessed last in each set, for the smallest number of sets, while the lists follow accesses
 	moves    moves
-	now      uint32 // the last number that a fall or an access was given
-	last     uint32 // renew when now reaches it
+	now      uint32 // the last number given to a fall or an access
+	last     uint32 // moves are renumbered when now reaches it
 	recent   recency
 	pushed   bool // lines are accessed without counting
 	marks    marks
@@ -54,24 +55,24 @@ type Sets struct {
 type tally struct {
 	accesses uint64
 	cold     uint64
-	whole    [MaxWays]uint64 // accesses at distance d > 0, of all sets in one
-	beyond   uint64          // of those below the top array, at MaxWays or more
+	whole    [MaxWays]uint64 // accesses at distance d > 0, for a single set
+	beyond   uint64          // accesses at distances of MaxWays or more
 }
 
 const setBits = SetCounts - 1
 
-// above is a line of the top array, in no order.
+// above is a line of the top array; such lines are in no particular order.
 type above struct {
 	line  trace.Line
-	after uint32 // as in visit; or notThere
+	after uint32 // as in visit, or notThere
 }
 
-const notThere = ^uint32(0) // is left out when lines above are counted
+const notThere = ^uint32(0) // not counted among the lines above
 
-// common returns the number of last bits that two lines have in common, up to setBits.
+// common returns the number of last bits in which two line numbers agree, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
 
-// NewSets makes an empty model for some numbers of sets, and for one set.
+// NewSets returns an empty model for one set and for the given numbers of sets.
 func NewSets(numbers SetNumbers) *Sets {
 	m := &Sets{last: notThere - 2*chunk}
 	m.recent.count(numbers)
@@ -92,11 +93,11 @@ func (m *Sets) reset() {
 	m.recent.reset()
 }
 
-// few reports whether so few lines share a set that a line is often the last one accessed of its set.
-// Else the lists follow accesses only where every line has a stamp.
+// few reports whether so few lines share a set that an accessed line is often the last one accessed
+// in its set. If not, the lists follow accesses only while every line has a stamp.
 func (m *Sets) few() bool { return m.recent.least >= fewSets }
 
-// fewSets is the least number of sets, 2^fewSets, of which [Sets.few] says so.
+// 2^fewSets is the smallest number of sets for which [Sets.few] returns true.
 const fewSets = 4
 
 // forget forgets which lines were accessed last.
@@ -143,7 +144,7 @@ func (m *Sets) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// makeRoom makes sure that there are numbers for the moves of a chunk.
+// makeRoom ensures that there are enough numbers for the moves of a chunk.
 func (m *Sets) makeRoom() {
 	if m.now >= m.last {
 		m.renew()
@@ -168,7 +169,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
-	m.pushed = true // to find out how deep they lay takes most of the time
+	m.pushed = true // finding their depths would take most of the time
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
@@ -176,10 +177,10 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.pushed = false
-	m.tally, m.recent.depths = counted, depths // marked ones are not in tally, and not pushed
+	m.tally, m.recent.depths = counted, depths // marked accesses are not in tally, and are never pushed
 }
 
-// renew numbers the moves from zero: it rebuilds the model from its stack, which determines all
+// renew renumbers the moves from zero. It rebuilds the model from its stack, which determines all
 // later depths.
 func (m *Sets) renew() {
 	stack, marked := m.Stack(), m.marks.now
@@ -190,8 +191,8 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-// scanMoves is [Exact]'s scan. It also queues the accesses to lines in the top array that were not the last ones
-// of their sets: they move in the lists, which count them.
+// scanMoves is [Exact]'s scan. It also queues hits in the top array whose line was not the last one
+// accessed in its set: these lines move in the lists, which count them.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest
@@ -278,13 +279,13 @@ next:
 	return queued
 }
 
-// How a queued access moves its line in the lists.
+// Values of deep.how: how a queued access moves its line in the lists.
 const (
-	farMove  = 1 // it was not in the top array
-	nearMove = 2 // it was there, so only the lists change
+	farMove  = 1 // the line was not in the top array
+	nearMove = 2 // the line was there, so only the lists change
 )
 
-// settle is [Exact]'s, and updates the lists of recency.
+// settle is [Exact]'s settle, and also updates the recency lists.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -297,7 +298,7 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 	}
 }
 
-// arrive brings a line, whose entry is e, into the top array in place of one that fell off.
+// arrive puts a line, whose entry is e, into the top array in place of a line that fell off.
 func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	d = m.exact.pull(e)
 	m.exact.drop(evicted)
@@ -322,7 +323,7 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	return d
 }
 
-// settleMoves is settle, where the lists follow accesses.
+// settleMoves is settle for lists that follow accesses.
 func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -345,7 +346,7 @@ func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	}
 }
 
-// settleStamped is [Exact]'s, and moves lines in the lists.
+// settleStamped is [Exact]'s settleStamped, and also moves lines in the lists.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -366,7 +367,8 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	m.exact.bringUp(queue)
 }
 
-// follow has all lines stamped, or not, and switches between lists that follow accesses and falls.
+// follow stamps all lines or only those below the top array, and switches the lists between
+// following accesses and following falls.
 func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []deep) {
 	m.exact.stampAll(stamped)
 	m.switchTo(stamped || m.few() && m.movesFew(lines, out, queue))
@@ -395,11 +397,12 @@ func (m *Sets) switchTo(accesses bool) {
 	m.recent.settle()
 }
 
-// moves is how many accesses moved a line in the lists lately that was in the top array, or came from below:
-// of the last quarter of a stretch.
+// moves counts recent accesses that moved a line in the lists: near if the line was in the top
+// array, far if it came from below. It counts only the last quarter of a stretch.
 type moves struct{ accesses, near, far int }
 
-// movesFew reports whether few accesses to the top array move their line in lists that follow accesses.
+// movesFew reports whether, in lists that follow accesses, few hits in the top array move their
+// line.
 func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
 	s := &m.moves
 	s.accesses += len(lines)
@@ -434,12 +437,12 @@ func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
 	return few
 }
 
-// latestOf returns the place of the line that was accessed last in the set of a line.
+// latestOf returns a pointer to the line that was accessed last in the set of a line.
 func (m *Sets) latestOf(line trace.Line) *trace.Line {
 	return &m.latest[line&uint64(len(m.latest)-1)]
 }
 
-// find returns the place of a line of the top array, or a free one.
+// find returns the entry of a line in above, or a free entry.
 func (m *Sets) find(line trace.Line) *above {
 	for i := range m.above[:topLines-1] {
 		if m.above[i].line == line {
@@ -449,8 +452,8 @@ func (m *Sets) find(line trace.Line) *above {
 	return &m.above[topLines-1]
 }
 
-// older counts, in lanes, the lines in the top array that share a set with x but were not below
-// it since x was: the lists do not have them before x.
+// older counts, in lanes, the lines in the top array that share a set with x and have not left the
+// array since x did. The lists do not count them as newer than x.
 func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]
@@ -470,7 +473,8 @@ func (m *Sets) move(e *entry, line trace.Line, after, how uint32) {
 	m.recent.access(access{after: after, now: m.now, line: uint32(line)&^(uncounted|marked) | how})
 }
 
-// accessed moves a line to the front of its lists and counts, unless it is there.
+// accessed moves a line to the front of its lists, and counts its depth unless the line is new or
+// pushed.
 func (m *Sets) accessed(e *entry, line trace.Line, how uint32) {
 	if e.moved == 0 || m.pushed {
 		how = uncounted
@@ -478,7 +482,7 @@ func (m *Sets) accessed(e *entry, line trace.Line, how uint32) {
 	m.move(e, line, e.moved+1, how)
 }
 
-// settle counts an access that a scan has queued.
+// settle counts a queued access with distance d.
 func (t *tally) settle(d uint32) {
 	switch {
 	case d == Cold:
@@ -509,7 +513,8 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// with combines the counts of the top array and of the lists, whose depths begin at at.
+// with combines the counts of the top array with those of the lists, whose depths begin at index
+// at.
 func (t *nearTally) with(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
@@ -525,7 +530,7 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 				deeper += n
 			}
 		}
-		s[a][0] = t.accesses - t.cold - deeper // and those that are not counted below
+		s[a][0] = t.accesses - t.cold - deeper // includes the accesses subtracted below
 		for _, n := range s[a][1:] {
 			s[a][0] -= n
 		}
@@ -533,13 +538,14 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 	return s
 }
 
-// marks count some accesses of a [Sets] separately.
+// marks counts some accesses of a [Sets] separately.
 type marks struct {
-	now   []bool     // of the chunk that is being taken; nil: none
-	tally *nearTally // of marked accesses, which the model's own has not; nil: there were none
+	now   []bool     // marks of the current chunk; nil: none
+	tally *nearTally // counts of marked accesses, which the model's own tally does not include; nil: there were none
 }
 
-// DistancesMarked is [Sets.Distances] that also counts marked accesses for [Sets.MarkedDepths].
+// DistancesMarked is like [Sets.Distances], and also counts marked accesses for
+// [Sets.MarkedDepths].
 func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) {
 	if m.marks.tally == nil {
 		m.marks.tally = new(nearTally)
@@ -569,7 +575,8 @@ func count(marked []bool) (few int) {
 	return few
 }
 
-// scanMarked scans in steps, as scanSteps does, to know what each access counts and where.
+// scanMarked scans in steps, as scanSteps does, so that each access can be counted in its own
+// tally.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)
@@ -621,7 +628,7 @@ func of(tallies [2]*nearTally, marked bool) *nearTally {
 	return tallies[0]
 }
 
-// tallyOf returns where an access of the chunk counts, and how in the lists.
+// tallyOf returns the tally for an access of the chunk, and the flag for the lists.
 func (m *Sets) tallyOf(index int32) (t *nearTally, how uint32) {
 	if m.marks.now != nil && m.marks.now[index] {
 		return m.marks.tally, marked

@@ -2,7 +2,7 @@ package stack
 
 import "testing"
 
-// Numbers that run out are too far for a test, unless there are few.
+// In a test, the numbers of moves run out only if there are few of them.
 func TestRenew(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)
@@ -25,7 +25,7 @@ func TestRenew(t *testing.T) {
 		}
 	}
 	if renewed < 10 {
-		t.Fatalf("the numbers began again %d times, want more", renewed)
+		t.Fatalf("moves were renumbered %d times, want more", renewed)
 	}
 	for i := range out {
 		if out[i] != again[i] {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths is the definition of the counts of [stack.Sets]: one simulated LRU cache for each number
-// of sets and ways. An access that hits in a cache and misses with one way less was one way deeper.
+// Depths computes the counts of [stack.Sets] by definition: it simulates one LRU cache for each
+// number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses with d.
 func Depths(lines []trace.Line) *stack.SetDepths {
 	hits := new(stack.SetDepths)
 	for a := range hits {
@@ -41,9 +41,9 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 	return hits
 }
 
-// RunSets checks a model for all numbers of sets: the suite for distances, and depths against the
-// reference implementation, in batches of any length, and of a trace in two parts, the second of
-// which begins with the stack of the first.
+// RunSets checks a model for all numbers of sets. It runs the suite for distances, and compares
+// depths with the reference implementation: in batches of any length, and for a trace in two parts,
+// the second of which starts with the stack of the first.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {
@@ -72,7 +72,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 		want := new(stack.SetDepths)
 		for a := range want {
 			copy(want[a][:], plain.Depths[a][:])
-			for b := range a { // it stops where a line is in front
+			for b := range a { // Plain stops where a line is at the front
 				want[a][0] += plain.Depths[b][0]
 			}
 		}
@@ -85,7 +85,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	})
 }
 
-// crowd multiplies lines by a power of two, so that they meet in few sets.
+// crowd multiplies lines by a power of two, so that they share few sets.
 func crowd(rng *rand.Rand, lines []trace.Line) {
 	shift := rng.UintN(setBits + 1)
 	for i := range lines {
@@ -97,7 +97,7 @@ const setBits = stack.SetCounts - 1
 
 func allSets() *stack.Sets { return stack.NewSets(stack.AllSetNumbers) }
 
-// EqualDepths compares a model's counts, with batches of the given lengths, with the reference
+// EqualDepths compares a model's counts, for batches of the given lengths, with the reference
 // implementation.
 func EqualDepths(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, batches []int) {
 	t.Helper()
@@ -121,7 +121,8 @@ func sameDepths(t *testing.T, got, want *stack.SetDepths) {
 	}
 }
 
-// inParts feeds the lines from cut on to a model that was given the stack of the lines before.
+// inParts feeds the lines from index cut on to a model that received the stack of the earlier
+// lines.
 func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
 	t.Helper()
 	out := make([]uint32, len(lines))

@@ -9,36 +9,37 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelf stores blocks of bytes outside of memory, in a folder or a database: a spill store.
-// Blocks are numbered within runs, and written in order from 0.
+// Shelf is a spill store: it stores blocks of bytes outside memory, in a folder or a database.
+// Blocks are numbered within a run, and written in order from 0.
 type Shelf interface {
-	// Write stores a block. It does not keep data.
+	// Write stores a block. It does not retain data.
 	Write(run, block uint32, data []byte) error
-	// Read returns a block as it was written. It is valid until the next call.
+	// Read returns a block as it was written. The slice is valid until the next call.
 	Read(run, block uint32) ([]byte, error)
-	// Drop deletes a block. Nothing reads it any more.
+	// Drop deletes a block, which is never read again.
 	Drop(run, block uint32) error
 }
 
-// shelfBlock is the least size of a block, except the last of a run. Databases in browsers and
-// disks are fastest with one to four million bytes.
+// shelfBlock is the minimum size of a block, except the last block of a run. Disks and browser
+// databases are fastest with blocks of one to four million bytes.
 const shelfBlock = 2 << 20
 
 var errShelfBlock = errors.New("a part of the model that was moved out of memory is not as it was written; check the disk, and analyse the trace again")
 
-// shelfWriter writes lines in ascending order with their stamps. Both are stored as differences to
-// the previous ones, so that a line next to one that was used just before it takes two bytes.
+// shelfWriter writes lines in ascending order with their stamps. Both are stored as differences
+// from the previous line and stamp, so that a line whose neighbour was used just before it takes
+// two bytes.
 //
-//	block   lines in it, a uvarint, behind a checksum of 8 bytes
-//	line    difference to the line before; to 0 for the first of a block: uvarint
-//	stamp   difference to the stamp before plus 1; to 0: varint
+//	block   number of its lines, a uvarint, after a checksum of 8 bytes
+//	line    difference from the previous line, or from 0 for the first of a block: uvarint
+//	stamp   difference from the previous stamp plus 1, or from 0: varint
 type shelfWriter struct {
 	shelf      Shelf
-	size       int // of a block
+	size       int // minimum size of a block
 	run, block uint32
-	lines      uint64 // in the block
+	lines      uint64 // number of lines in the block
 	line       trace.Line
-	next       uint32 // a stamp after the last one
+	next       uint32 // last stamp plus 1
 	data       []byte
 	head       [binary.MaxVarintLen64]byte
 }
@@ -83,11 +84,11 @@ func (w *shelfWriter) flush() error {
 type shelfReader struct {
 	shelf  Shelf
 	run    uint32
-	block  uint32 // the next one
-	blocks uint32 // in the run
+	block  uint32 // the next block
+	blocks uint32 // number of blocks in the run
 	keep   bool   // blocks are not dropped
-	left   uint64 // lines in the block
-	data   []byte // that are still to read
+	left   uint64 // lines of the block still to read
+	data   []byte // the rest of the block
 	line   trace.Line
 	next   uint32
 }

@@ -9,44 +9,45 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelved is an LRU stack that does not fit in memory. It reads segments of a trace, each
-// analysed by a model in memory: it computes the distances of a segment's first touches in the
-// whole, and puts the segment's lines on top (MODELS §9).
+// Shelved is an LRU stack that does not fit in memory. It takes segments of a trace, each analysed
+// by a model in memory. For each segment it computes the distances of the first touches within the
+// whole trace, and puts the segment's lines on top (MODELS §9).
 //
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
-//	m.Distances(touched, distances) // at once or in parts, in that order
+//	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
-// access. One pass over all of them answers for all touches of a segment: sorted by line, each
-// touch meets its line in the pass, which gets the segment's stamp. The bitmap of live stamps and
-// its counts stay in memory: about 1.5 bits for each line, and the same for unused stamps. As for
-// [Exact], a distance is the number of newer live stamps, plus earlier touches.
+// access. One pass over all lines finds the distances of all touches of a segment: the touches are
+// sorted by line, so the pass finds the line of each, and gives it a new stamp of the segment. The
+// bitmap of live stamps and its counts stay in memory: about 1.5 bits for each line and for each
+// unused stamp. As for [Exact], a distance is the number of newer live stamps, plus earlier
+// touches.
 type Shelved struct {
 	shelf  Shelf
-	run    uint32 // that contains the lines
-	blocks uint32 // of it
-	kept   [2]run // by Keep, the older one first
+	run    uint32 // the run that contains the lines
+	blocks uint32 // number of its blocks
+	kept   [2]run // the runs that Keep retained, the older one first
 	lines  int
 	stamps stamps
 	writer shelfWriter
-	sets   *shelvedSets // or nil
+	sets   *shelvedSets // nil: depths in sets are not counted
 
-	touched []touched // of the segment that was joined last, by line
-	found   []uint32  // their old stamps, in the order of touches; or fresh
+	touched []touched // touches of the segment that was joined last, by line
+	found   []uint32  // the old stamps of its lines, or fresh, in the order of touches
 	at      int       // number of touches whose distances are known
 	failed  error
 
-	adoptLines int // at a time
+	adoptLines int // lines that adopt reads at a time
 }
 
 type touched struct {
 	line  trace.Line
-	index uint32 // of its first touch
-	place uint32 // in the segment's stack, from the bottom
+	index uint32 // of its first touch, in order
+	place uint32 // its position in the segment's stack, from the bottom
 }
 
-// NewShelved returns an empty model on an empty spill store. It counts depths for some numbers of sets; 0:
-// none.
+// NewShelved returns an empty model on an empty spill store. It counts depths for the given numbers
+// of sets; 0: none.
 func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
@@ -67,10 +68,10 @@ type Segment interface {
 func (m *Exact) base() *Exact { return m }
 func (m *Sets) base() *Exact  { return &m.exact }
 
-var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
+var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse part of it (--limit), or use larger lines (--line)")
 
-// Join reads the store for the lines of a segment, in the order of their first touches. After
-// an error the model is of no use.
+// Join adds a segment, whose lines are given in the order of their first touches, and reads the
+// spill store once. After an error, the model must not be used.
 func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
 	if m.failed == nil {
 		m.failed = m.join(segment.base(), lines)
@@ -78,8 +79,8 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt moves the lines of another model to an empty one, in stack order, and counts nothing. It
-// reads them in parts, so that it needs little more memory than both.
+// Adopt copies the lines of another model to an empty one, in stack order, and counts nothing. It
+// copies them in parts, so that it needs little memory beyond that of the two models.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from.base())
@@ -87,7 +88,7 @@ func (m *Shelved) Adopt(from Segment) error {
 	return m.failed
 }
 
-const adoptLines = 1 << 20 // lines that [Shelved.Adopt] takes at a time, about
+const adoptLines = 1 << 20 // approximate number of lines that [Shelved.Adopt] reads at a time
 
 func (m *Shelved) adopt(from *Exact) error {
 	if m.lines = from.Lines(); uint64(m.lines) > maxStamps {
@@ -149,11 +150,12 @@ func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) 
 	return nil
 }
 
-// makeRoom makes room for the stamps of joined lines. If it renumbers, it returns the old stamps.
+// makeRoom makes room for the stamps of the joined lines. If it has to renumber the stamps, it
+// returns the old ones.
 func (m *Shelved) makeRoom() (before *stamps, err error) {
 	need := uint64(len(m.touched))
 	if m.sets != nil {
-		need *= 2 // and for the touches, for the time of the lists
+		need *= 2 // the lists also need numbers for the touches
 	}
 	if uint64(m.stamps.next)+need <= uint64(len(m.stamps.blocks))*blockStamps {
 		return nil, nil
@@ -171,8 +173,8 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 	return &old, nil
 }
 
-// merge writes all lines to a new run, with new stamps for the joined ones, and records their
-// old ones.
+// merge writes all lines to a new run, with new stamps for the joined lines, and records the old
+// stamps of these.
 func (m *Shelved) merge(before *stamps) error {
 	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.blocks > 0 && m.kept[1] == run{m.run, m.blocks}}
 	m.writer.begin(m.shelf, m.run+1)
@@ -238,7 +240,7 @@ func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// settle puts the joined lines on top, unless they are there.
+// settle puts the joined lines on top, unless this has been done.
 func (m *Shelved) settle() {
 	if len(m.touched) == 0 {
 		return
@@ -273,11 +275,10 @@ func (m *Shelved) MemoryBytes() uint64 {
 	return bytes
 }
 
-// SegmentLineBytes estimates the memory of a line of a segment, in its model and while it is
-// joined.
+// SegmentLineBytes estimates the memory per line of a segment, in its model and while it is joined.
 const SegmentLineBytes = 64
 
-// places computes, for some touches, the number of lines below.
+// places computes, for each touch, the number of lines below its line.
 func (m *Exact) places(of []touched) {
 	sink := m.sink
 	for at := 0; at < len(of); at += burst {
@@ -301,8 +302,9 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends lines from first to last with stamps from begin up to end, unordered, with
-// their places. Lines without a stamp have one just below fresh.
+// collect appends the lines from first to last that have stamps from begin up to but excluding end,
+// with their places, in no particular order. Lines without a stamp count as if their stamp were
+// just below fresh.
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -322,8 +324,8 @@ func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32)
 	return to
 }
 
-// split returns lines, ascending, that divide all into parts of about this many each. A part
-// of the table is a sample of the lines.
+// split returns ascending lines that divide all lines into parts of about the given number of
+// lines. It uses one part of the table as a sample of the lines.
 func (m *Exact) split(lines int) (at []trace.Line) {
 	var sample []trace.Line
 	for _, e := range m.table.parts[0].slots {
@@ -339,18 +341,18 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 	return at
 }
 
-// shelvedSets counts the depths of the touches of [Shelved] in their sets. Its lists follow all
-// accesses, and the number of an access is its stamp plus one.
+// shelvedSets counts the depths in sets for the touches of a [Shelved]. Its lists follow all
+// accesses; the number of an access is its stamp plus one.
 type shelvedSets struct {
 	recent recency
 	tally  nearTally
-	order  []trace.Line // of the joined lines, from the bottom of the segment's stack
-	last   []uint32     // the numbers of their touches, in the same order
-	places []uint32     // of touches
+	order  []trace.Line // the joined lines, from the bottom of the segment's stack
+	last   []uint32     // numbers of the touches of these lines, in the same order
+	places []uint32     // places of the lines, in the order of their touches
 	at     int
 }
 
-const listBytes = 18 << 20 // of the lists, about
+const listBytes = 18 << 20 // approximate memory of the lists
 
 func (s *shelvedSets) begin(joined []touched) {
 	s.order = slices.Grow(s.order[:0], len(joined))[:len(joined)]
@@ -363,7 +365,7 @@ func (s *shelvedSets) begin(joined []touched) {
 	}
 }
 
-// touch counts a line, whose stamp before is replaced.
+// touch counts the depth of a line whose previous stamp was before.
 func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
 	after, how := uint32(never), uint32(uncounted)
 	s.tally.accesses++
@@ -391,8 +393,8 @@ func (s *shelvedSets) adopt(lines []touched) {
 	s.recent.settle()
 }
 
-// renumber renumbers the accesses in the lists like the live stamps of before. Lines whose number
-// is not their last access keep their order.
+// renumber renumbers the accesses in the lists in the same way as the live stamps of before.
+// Entries whose number is not that of their line's last access keep their order.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -422,11 +424,12 @@ func (s *shelvedSets) depths() *SetDepths {
 // ErrShelvedState reports that a state is damaged, or does not fit the spill store.
 var ErrShelvedState = errors.New("the data that was moved out of memory was lost or changed; start again")
 
-// run is the blocks that are kept for a state.
+// run identifies the blocks that are kept for a state.
 type run struct{ number, blocks uint32 }
 
-// Keep returns the state, and makes the store keep its data until Keep was called twice more: a
-// caller that saves states needs two, because one may be incomplete.
+// Keep returns the state, and makes the store retain the state's data until Keep has been called
+// twice more. A caller that saves states needs the data of two states, because the saved copy of
+// one may be incomplete.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -466,7 +469,8 @@ func (m *Shelved) drop(r run) error {
 	return nil
 }
 
-// RestoreShelved continues from a state, on the same spill store. It reads all of that.
+// RestoreShelved returns a model that continues from a state, with the same spill store. It reads
+// the whole spill store.
 func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
 	c := codec.Reader(state)
@@ -481,18 +485,20 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 	return m, m.readStamps(next)
 }
 
-// The possible contents of a state follow from the store: a forged state alone cannot allocate or
-// do anything.
+// These constants bound a state by the content of the spill store, so that a forged state cannot
+// cause large allocations or long loops.
 const (
-	leastLineBytes = 2  // a line in the spill store
-	mostLineBytes  = 15 // the same
-	// stampsOfLine is how many stamps a line needs at most: makeRoom makes room for twice the
-	// live ones, or for these and four times the joined ones; with sets twice as many.
+	leastLineBytes = 2  // minimum size of a line in the spill store
+	mostLineBytes  = 15 // maximum size
+	// stampsOfLine is the maximum number of stamps per line: makeRoom makes room for twice the live
+	// stamps, or for the live stamps and four times the joined lines, or eight times if depths in
+	// sets are counted.
 	stampsOfLine = 9
 )
 
-// plausible compares a state, with stamps below next, to the last block in the store. Blocks of
-// a run are written in order, so all others should be there.
+// plausible checks that a state with stamps below next fits the number of blocks, and that the last
+// block is in the store. The blocks of a run are written in order, so the others should be there,
+// too.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
@@ -506,7 +512,7 @@ func (m *Shelved) plausible(next uint32) error {
 	return err
 }
 
-// readStamps makes the stamps of the lines in the spill store live. They are below next.
+// readStamps makes the stamps of the lines in the spill store live. They must be below next.
 func (m *Shelved) readStamps(next uint32) error {
 	m.stamps.reset(max(next, blockStamps), 0)
 	m.stamps.next = next
@@ -542,11 +548,12 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 	}
 }
 
-// code codes the lists that have entries: the place and 1, and the entries, newest first
-// and below next, each as the difference from the previous one, down to 0, and the last bits of the
-// line. A place of 0 follows the last list.
+// code encodes or decodes the nonempty lists. Each is its place plus 1, followed by its entries,
+// newest first. An entry is the last bits of its line, and the difference of its number, which is
+// at most next, from that of the next older entry, or from 0. A 0 in place of a place follows the
+// last list.
 func (l *lists) code(c *codec.Coder, next uint32) {
-	for number := 0; ; { // of the list before
+	for number := 0; ; { // place plus 1 of the previous list
 		if !c.Reads() {
 			number = l.filled(number)
 		}
@@ -555,7 +562,7 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 		}
 		place := number - 1
 		if c.Reads() {
-			l.touch(uint32(place)) // creates its page
+			l.touch(uint32(place)) // creates the page of the list
 		}
 		list, turn := &l.pages[place/pageLists][place%pageLists], l.turn[place]
 		last := uint32(list[at(turn, 0)] >> numberBit)
@@ -582,7 +589,7 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 	}
 }
 
-// filled returns the number, from 1 on, of the first nonempty list from a place on, or 0.
+// filled returns the place plus 1 of the first nonempty list at or after a place, or 0.
 func (l *lists) filled(place int) (number int) {
 	for ; place < len(l.turn); place++ {
 		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][at(l.turn[place], 0)] != 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// inSegments runs a trace through models of segments of a limited number of lines, and returns the
-// distances and depths of the whole. again, if not nil, is called before each segment is joined.
+// inSegments analyses a trace in segments of a limited number of lines, and returns the distances
+// and depths of the whole trace. If again is not nil, it is called before each segment is joined.
 func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int, again func(**stack.Shelved) error) ([]uint32, *stack.SetDepths, error) {
 	out := make([]uint32, len(lines))
 	sets, _ := segment.(*stack.Sets)
@@ -70,7 +70,7 @@ func TestShelved(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(6000)
 		if seed%10 == 0 {
-			n = 150_000 // stamps are renumbered
+			n = 150_000 // long enough for stamps to be renumbered
 		}
 		lines := stacktest.Random(rng, n)
 		room := 1 + rng.IntN(1+rng.IntN(2000))
@@ -102,8 +102,8 @@ func TestShelved(t *testing.T) {
 	}
 }
 
-// A model that continues from a state equals one without interruption, and so does one from the
-// state before.
+// A model that continues from a state gives the same results as one that was not interrupted, and
+// so does a model that continues from the state before that.
 func TestShelvedState(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -151,7 +151,7 @@ func TestShelvedState(t *testing.T) {
 				}
 				for cut := range min(len(state), 300) {
 					if _, err := stack.RestoreShelved(shelf, all(sets), state[:cut]); err == nil {
-						t.Fatalf("seed %d: a state that was cut at %d of %d is taken", seed, cut, len(state))
+						t.Fatalf("seed %d: a state truncated at byte %d of %d is accepted", seed, cut, len(state))
 					}
 				}
 			}
@@ -171,8 +171,8 @@ func TestShelvedState(t *testing.T) {
 	}
 }
 
-// forged is a state with these counts and no lists: of runs and blocks that are kept, of
-// lines and stamps.
+// forged returns a state without lists that has these counts: runs and blocks that are kept, lines,
+// and stamps.
 func forged(counts ...uint64) (state []byte) {
 	for _, n := range counts {
 		state = binary.AppendUvarint(state, n)
@@ -180,7 +180,8 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// A forged state asks for no more memory or time than the content of the spill store does.
+// A forged state causes no more memory or time to be used than the content of the spill store
+// justifies.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
 	m := stack.NewShelvedInBlocks(shelf, 0, 100)
@@ -206,7 +207,7 @@ func TestShelvedStateForged(t *testing.T) {
 		counts[c.field] = c.count
 		var err error
 		if bytes := allocated(func() { _, err = stack.RestoreShelved(shelf, 0, forged(counts[:]...)) }); err == nil || bytes > 8<<20 {
-			t.Errorf("count %d is %d instead of %d: %d bytes are allocated, error %v, want one", c.field, c.count, is[c.field], bytes, err)
+			t.Errorf("count %d set to %d instead of %d: %d bytes allocated, error %v; want an error", c.field, c.count, is[c.field], bytes, err)
 		}
 	}
 }
@@ -219,7 +220,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzRestoreShelved: no state panics, and a state that is accepted continues.
+// FuzzRestoreShelved checks that no state causes a panic, and that a model can continue from every
+// accepted state.
 func FuzzRestoreShelved(f *testing.F) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 8)), 400)
 	kept := func(sets bool) (*stacktest.Shelf, []byte) {
@@ -258,8 +260,8 @@ func FuzzRestoreShelved(f *testing.F) {
 	})
 }
 
-// If the spill store fails anywhere, or any of its bytes is wrong, there is an error, and the same
-// one from then on.
+// If the spill store fails at any call, or any of its bytes is wrong, the model returns an error,
+// and the same error from then on.
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
@@ -320,7 +322,7 @@ func TestShelvedAdopts(t *testing.T) {
 	}
 }
 
-// all returns all numbers of sets, or none.
+// all returns all numbers of sets if sets are counted, otherwise none.
 func all(sets bool) stack.SetNumbers {
 	if sets {
 		return stack.AllSetNumbers

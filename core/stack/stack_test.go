@@ -21,8 +21,8 @@ func TestEqualReferences(t *testing.T) {
 	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })
 }
 
-// Long traces exhaust the stamps, let parts grow, and need wide levels: where the reference
-// implementation is too slow, the textbook method is compared.
+// Long traces exhaust the stamps, make the parts of the table grow, and need wide levels. The
+// reference implementation is too slow for them, so the model is compared with the textbook method.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, twin := stack.NewExact(), NewFenwick(0)
@@ -31,7 +31,7 @@ func TestExactLong(t *testing.T) {
 	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
 	for round := range 200 {
 		if round == 120 {
-			span = 3000 // the footprint shrinks: most stamps are old
+			span = 3000 // a smaller footprint: most stamps are old
 		}
 		for i := range lines {
 			lines[i] = rng.Uint64N(span) * 64
@@ -47,12 +47,12 @@ func TestExactLong(t *testing.T) {
 	a, b := fast.Stack(), twin.Stack()
 	for i := range b {
 		if a[i] != b[i] {
-			t.Fatalf("place %d of the stack contains line %d, want %d", i, a[i], b[i])
+			t.Fatalf("position %d of the stack contains line %d, want %d", i, a[i], b[i])
 		}
 	}
 }
 
-// FuzzExact has the fuzzer choose lines, how often they are accessed again, and where batches end.
+// FuzzExact lets the fuzzer choose lines, how often they are accessed again, and where batches end.
 func FuzzExact(f *testing.F) {
 	f.Add([]byte("abacbdda"), byte(3), uint16(1))
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), byte(40), uint16(300))

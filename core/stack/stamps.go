@@ -3,8 +3,8 @@ package stack
 import "math/bits"
 
 // stamps is an ordered set of time stamps: a bitmap of live stamps, and above it a tree that counts
-// them. It counts the live stamps that are newer than a live one, in a walk of a few words without
-// a loop or a branch that depends on the stamp.
+// them. To count the live stamps newer than a given one, it reads a few words, without a loop or
+// branch that depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -12,8 +12,8 @@ import "math/bits"
 //	        children before child c
 //	wide    levels of fan-out 4 above the blocks: nodes of four 32-bit lanes
 //
-// Lanes contain prefix sums, so a query reads one lane per level. An update adds one to every lane
-// after a child at once: a constant, shifted by the child's number.
+// Lanes contain prefix sums, so a query reads one lane per level. An update adds one to all lanes
+// after a child at once, by adding a constant shifted by the child's number.
 type stamps struct {
 	blocks []block
 	wide   [][][2]uint64
@@ -21,11 +21,11 @@ type stamps struct {
 	live   uint32 // sum of popcount(bits) over the blocks
 }
 
-// block is bitmap and nodes together: three pages of memory, where an array for each level
-// would be six.
+// block contains bitmap and nodes together, in three pages of memory; separate arrays for each
+// level would touch six.
 type block struct {
 	bits  [blockWords]uint64
-	by256 [256]uint64 // nodes over 256 stamps, and so on
+	by256 [256]uint64 // nodes that cover 256 stamps each, and so on
 	by1k  [64]uint64
 	by4k  [16]uint64
 	by16k [4]uint64
@@ -38,13 +38,13 @@ const (
 	blockBytes  = 8 * (blockWords + 256 + 64 + 16 + 4 + 1)
 	maxStamps   = 1<<32 - 4*blockStamps
 
-	laneStep = 0x0001_0001_0001_0000 // + 1 in lanes 1, 2, 3
+	laneStep = 0x0001_0001_0001_0000 // adds one to lanes 1, 2 and 3
 )
 
 // wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset makes room for at least capacity stamps, of which the first ones are live.
+// reset makes room for at least capacity stamps, and makes the first live stamps live.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -69,7 +69,7 @@ func (t *stamps) reset(capacity, live uint32) {
 	}
 }
 
-// fill makes the first live stamps of a block live, and no others.
+// fill makes the first live stamps of a block, and no others, live.
 func (b *block) fill(live uint32) {
 	clear(b.bits[:])
 	for i := range b.bits[:live/64] {
@@ -119,8 +119,8 @@ func (t *stamps) count() {
 	}
 }
 
-// older returns the number of live stamps before each word of the bitmaps. With it, ranking many stamps is faster
-// than with rank.
+// older returns the number of live stamps before each word of the bitmaps. It makes ranking many
+// stamps faster than calling rank for each.
 func (t *stamps) older() []uint32 {
 	older, sum := make([]uint32, 0, len(t.blocks)*blockWords), uint32(0)
 	for i := range t.blocks {
@@ -182,15 +182,15 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	return t.live - uint32(older)
 }
 
-// take removes a stamp from a node's child, by its last two bits, and returns the live ones in
-// the children before it.
+// take removes a stamp from a node's child, which the last two bits of its index select, and
+// returns the number of live stamps in the children before it.
 func take(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift
 	return n >> shift & 0xffff
 }
 
-// rank returns the number of live stamps before s, its place in a compacted set.
+// rank returns the number of live stamps before s, which is its index in a compacted set.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords

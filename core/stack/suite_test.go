@@ -1,6 +1,5 @@
-// Package stacktest checks stack models: a suite that every implementation of [stack.Model] passes,
-// the reference implementation that is the definition, and the textbook method as the baseline of
-// the benchmarks.
+// Package stack_test checks stack models. It contains a suite that every implementation of
+// [stack.Model] must pass, and the textbook method, which is the baseline of the benchmarks.
 package stack_test
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run checks models made by fresh: the examples of MODELS §1, random traces of
+// Run checks models created by fresh: the examples of MODELS §1, random traces of
 // every shape against the reference implementation, long loops over few lines, batches of any
 // length, and the stack at the end.
 func Run(t *testing.T, fresh func() stack.Model) {
@@ -36,7 +35,7 @@ func Run(t *testing.T, fresh func() stack.Model) {
 	})
 	t.Run("loops", func(t *testing.T) {
 		for _, length := range []int{1, 15, 16, 17, 18} { // about the size of a model's top
-			lines := make([]trace.Line, 140_000) // more than stamps a block
+			lines := make([]trace.Line, 140_000) // more than the stamps of a block
 			for i := range lines {
 				lines[i] = trace.Line(i % length)
 			}
@@ -61,14 +60,14 @@ type Vector struct {
 
 const inf = stack.Cold
 
-// Vectors are hand-made traces, the examples of MODELS §1 among them.
+// Vectors are handwritten traces, including the examples of MODELS §1.
 var Vectors = []Vector{
 	{"SASMM Table 1", letters("abacbdda"), []uint32{inf, inf, 1, inf, 2, inf, 0, 3}},
 	{"SASMM Table 2, all threads", letters("acbaedbdab"), []uint32{inf, inf, inf, 2, inf, inf, 3, 1, 3, 2}},
 	{"line zero and the last line", []trace.Line{0, 1<<61 - 1, 0, 1<<61 - 1}, []uint32{inf, inf, 1, 1}},
 }
 
-// letters makes each byte of s a line.
+// letters returns the bytes of s as lines.
 func letters(s string) (lines []trace.Line) {
 	for _, c := range []byte(s) {
 		lines = append(lines, trace.Line(c))
@@ -115,7 +114,7 @@ func cuts(rng *rand.Rand, n int) (lengths []int) {
 	return lengths
 }
 
-// check checks the invariants of a model that has some.
+// check checks the invariants of a model that defines any.
 func check(m any) {
 	if m, ok := m.(interface{ CheckInvariants() }); ok {
 		m.CheckInvariants()

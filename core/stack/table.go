@@ -2,9 +2,10 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// table maps each line of the trace to its time stamp: open addressing with linear probing, in 256
-// parts that grow one at a time, so that no growth stops the run for long, and old and new memory
-// coexist for one part only. Parts grow by half once they are large: 23 to 35 bytes a line.
+// table maps each line of the trace to its time stamp: it uses open addressing with linear probing,
+// in 256 parts that grow one at a time, so that growing never pauses the run for long, and old and
+// new memory coexist for one part only. Large parts grow by half, so the table needs 23 to 35 bytes
+// per line.
 type table struct {
 	parts [tableParts]part
 	lines int // entries in all parts
@@ -15,20 +16,20 @@ const (
 	tableParts = 1 << partBits
 	firstSlots = 16
 	slotGroup  = 4
-	// From this many slots on a part grows by half instead of doubling.
+	// A part with this number of slots or more grows by half instead of doubling.
 	slowGrowth = 4096
 )
 
 type part struct {
 	slots []entry
 	used  int
-	limit int // grow when used reaches it: seven tenths of the slots
+	limit int // the part grows when used reaches this limit, seven tenths of the slots
 }
 
 type entry struct {
 	key   uint64 // line + 1; 0: empty slot
 	stamp uint32 // or onTop or fresh
-	moved uint32 // when it last moved in the lists, numbered by [Sets]; 0: never; of [Coherent], the id of the line, 0: none
+	moved uint32 // number of its last move in the lists of [Sets]; 0: never; in [Coherent]: the id of the line, 0: none
 }
 
 const (
@@ -36,24 +37,25 @@ const (
 	fresh = onTop - 1  // the line was not accessed before
 )
 
-// hash hashes a line; its high bits choose part and slot. One multiplication would map strides
-// near the inverse of the factor to one run of slots.
+// hash hashes a line; its high bits choose part and slot. A single multiplication would map strides
+// near the inverse of the factor to consecutive slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return h * 0xd6e8feb86659fd93
 }
 
-// home is the preferred slot of hash h among n: the first of a group of four in a cache line.
+// home returns the preferred slot for hash h among n slots: the first slot of a group of four in a
+// cache line.
 func home(h uint64, n int) int {
 	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
 }
 
-// group is the entries of one cache line.
+// group contains the entries of one cache line.
 type group [slotGroup]entry
 
-// place returns the index of the entry with a key; if there is none, of the last entry. It has no branch, because
-// no processor can predict which of the entries it is.
+// place returns the index of the entry with a key or, if there is none, of the last entry. It has
+// no branch, because a branch predictor could not predict which entry it is.
 func (g *group) place(key uint64) uint64 {
 	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
 	return a + a&b + a&b&c
@@ -67,7 +69,7 @@ func differ(a, b uint64) (n uint64) {
 	return n
 }
 
-// homeOf returns the group where the search for a line begins, nil if its part has no slots.
+// homeOf returns the group in which the search for a line begins, or nil if its part has no slots.
 func (t *table) homeOf(line trace.Line) *group {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -88,7 +90,7 @@ func (t *table) find(line trace.Line) *entry {
 	return t.findBehind(line)
 }
 
-// findBehind is find for lines that are not in the group where the search begins.
+// findBehind is find for lines that are not in the group in which the search begins.
 func (t *table) findBehind(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -101,7 +103,7 @@ func (t *table) findBehind(line trace.Line) *entry {
 			}
 		}
 		e := &slots[i]
-		if e.key == 0 { // first, so that noLine, whose key would be 0, is not found
+		if e.key == 0 { // checked first, so that noLine, whose key would be 0, is not found
 			return nil
 		}
 		if e.key == line+1 {
@@ -111,8 +113,8 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry, fresh if new, and whether the entries of its part have
-// moved. The pointer is valid until its part grows.
+// findOrAdd returns the line's entry, which is fresh if new, and reports whether the entries of its
+// part have moved. The pointer is valid until its part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]

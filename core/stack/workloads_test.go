@@ -17,16 +17,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Workload is a sequence of line accesses to time models on.
+// Workload is a sequence of line accesses for timing models.
 type Workload struct {
 	Name  string
 	Lines func(b *testing.B) []trace.Line
 }
 
 // Workloads are the 64-byte line accesses of the real traces, if they are available, and random
-// chases over 10^6 and 10^7 lines, where a model's cost is the machine's cache misses.
-// STACKGLASS_LINES names other sequences, separated by colons: files of line numbers in 8 bytes each,
-// little-endian.
+// chases over 10^6 and 10^7 lines, in which the machine's cache misses determine the cost of a
+// model. STACKGLASS_LINES names files with other sequences, separated by colons; they contain
+// 8-byte little-endian line numbers.
 func Workloads() (w []Workload) {
 	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
 		for _, file := range strings.Split(files, ":") {
@@ -43,7 +43,7 @@ func Workloads() (w []Workload) {
 		Workload{"chase", func(*testing.B) []trace.Line { return Chase(10_000_000, 30_000_000) }})
 }
 
-// realLines reads a whole trace into memory.
+// realLines reads the lines of a whole trace into memory.
 func realLines(b *testing.B, name string) (lines []trace.Line) {
 	file := openReal(b, name)
 	defer file.Close()
@@ -66,7 +66,7 @@ func realLines(b *testing.B, name string) (lines []trace.Line) {
 	}
 }
 
-// fileLines reads line numbers of a file.
+// fileLines reads the line numbers in a file.
 func fileLines(b *testing.B, file string) []trace.Line {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -79,7 +79,7 @@ func fileLines(b *testing.B, file string) []trace.Line {
 	return lines
 }
 
-// Chase makes n accesses to random lines out of the given number.
+// Chase returns n accesses to random lines out of the given number of lines.
 func Chase(lines uint64, n int) []trace.Line {
 	rng := rand.New(rand.NewPCG(1, 2))
 	out := make([]trace.Line, n)
@@ -89,7 +89,7 @@ func Chase(lines uint64, n int) []trace.Line {
 	return out
 }
 
-// Taker takes accesses: a model, or less.
+// Taker processes accesses; it is a model, or something simpler.
 type Taker interface {
 	Distances(lines []trace.Line, out []uint32)
 }
@@ -97,8 +97,8 @@ type Taker interface {
 // counter is a taker that counts distinct lines.
 type counter interface{ Lines() int }
 
-// Losing is a core that loses a line after a number of accesses, one among its last 1,024; never if
-// the number is 0.
+// Losing is a core that, after every given number of accesses, loses one of its last 1,024 lines;
+// if the number is 0, it never loses a line.
 type Losing struct {
 	*stack.Coherent
 	every, next int
@@ -109,12 +109,12 @@ type Losing struct {
 	out         []uint32
 }
 
-// NewLosing makes a core with an empty stack.
+// NewLosing returns a core with an empty stack.
 func NewLosing(every int) *Losing {
 	return &Losing{Coherent: stack.NewCoherent(stack.AllSetNumbers), every: every, next: every, rng: rand.New(rand.NewPCG(1, 3))}
 }
 
-// Distances accesses the lines and leaves out as it is.
+// Distances accesses the lines and does not write to out.
 func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	m.ops, m.lines = m.ops[:0], m.lines[:0]
 	for i := 0; i < len(lines); {
@@ -137,8 +137,8 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
-// Bench times takers made by fresh on whole passes over lines, in batches, and reports accesses per
-// second and, of a model after a pass, heap bytes per distinct line.
+// Bench times takers created by fresh on whole passes over lines, in batches. It reports accesses
+// per second and, for a model after a pass, heap bytes per distinct line.
 func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {
 	out := make([]uint32, trace.DefaultRows)
 	accesses := 0

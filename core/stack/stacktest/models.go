@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Naive is the definition: a list, searched from the top, moved to front.
+// Naive implements the definition: a move-to-front list that is searched from the top.
 type Naive struct{ lines []trace.Line }
 
 // Distances implements [stack.Model].
@@ -35,11 +35,11 @@ func (m *Naive) Lines() int { return len(m.lines) }
 // Stack implements [stack.Model].
 func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
-// DepthsInLists is the definition again, for longer traces: a list a set,
-// searched from the front.
+// DepthsInLists also implements the definition, but is fast enough for longer traces: it has one
+// list per set, which it searches from the front.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
-// MarkedDepths is DepthsInLists for the accesses that are marked, nil: all.
+// MarkedDepths is DepthsInLists for marked accesses only, or for all accesses if marked is nil.
 func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	depths := new(stack.SetDepths)
 	for a := range depths {
@@ -61,8 +61,8 @@ func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	return depths
 }
 
-// Random makes a trace of n accesses in a random mixture of the shapes that
-// programs have: sweeps, strides, hot sets, uniform jumps, runs.
+// Random returns a trace of n accesses, a random mixture of the access patterns of programs:
+// sweeps, strides, hot sets, uniform jumps and runs.
 func Random(rng *rand.Rand, n int) []trace.Line {
 	lines := make([]trace.Line, 0, n)
 	span := 1 + rng.Uint64N(1<<rng.UintN(13))
@@ -103,15 +103,15 @@ type Event struct {
 	Line trace.Line
 }
 
-// Private defines the answers of [stack.Coherent]: one simulated cache of LRU sets, in which
-// another core's store frees the way of a line, and free ways are filled before anything is
+// Private defines the results of [stack.Coherent]: it simulates one cache with LRU sets, in which
+// another core's store frees the way of a line, and free ways are filled before any line is
 // evicted.
 type Private struct {
 	Sets, Ways int
 	lines      map[trace.Line][]trace.Line // by set, most recently used first
 }
 
-// Do does one operation, and reports whether the cache had the line.
+// Do executes one operation, and reports whether the cache had the line.
 func (m *Private) Do(e Event) (had bool) {
 	if m.lines == nil {
 		m.lines = map[trace.Line][]trace.Line{}
@@ -134,13 +134,13 @@ func (m *Private) Do(e Event) (had bool) {
 	return way >= 0
 }
 
-// Holes is the stack with holes of one set, as MODELS §6.4 defines it: a list, from
-// the top. For longer traces than the definition.
+// Holes is the stack with holes for one set, as MODELS §6.4 defines it: a list, from the top. It is
+// fast enough for longer traces than Private.
 type Holes struct {
 	entries []trace.Line // noLine: a hole
 }
 
-// Do executes one operation, and returns the depth of the line before, or -1.
+// Do executes one operation, and returns the previous depth of the line, or -1.
 func (m *Holes) Do(e Event) (depth int) {
 	depth = slices.Index(m.entries, e.Line)
 	if e.Op == stack.LoseOp && depth >= 0 {
@@ -154,7 +154,7 @@ func (m *Holes) Do(e Event) (depth int) {
 	} else {
 		m.entries = append(m.entries, noLine)
 	}
-	hole := slices.Index(m.entries, noLine) // that of the line itself, if there is none above it
+	hole := slices.Index(m.entries, noLine) // if there is no hole above the line, its own new hole
 	copy(m.entries[1:hole+1], m.entries[:hole])
 	m.entries[0] = e.Line
 	return depth

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// Shelf is a [stack.Shelf] in memory.
+// Shelf implements [stack.Shelf] in memory.
 type Shelf struct {
 	blocks map[[2]uint32][]byte
 	read   []byte
@@ -22,11 +22,11 @@ type Shelf struct {
 	Flips int
 	calls int
 	reads int
-	Most  int // blocks at a time
+	Most  int // the most blocks stored at a time
 }
 
-// ErrShelf is how a [Shelf] fails.
-var ErrShelf = errors.New("the shelf fell down")
+// ErrShelf is the error with which a [Shelf] fails.
+var ErrShelf = errors.New("the spill store failed")
 
 func (s *Shelf) call() error {
 	if s.calls++; s.calls == s.Fails {
@@ -35,10 +35,10 @@ func (s *Shelf) call() error {
 	return nil
 }
 
-// Calls is the number of calls so far.
+// Calls returns the number of calls so far.
 func (s *Shelf) Calls() int { return s.calls }
 
-// Blocks is the number of blocks that it holds.
+// Blocks returns the number of stored blocks.
 func (s *Shelf) Blocks() int { return len(s.blocks) }
 
 // Write implements [stack.Shelf].
@@ -53,7 +53,7 @@ func (s *Shelf) Write(run, block uint32, data []byte) error {
 
 // Read implements [stack.Shelf].
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
-	clear(s.read) // nobody may use it any more
+	clear(s.read) // its content is no longer valid
 	data, found := s.blocks[[2]uint32{run, block}]
 	if !found {
 		return nil, errors.New("no such block")
@@ -71,8 +71,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return s.call()
 }
 
-// RunShelf checks a shelf against [Shelf]. open opens it, empty or with its content; the one that
-// was open before is closed then.
+// RunShelf checks that a spill store behaves like [Shelf]. open opens it, either empty or with its
+// previous content, after closing the instance that was open before.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)
@@ -117,7 +117,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 			}
 			must(twin.Write(run, block, some))
 			must(shelf.Write(run, block, some))
-			clear(some) // it is the caller's
+			clear(some) // the caller may reuse it
 		case 3:
 			must(twin.Drop(run, block))
 			must(shelf.Drop(run, block))
@@ -132,7 +132,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	}
 	again(false)
 	if _, err := shelf.Read(0, 0); err == nil {
-		t.Error("an empty one has a block")
+		t.Error("an empty spill store has a block")
 	}
 	again(false)
 }
