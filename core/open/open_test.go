@@ -475,11 +475,11 @@ func TestErrors(t *testing.T) {
   not drmemtrace: its first record is of type 25960, want 25, a header
   not lackey: line 1: line "hello", want I, L, S or M, then address,bytes
   not din: line 1: label "hello", want 0 to 4
-  not ppt: line 1: line "hello", want LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block
+  not ppt: line 1: line "hello", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:
   not pinatrace: line 1: line "hello", want instruction: R or W address
   not execlog: line 1: processor "hello", want a decimal number, at most 4294967295
-  not csv: line 1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
-  not champsim: it has less than the 64 bytes of a record
+  not csv: line 1: header "hello": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size
+  not champsim: it has fewer than the 64 bytes of a record
 set --input-format to one of ` + names() + `, or convert the trace to one of them`},
 		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
 	} {

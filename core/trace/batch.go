@@ -1,20 +1,20 @@
 package trace
 
-// DefaultRows is the default number of rows in a batch: few enough to stay in the first-level cache, many
-// enough that one dynamic call a batch costs nothing.
+// DefaultRows is the default number of rows in a batch: few enough to stay in the first-level
+// cache, and many enough that one dynamic call per batch costs next to nothing.
 const DefaultRows = 4096
 
-// Batch contains rows in columns of equal length. The caller owns it; its content is valid until it is filled
-// again, and analyses only read it.
+// Batch contains rows in columns of equal length. The caller owns the batch. Its content is valid
+// until the batch is filled again, and analyses must not change it.
 type Batch struct {
 	Addr  []Addr   // byte address
 	Bytes []uint32 // bytes referenced; 0: unknown
 	Kind  []Kind
 
 	// Optional columns: nil, or as long as Addr.
-	Thread []uint32 // thread number of the trace
+	Thread []uint32 // thread number in the trace
 	PC     []Addr   // address of the instruction; 0: unknown
-	Site   []uint32 // index in Program.Sites, of blocks, calls and returns in Program.Blocks
+	Site   []uint32 // index in Program.Sites; for blocks, calls and returns, in Program.Blocks
 	Arg    []uint64 // second value of events; see [Kind]
 
 	// Storage for the optional columns while they are nil.
@@ -35,27 +35,28 @@ func NewBatch(rows int) *Batch {
 	}
 }
 
-// Len is the number of rows in the batch.
+// Len returns the number of rows in the batch.
 func (b *Batch) Len() int { return len(b.Addr) }
 
-// Cap is the number of rows that the batch has room for.
+// Cap returns the number of rows for which the batch has room.
 func (b *Batch) Cap() int { return cap(b.Addr) }
 
-// Reset empties the batch and drops its optional columns. Readers call it first.
+// Reset empties the batch and drops its optional columns. Readers call it before they fill a batch.
 func (b *Batch) Reset() {
 	b.Resize(0)
 	b.Thread, b.PC, b.Site, b.Arg = nil, nil, nil, nil
 }
 
-// Resize sets the number of rows, at most Cap, in every column. New rows contain leftovers: a reader that
-// fills by index resizes to Cap, writes, and resizes to the number of written rows.
+// Resize sets the number of rows, at most Cap, in every column. New rows contain old values, so a
+// reader that fills rows by index resizes the batch to Cap, writes, and resizes it to the number of
+// written rows.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
 	b.Thread, b.PC = part(b.Thread, 0, rows), part(b.PC, 0, rows)
 	b.Site, b.Arg = part(b.Site, 0, rows), part(b.Arg, 0, rows)
 }
 
-// NeedThread adds the thread column, with zeros in the rows so far, if it is absent.
+// NeedThread adds the thread column if it is absent, with zeros in the existing rows.
 func (b *Batch) NeedThread() { need(b, &b.Thread, &b.threads) }
 
 // NeedPC adds the PC column in the same way.
@@ -78,7 +79,7 @@ func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
 	clear(*column)
 }
 
-// At returns a value of an optional column, 0 if the column is absent.
+// At returns value i of an optional column, or 0 if the column is absent.
 func At[T uint32 | uint64](column []T, i int) T {
 	if column == nil {
 		return 0
@@ -86,7 +87,8 @@ func At[T uint32 | uint64](column []T, i int) T {
 	return column[i]
 }
 
-// Append adds one reference, for builders and slow formats. Absent columns ignore their values.
+// Append adds one reference; it is meant for builders and slow formats. Values for absent columns
+// are ignored.
 func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Addr) {
 	b.Addr = append(b.Addr, addr)
 	b.Bytes = append(b.Bytes, bytes)
@@ -105,7 +107,7 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 	}
 }
 
-// NeedLike makes the optional columns of another batch present, with zeros in the rows so far.
+// NeedLike adds the optional columns that another batch has, with zeros in the existing rows.
 func (b *Batch) NeedLike(of *Batch) {
 	if of.Thread != nil {
 		b.NeedThread()
@@ -121,7 +123,7 @@ func (b *Batch) NeedLike(of *Batch) {
 	}
 }
 
-// AppendRows adds the rows of another batch from lo up to hi, with its optional columns.
+// AppendRows adds rows lo up to but excluding hi of another batch, with its optional columns.
 func (b *Batch) AppendRows(of *Batch, lo, hi int) {
 	b.NeedLike(of)
 	b.Addr, b.Bytes, b.Kind = append(b.Addr, of.Addr[lo:hi]...), append(b.Bytes, of.Bytes[lo:hi]...), append(b.Kind, of.Kind[lo:hi]...)
@@ -139,7 +141,8 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps the rows whose indices are in keep, which is ascending, and moves them to the front.
+// Select keeps only the rows whose indices are in keep, which must be ascending, and moves them to
+// the front.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]
@@ -160,7 +163,7 @@ func gather[T any](column []T, keep []int32) {
 	}
 }
 
-// Slice removes all rows but those from lo up to hi.
+// Slice keeps only rows lo up to but excluding hi.
 func (b *Batch) Slice(lo, hi int) {
 	if lo > 0 {
 		copy(b.Addr, b.Addr[lo:hi])
@@ -174,7 +177,8 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View sets into to the rows of b from lo up to hi, shared with b, and returns it.
+// View makes into a view of rows lo up to but excluding hi of b, which shares their memory, and
+// returns into.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)
@@ -189,7 +193,8 @@ func part[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// Spoil overwrites every row, so that a consumer that kept a reference to an old batch fails its test.
+// Spoil overwrites every row, so that a consumer that illegally keeps a reference to an old batch
+// fails its test.
 func (b *Batch) Spoil() {
 	for i := range b.Addr {
 		b.Addr[i], b.Bytes[i], b.Kind[i] = 0xdeaddeaddeaddead, 0xdeaddead, Fetch

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// BaseName returns a path without its folder, which depends on the user's machine and would make
-// the profiles of equal programs different.
+// BaseName returns a path without its folder. The folder depends on the user's machine, and would
+// make the profiles of identical programs differ.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// FileNames names source files by the shortest unique tails of their paths, as in a/util.c and b/util.c
-// beside main.c, so that results do not depend on the folder of a program. A path that is the tail of
-// another one is taken for the same file, because compilers write one header in several ways.
+// FileNames returns the name of each source file: the shortest unique tail of its path, such as
+// a/util.c and b/util.c, but main.c. So results do not depend on the folder of a program. A path
+// that is the tail of another path is assumed to be the same file, because compilers write the path
+// of a header in several ways.
 func FileNames(paths []string) map[string]string {
 	names := make(map[string]string, len(paths))
 	var files []sourceFile
@@ -30,7 +31,7 @@ type sourceFile struct {
 	parts []string
 }
 
-// nameFiles names files whose tails of depth-1 parts are equal.
+// nameFiles names files whose last depth-1 path elements are equal.
 func nameFiles(files []sourceFile, depth int, names map[string]string) {
 	groups := map[string][]sourceFile{}
 	for _, f := range files {
@@ -49,29 +50,29 @@ func nameFiles(files []sourceFile, depth int, names map[string]string) {
 			if len(f.parts) > depth {
 				longer = append(longer, f)
 			} else {
-				names[f.path] = tail // of several other paths
+				names[f.path] = tail // this path is a tail of several others
 			}
 		}
 		nameFiles(longer, depth+1, names)
 	}
 }
 
-// oneFile reports whether each path is a tail of the longest.
+// oneFile reports whether every path is a tail of the longest path.
 func oneFile(group []sourceFile) bool {
 	longest := slices.MaxFunc(group, func(a, b sourceFile) int { return len(a.parts) - len(b.parts) }).parts
 	return !slices.ContainsFunc(group, func(f sourceFile) bool { return commonParts(f.parts, longest) < len(f.parts) })
 }
 
-// CommonTail returns the number of equal parts at the ends of two paths. whole: they include all parts of
-// one path, so both may be one file.
+// CommonTail returns the number of equal elements at the ends of two paths. whole reports whether
+// these are all elements of one of the paths, so that both may denote one file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may be the file of that name: the paths with the longest
-// common end.
+// SameFile returns the indices of the paths that may denote the file called name: those with the
+// longest common tail.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {
@@ -94,7 +95,7 @@ func commonParts(a, b []string) (n int) {
 	return n
 }
 
-// pathParts are the folders and the name of a cleaned path, of any operating system.
+// pathParts returns the folders and the file name of a cleaned path of any operating system.
 func pathParts(path string) (parts []string) {
 	for _, part := range strings.FieldsFunc(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 		switch part {

@@ -12,7 +12,7 @@ func TestFileNames(t *testing.T) {
 		"/home/me/x/a/util.c", "a/util.c",
 		"/home/me/x/b/util.c", "b/util.c",
 		"/home/me/x/main.c", "main.c",
-		"../include/list.h", "list.h", // one header in three ways
+		"../include/list.h", "list.h", // one header, written in three ways
 		"/home/me/x/include/list.h", "list.h",
 		"./include/list.h", "list.h",
 		`C:\x\one\tab.c`, "one/tab.c",
@@ -27,7 +27,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// namesAndWanted returns the name and the wanted one by path.
+// namesAndWanted returns the actual and the wanted name of each path.
 func namesAndWanted(pairs ...string) map[string][2]string {
 	var paths []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -41,7 +41,7 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 }
 
 // Names are tails of the paths, distinguish different files, are no longer than necessary, and
-// depend neither on the order nor on a common beginning of all paths.
+// depend neither on the order of the paths nor on their common prefix.
 func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string
@@ -51,7 +51,7 @@ func TestFileNamesAreDistinct(t *testing.T) {
 		names, there, back := FileNames(paths), FileNames(moved), FileNames(turned)
 		for i, p := range paths {
 			n := names[p]
-			common := !strings.HasPrefix(n, "v/") // otherwise the common folder is needed
+			common := !strings.HasPrefix(n, "v/") // otherwise the name needs the common folder
 			if !strings.HasSuffix(p, "/"+n) || n != back[p] || common && n != there[moved[i]] {
 				t.Fatalf("%s is named %q, %q in another order, %q elsewhere", p, n, back[p], there[moved[i]])
 			}
@@ -69,7 +69,7 @@ func TestFileNamesAreDistinct(t *testing.T) {
 				needed = needed || other != p && strings.HasSuffix(other, "/"+shorter)
 			}
 			if !needed {
-				t.Fatalf("%s is named %q, and %q is enough", p, names[p], shorter)
+				t.Fatalf("%s is named %q, but %q would be enough", p, names[p], shorter)
 			}
 		}
 	})
@@ -85,7 +85,7 @@ func TestCommonTail(t *testing.T) {
 		{"a/./util.c", `a\util.c`, 2, true}, {"xutil.c", "util.c", 0, false}, {"", "", 0, false},
 	} {
 		if parts, whole := CommonTail(c.a, c.b); parts != c.parts || whole != c.whole {
-			t.Errorf("%s and %s have %d parts in common, all of one: %v; want %d, %v", c.a, c.b, parts, whole, c.parts, c.whole)
+			t.Errorf("%s and %s have %d elements in common, a whole path: %v; want %d, %v", c.a, c.b, parts, whole, c.parts, c.whole)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Package champsim reads the instruction traces of the simulator ChampSim, as its tracers write
-// them (usually compressed by xz or gzip).
+// them (usually compressed with xz or gzip).
 //
-// A record is one executed instruction, struct input_instr of ChampSim's inc/trace_instruction.h: 64 bytes,
-// little-endian, without a header before the first.
+// A record is one executed instruction, struct input_instr of ChampSim's inc/trace_instruction.h:
+// 64 bytes, little-endian. The file has no header.
 //
 //	offset  bytes
 //	     0      8   address of the instruction
@@ -13,9 +13,10 @@
 //	    16   2 x 8  addresses stored to; 0 for none
 //	    32   4 x 8  addresses loaded from; 0 for none
 //
-// Each record makes a row for the instruction fetch, one for each load, and one for each store,
-// in this order, with the instruction as PC. The format has neither sizes nor threads (a file
-// is of one core). ChampSim's other record, cloudsuite_instr, is longer and is not read.
+// Each record becomes a row for the instruction fetch, one for each load, and one for each store,
+// in this order, with the instruction's address as PC. The format has neither sizes nor threads
+// (each file is the trace of one core). ChampSim's other record, cloudsuite_instr, is longer and is
+// not read.
 package champsim
 
 import (
@@ -38,7 +39,7 @@ const (
 	slots        = 1 + loads + stores // the fetch, then loads, then stores
 	firstLoad    = 1
 	firstStore   = 1 + loads
-	canonicalTop = 47 // bits above this one of an x86-64 or AArch64 user address are alike
+	canonicalTop = 47 // all higher bits of an x86-64 or AArch64 user address are equal
 )
 
 // NewReader returns a reader of the records of r; name is the trace's name in errors.
@@ -47,13 +48,13 @@ func NewReader(name string, r io.Reader) *records.Reader {
 }
 
 type parser struct {
-	slot int // of the next record, the rows of the slots before it were delivered
+	slot int // next slot of the current record; the rows of earlier slots were delivered
 }
 
 // Header implements [records.Parser].
 func (p *parser) Header() trace.Header { return trace.Header{Format: "champsim", PCs: true} }
 
-// Begin adds the column of PCs.
+// Begin adds the PC column.
 func (p *parser) Begin(b *trace.Batch) { b.NeedPC() }
 
 // Parse implements [records.Parser].
@@ -95,7 +96,7 @@ func (p *parser) rows(record *[recordBytes]byte, b *trace.Batch, row int) int {
 	return row
 }
 
-// check reports what cannot be in a record.
+// check returns an error if a record contains an impossible value.
 func check(record *[recordBytes]byte) *trace.SyntaxError {
 	branch, taken := record[branchAt], record[takenAt]
 	switch {
@@ -104,19 +105,20 @@ func check(record *[recordBytes]byte) *trace.SyntaxError {
 	case taken > 1:
 		return &trace.SyntaxError{What: "branch_taken", Got: decimal(taken), Want: "0 or 1"}
 	case taken > branch:
-		return &trace.SyntaxError{What: "branch_taken", Got: "1", Want: "0 for an instruction that is no branch"}
+		return &trace.SyntaxError{What: "branch_taken", Got: "1", Want: "0 for an instruction that is not a branch"}
 	}
 	return nil
 }
 
 func decimal(v byte) string { return strconv.Itoa(int(v)) }
 
-// Recognise reports whether head, the beginning of a file, is a ChampSim trace, and else the reason.
-// Records have no magic number, so all visible ones must be right: their addresses must be canonical (a
-// sign-extended 48-bit number), no instruction may be at address 0, and some must refer to memory.
+// Recognise reports whether head, the beginning of a file, is a ChampSim trace; if not, it returns
+// the reason. Records have no magic number, so all records in head must be plausible: their
+// addresses must be canonical (a sign-extended 48-bit number), no instruction may be at address 0,
+// and some records must refer to memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
-		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+		return "it has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
 	}
 	references := 0
 	for n := 1; len(head) >= recordBytes; n++ {
@@ -130,7 +132,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 		for at := 0; at < recordBytes; at += 8 {
 			addr := binary.LittleEndian.Uint64(record[at:])
 			if at != branchAt && !canonical(addr) {
-				return "record " + strconv.Itoa(n) + ": 0x" + strconv.FormatUint(addr, 16) + " is no address", false
+				return "record " + strconv.Itoa(n) + ": 0x" + strconv.FormatUint(addr, 16) + " is not an address", false
 			}
 			if at >= storesAt && addr != 0 {
 				references++

@@ -37,7 +37,7 @@ func encode(all ...instr) string {
 	return text.String()
 }
 
-// naive decodes record by record by way of encoding/binary.
+// naive decodes record by record with encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)
 	for at := int64(0); ; at += 64 {
@@ -110,7 +110,7 @@ func TestErrors(t *testing.T) {
 	wrong.Taken = 1
 	r := NewReader("a.champsim", strings.NewReader(encode(small[0], wrong)+"cut"))
 	b, err := trace.ReadAll(r)
-	if want := `a.champsim at byte 64: branch_taken "1", want 0 for an instruction that is no branch`; b.Len() != 2 || err == nil || err.Error() != want {
+	if want := `a.champsim at byte 64: branch_taken "1", want 0 for an instruction that is not a branch`; b.Len() != 2 || err == nil || err.Error() != want {
 		t.Errorf("%d rows, %v, want 2 and %s", b.Len(), err, want)
 	}
 	var damage *trace.DamageError
@@ -132,7 +132,7 @@ func TestRecognise(t *testing.T) {
 		strings.Repeat(" L 04001ab0,8\n", 99):                  "is_branch",
 		with(func(i *instr) { i.IP = 0 }):                      "record 4: its instruction is at address 0",
 		with(func(i *instr) { i.Taken = 1 }):                   "record 4: branch_taken 1",
-		with(func(i *instr) { i.Sources[2] = 1 << 50 }):        "record 4: 0x4000000000000 is no address",
+		with(func(i *instr) { i.Sources[2] = 1 << 50 }):        "record 4: 0x4000000000000 is not an address",
 		encode(small[2], small[3]):                             "no record refers to memory",
 		with(func(i *instr) { i.Sources[0] = ^uint64(0) - 7 }): "",
 	} {
@@ -150,7 +150,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package csv reads traces as tables of text with a header line that names the columns.
+// Package csv reads traces that are text tables with a header line that names the columns.
 //
 //	addr,rw,size,tid,pc
 //	0x1fff000708,r,8,1,0x4001ab0
@@ -6,11 +6,12 @@
 //
 // Columns may be in any order, and only the address is required. The names that common tools use
 // are recognised (see [Columns]); other columns are ignored. Fields are separated by commas,
-// semicolons or tabs, whichever comes first in the header, and may be quoted ("" is a quote).
-// Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
+// semicolons or tabs, whichever comes first in the header, and may be quoted (within quotes, ""
+// stands for a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
 //
-// Kinds are letters or words in any case: r, l, load, read; w, s, store, write; m, modify, update;
-// i, f, fetch, ifetch, or din's 0, 1 and 2. Without such a column every reference is a load.
+// Kinds are letters or words in upper or lower case: r, l, load, read; w, s, store, write; m,
+// modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. Without a column of kinds, every
+// reference is a load.
 package csv
 
 import (
@@ -32,7 +33,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	columns  layout
 	fields   [most][]byte
-	unquoted []byte // room for quoted fields without their quotes
+	unquoted []byte // storage for the contents of quoted fields
 }
 
 // Header implements [lines.Parser].
@@ -51,7 +52,7 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// Parse reads line by line, by a fast path if the line is plain.
+// Parse reads line by line, and uses a fast path for plain lines.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for taken < len(window) && row < b.Len() {
 		count++
@@ -120,13 +121,14 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 	return nil
 }
 
-// plain reads the first line of window into row row of b if its fields have neither blanks nor quotes
-// around them, none that is read is empty, and kinds are single letters. It returns the length of the line.
-// [parser.row] reads any other line, also a wrong one, which takes more than twice the time.
+// plain reads the first line of window into row row of b, if no field has blanks or quotes around
+// it, no field that is needed is empty, and kinds are single letters. It returns the length of the
+// line. [parser.row] reads all other lines, including wrong ones, but takes more than twice the
+// time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
-	var values [known]uint64 // a kind that is left out is a load
+	var values [known]uint64 // the default kind is a load
 	at := 0
 	for i := range c.count {
 		ok := true
@@ -184,8 +186,8 @@ func plainNumber(text []byte, at int) (v uint64, end int, ok bool) {
 	return v, end, end > at
 }
 
-// split cuts line into p.fields, without blanks around them and quotes. A line has as many fields
-// as the header.
+// split splits line into p.fields, and removes quotes and surrounding blanks. A line must have as
+// many fields as the header.
 func (p *parser) split(line []byte) *trace.SyntaxError {
 	p.unquoted = p.unquoted[:0]
 	rest, more, count := line, true, 0
@@ -205,7 +207,7 @@ func (p *parser) split(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// next splits the first field off text; more reports a separator after it.
+// next splits the first field off text; more reports whether a separator follows.
 func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
 	text = bytes.TrimLeft(text, " ")
 	if len(text) > 0 && text[0] == '"' {
@@ -217,7 +219,7 @@ func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.
 	return lines.Trim(text), nil, false, nil
 }
 
-// quoted is next for a text that begins with a quote.
+// quoted implements next for text that begins with a quote.
 func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
 	begin := len(p.unquoted)
 	for i := 1; i < len(text); i++ {
@@ -235,14 +237,14 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 			if rest[0] == p.columns.separator {
 				return field, rest[1:], true, nil
 			}
-			return nil, nil, false, lines.Wrong("text behind a quoted field", rest, "a separator or the end of the line")
+			return nil, nil, false, lines.Wrong("text after a quoted field", rest, "a separator or the end of the line")
 		}
 	}
 	return nil, nil, false, lines.Wrong("quoted field", text, "a closing quote on the same line")
 }
 
-// number reads a decimal number, or a hexadecimal one after 0x, of at most bits bits. An empty
-// field is 0 if empty allows it.
+// number reads a number of at most bits bits, decimal or, after 0x, hexadecimal. If empty is set,
+// an empty field is read as 0.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -286,7 +288,7 @@ func kindOf(field []byte) (trace.Kind, *trace.SyntaxError) {
 
 const noKind trace.Kind = 0xff
 
-// kindLetters are the words of one letter, by that letter in either case.
+// kindLetters maps the one-letter words, in either case, to their kinds.
 var kindLetters = func() (table [256]trace.Kind) {
 	for i := range table {
 		table[i] = noKind
@@ -300,12 +302,12 @@ var kindLetters = func() (table [256]trace.Kind) {
 	return table
 }()
 
-// equalFold reports whether field is word, in lower case, in any case.
+// equalFold reports whether field equals word, which is in lower case, ignoring the case of field.
 func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
 
-// most is the number of columns that a table may have.
+// most is the maximum number of columns of a table.
 const most = 64
 
 // The columns that are read.
@@ -318,8 +320,8 @@ const (
 	known
 )
 
-// Columns lists the names of each column that is read, the usual one first;
-// case, blanks and underscores make no difference.
+// Columns lists the names recognised for each column that is read, the usual name first. Case,
+// blanks, hyphens and underscores are ignored.
 var Columns = [known][]string{
 	address: {"addr", "address", "vaddr", "ea", "memaddr"},
 	kind:    {"rw", "kind", "type", "op", "access", "write", "iswrite", "accesstype"},
@@ -331,9 +333,9 @@ var Columns = [known][]string{
 // layout contains the positions of the columns.
 type layout struct {
 	separator byte
-	count     int        // fields a line; 0: the header was not read yet
+	count     int        // fields per line; 0: the header has not been read yet
 	at        [known]int // index of the field; -1: there is none
-	column    [most]int  // of each field; known: it is ignored
+	column    [most]int  // the column of each field; known: the field is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -350,7 +352,7 @@ func (e *HeaderError) clause() string {
 	return "header " + strconv.Quote(e.wrong.Got) + ": " + e.wrong.What + ", want " + e.wrong.Want
 }
 
-// SetPlace completes the error with its place.
+// SetPlace adds the position to the error.
 func (e *HeaderError) SetPlace(file string, line int) { e.wrong.SetPlace(file, line) }
 
 // parseHeader finds the columns that line names.
@@ -374,12 +376,12 @@ func parseHeader(line []byte) (layout, *HeaderError) {
 			continue
 		}
 		if c.at[column] >= 0 {
-			return fail("two columns are the "+Columns[column][0], "one")
+			return fail("there are two columns for "+Columns[column][0], "one")
 		}
 		c.at[column] = c.count
 	}
 	if c.at[address] < 0 {
-		return fail("no column is the address", "columns named addr, and if there are any tid, pc, rw, size")
+		return fail("there is no column of addresses", "a column named addr, and optionally tid, pc, rw and size")
 	}
 	return *c, nil
 }
@@ -392,7 +394,7 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf returns the column of that name, or known.
+// columnOf returns the column with that name, or known if there is none.
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {
@@ -410,8 +412,8 @@ func columnOf(name []byte) int {
 	return known
 }
 
-// Recognise reports whether the first line of text, the beginning of a file, names an address, and
-// otherwise the reason.
+// Recognise reports whether the first line of text, the beginning of a file, names an address
+// column; if not, it returns the reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	for number, line := range lines.All(text) {
 		if lines.IsBlank(line) {
@@ -425,8 +427,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 	return "there is no header line", false
 }
 
-// Writer writes references as a table with the columns addr and rw, and size, tid and pc if the
-// trace has them. Ranges are written as loads and stores.
+// Writer writes references as a table with the columns addr and rw, and with size, tid and pc if
+// the trace has them. Ranges are written as loads and stores.
 type Writer struct {
 	w     io.Writer
 	text  []byte
@@ -438,13 +440,13 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.
-var ErrLateColumn = errors.New("the trace has a column that it did not have at its beginning; convert it to a container (.sgt) first, and that to a table")
+var ErrLateColumn = errors.New("the trace has a column that it did not have at its beginning; convert it to a container (.sgt) first, and then convert the container to a table")
 
 var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',
 }
 
-// Write writes the references of a batch of a trace with that header; a table has no events.
+// Write writes the references of a batch; h is the header of its trace. Events are not written.
 func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 	w.text = w.text[:0]
 	if !w.begun {
@@ -462,7 +464,7 @@ func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 	return err
 }
 
-// begin writes the columns' names.
+// begin writes the names of the columns.
 func (w *Writer) begin(h trace.Header) {
 	w.has, w.begun = h, true
 	w.text = append(w.text, "addr,rw"...)

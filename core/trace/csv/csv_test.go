@@ -27,8 +27,7 @@ func ref(kind trace.Kind, addr trace.Addr, bytes, thread uint32, pc trace.Addr) 
 
 const header = "addr,tid,pc,rw,size"
 
-// naive reads the lines after [header] with the standard library, each for
-// itself.
+// naive reads the lines after [header] with the standard library, each line separately.
 func naive(lines []string) (all []outcome) {
 	for i, line := range lines {
 		line = strings.TrimRight(line, "\r")
@@ -115,7 +114,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"1,x,2,r,4":    `a.csv:2: thread "x", want a number of at most 32 bits, decimal or hexadecimal with 0x`,
 		"1,1,2,q,4":    `a.csv:2: kind "q", want r, w, m, i, load, store, modify or fetch`,
 		`1,1,2,"r,4`:   `a.csv:2: quoted field "\"r,4", want a closing quote on the same line`,
-		`"1" 2,1,2,r,`: `a.csv:2: text behind a quoted field "2,1,2,r,", want a separator or the end of the line`,
+		`"1" 2,1,2,r,`: `a.csv:2: text after a quoted field "2,1,2,r,", want a separator or the end of the line`,
 	} {
 		r := NewReader("a.csv", strings.NewReader(header+"\n"+line+"\n1,1,1,w,1\n"))
 		b := trace.NewBatch(0)
@@ -130,8 +129,8 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 
 func TestHeaderErrorsAreFinal(t *testing.T) {
 	for text, want := range map[string]string{
-		"tid,rw\n1,r\n":                         `a.csv:1: header "tid,rw": no column is the address, want columns named addr, and if there are any tid, pc, rw, size`,
-		"addr,address\n1,2\n":                   `a.csv:1: header "addr,address": two columns are the addr, want one`,
+		"tid,rw\n1,r\n":                         `a.csv:1: header "tid,rw": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size`,
+		"addr,address\n1,2\n":                   `a.csv:1: header "addr,address": there are two columns for addr, want one`,
 		"\"addr\n":                              `a.csv:1: header "\"addr": a quoted name does not end, want a closing quote on the same line`,
 		"addr" + strings.Repeat(",", 70) + "\n": `a.csv:1: header "addr` + strings.Repeat(",", 70) + `": there are too many columns, want at most 64`,
 	} {
@@ -181,8 +180,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// TestWrongByteAnywhere puts every printable byte into every place of rows that
-// take the fast path.
+// TestWrongByteAnywhere puts every printable byte at every position of rows that take the fast
+// path.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, row := range []string{"0x1fff000708,12,0x4001ab0,r,8", "137438953472,0x7,12,w,0x10", "18446744073709551615,4294967295,0,i,1", "0x8,4294967296,,m,4294967295"} {
 		for at := range row {
@@ -213,7 +212,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	next()
 	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 
@@ -238,8 +237,8 @@ func FuzzCSV(f *testing.F) {
 		if wrong == nil {
 			tracetest.CheckText(t, text, reader, tracetest.Outcomes(t, NewReader("t", strings.NewReader(text)), 0))
 		}
-		// The rows after a known header have a reference implementation, which treats other
-		// characters than these as blanks, too.
+		// Rows after a known header are compared with a reference implementation, unless they
+		// contain characters outside this range, some of which it also treats as blanks.
 		if strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
 			compare(t, strings.Split(text, "\n"))
 		}

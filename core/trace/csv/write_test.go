@@ -29,8 +29,7 @@ func write(t tracetest.Failer, r described, rows int) string {
 	return text.String()
 }
 
-// TestWritten tables are the traces that were written, with the columns that
-// they have.
+// TestWritten checks that a written table reads as the original trace, with the same columns.
 func TestWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := trace.NewBatch(100)
@@ -60,7 +59,7 @@ func TestWritten(t *testing.T) {
 			t.Fatalf("got\n%+v\nwant\n%+v\nin\n%s", got, want, text)
 		}
 		if again := write(t, NewReader("t", strings.NewReader(text)), 3); again != text {
-			t.Fatalf("read and written it is\n%s\nwant\n%s", again, text)
+			t.Fatalf("after reading and writing, got\n%s\nwant\n%s", again, text)
 		}
 	})
 }
@@ -82,6 +81,6 @@ func TestLateColumn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Write(b, trace.Header{Sizes: true, Threads: true}); err != ErrLateColumn {
-		t.Errorf("got %v, want that the threads come too late", err)
+		t.Errorf("got %v, want an error about the late thread column", err)
 	}
 }

@@ -1,15 +1,16 @@
-// Package din reads the traces of the cache simulator Dinero (DineroIV's informat d): a label and
-// an address in hexadecimal digits on each line.
+// Package din reads the traces of the cache simulator Dinero (DineroIV's informat d). Each line has
+// a label and an address in hexadecimal digits.
 //
 //	0 1fff000708    load
 //	1 1fff000700    store
 //	2 04001ab0      instruction fetch
 //
-// 0x may precede the address. A third and last field of one to three hexadecimal digits, the first of which
-// is decimal, is the size in bytes, as in DineroIV's extended format (informat D); other text behind the
-// address is ignored. Labels 3 and 4 are an escape and a flush of the simulated cache; such lines and blank
-// ones are skipped. The format has neither threads nor the instruction of a data reference: a fetch is a
-// row of its own, and data lines behind it need not belong to it.
+// 0x may precede the address. A third and last field of one to three hexadecimal digits, the first
+// of them from 0 to 9, is the size in bytes, as in DineroIV's extended format (informat D); any
+// other text after the address is ignored. Labels 3 and 4 are an escape and a flush of the
+// simulated cache; such lines and blank lines are skipped. The format has neither threads nor the
+// instruction of a data reference: a fetch is a row of its own, and the data lines after it need
+// not belong to it.
 package din
 
 import (
@@ -51,9 +52,9 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	}
 }
 
-// plain reads lines of a label 0 to 2, one blank, an address with or without 0x and nothing else,
-// up to one that is different, and returns the bytes read and the number of rows in b. Indices
-// into s stay below its length, so that they cost no check.
+// plain reads lines that consist of a label 0 to 2, one blank, and an address with or without 0x.
+// It stops at the first line of another form, and returns the number of bytes read and of rows in
+// b. Indices into s are provably below its length, so that they need no bounds checks.
 func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds := b.Kind[:len(addrs)]
@@ -97,7 +98,7 @@ func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 
 var kindOf = [3]trace.Kind{trace.Load, trace.Store, trace.Fetch}
 
-// single reads any one line.
+// single reads one line of any form.
 func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, wrong *trace.SyntaxError) {
 	if lines.IsBlank(line) {
 		return row, nil
@@ -111,7 +112,7 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, wrong *
 	return row + 1, nil
 }
 
-// record reads a line that is not blank. The address of an escape or a flush is ignored.
+// record reads a nonblank line. It ignores the address of an escape or a flush.
 func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.SyntaxError) {
 	field, after := lines.Cut(lines.Trim(text))
 	if len(field) != 1 || field[0] < '0' || field[0] > '4' {
@@ -134,7 +135,7 @@ func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.
 	return label, addr, size, nil
 }
 
-// sizeIn reads the text after an address; 0 if it is no size.
+// sizeIn returns the size in the text after an address, or 0 if the text is not a size.
 func sizeIn(text []byte) uint32 {
 	const mostDigits = 3 // a longer number is something else, such as another address
 	field, after := lines.Cut(text)
@@ -145,7 +146,8 @@ func sizeIn(text []byte) uint32 {
 	return uint32(size)
 }
 
-// Recognise reports whether text, the beginning of a file, is din, and else the reason.
+// Recognise reports whether text, the beginning of a file, is a din trace; if not, it returns the
+// reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	return lines.Recognise(text, "there is no reference", lines.IsBlank, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)
@@ -162,13 +164,13 @@ type Writer struct {
 // NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// labels are those of the lines of a reference. A modify is a load and a store; the length of a
-// range is lost.
+// labels contains the labels of the lines for each kind of reference. A modify becomes a load and a
+// store; the length of a range is lost.
 var labels = [trace.NumKinds]string{
 	trace.Load: "0", trace.Store: "1", trace.Modify: "01", trace.Fetch: "2", trace.RangeRead: "0", trace.RangeWrite: "1",
 }
 
-// Write writes the references of a batch; the format has no events.
+// Write writes the references of a batch; the format cannot represent events.
 func (w *Writer) Write(b *trace.Batch) error {
 	w.text = w.text[:0]
 	for i, kind := range b.Kind {

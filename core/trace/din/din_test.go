@@ -94,8 +94,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestWrongByteAnywhere puts every byte into every place of lines that take the
-// fast path.
+// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"0 4001ab\n", "1 1fff000708\r\n", "2 0x04001ab0\n", "0 0123456789abcdef\n"} {
 		for at := range line {
@@ -160,7 +159,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 

@@ -23,7 +23,8 @@ func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	return text.String()
 }
 
-// TestWritten text is, as far as din goes, the trace that was written.
+// TestWritten checks that written text reads as the original trace, except for what din cannot
+// represent.
 func TestWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []outcome
@@ -39,12 +40,12 @@ func TestWritten(t *testing.T) {
 		text := write(t, tracetest.NewReader(whole, 0), 7)
 		tracetest.CheckText(t, text, reader, want)
 		if again := write(t, reader(strings.NewReader(text)), 3); again != text {
-			t.Fatalf("%q read and written is %q", text, again)
+			t.Fatalf("%q became %q after reading and writing", text, again)
 		}
 	})
 }
 
-// TestWrittenKinds: kinds without a label in din are written as the nearest label.
+// TestWrittenKinds checks that kinds without a din label are written with the closest labels.
 func TestWrittenKinds(t *testing.T) {
 	b := trace.NewBatch(8)
 	for _, k := range []trace.Kind{trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.RangeWrite, trace.Barrier} {

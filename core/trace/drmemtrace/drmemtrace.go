@@ -1,5 +1,5 @@
-// Package drmemtrace reads the offline traces of DynamoRIO's drmemtrace
-// (drcachesim), after post-processing.
+// Package drmemtrace reads the offline traces of DynamoRIO's drmemtrace (drcachesim) after their
+// post-processing.
 //
 // A record is struct trace_entry_t of DynamoRIO's clients/drcachesim/common/trace_entry.h, from a
 // 64-bit program: 12 bytes, little-endian.
@@ -9,14 +9,13 @@
 //	     2      2   size: bytes referenced, bytes of an instruction, ...
 //	     4      8   address, or another value
 //
-// The first record has type 25 and the format's version (2 to 7 and so on) as its value. The types
-// mean, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
+// The first record has type 25, and its value is the version of the format (2 to 7 so far). The
+// types mean, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
 //
 //	0, 1              load, store of size bytes; its PC is the instruction before it
-//	10 to 16, 31,     an instruction of size bytes: a fetch; of size 0: only the PC of the
-//	48, 49            data records behind it
-//	17                a bundle of size instructions, each following the other; the value's
-//	                  bytes are their lengths
+//	10 to 16, 31,     an instruction of size bytes: a fetch; size 0: only the PC of the
+//	48, 49            data records after it
+//	17                a bundle of size consecutive instructions; the bytes of the value are their lengths
 //	29                an instruction without a fetch: a further iteration of a rep string loop
 //	30                a fetch, unless the instruction before was the same
 //	22                records from here on belong to the thread of this number
@@ -24,8 +23,9 @@
 //	23 to 28,          markers and encodings of instructions: no references of the program,
 //	32 to 47           left out
 //
-// Traces are a file for each thread, in gzip, or in ZIP archives whose parts follow one another:
-// `unzip -p x.trace.zip` gives them. Records of 32-bit programs have 8 bytes and are not read.
+// A trace has one file per thread, compressed with gzip, or as a ZIP archive whose members are to
+// be concatenated, as `unzip -p x.trace.zip` does. Traces of 32-bit programs, whose records have 8
+// bytes, are not supported.
 package drmemtrace
 
 import (
@@ -41,7 +41,7 @@ const (
 	recordBytes   = 12
 	sizeAt        = 2
 	valueAt       = 4
-	bundleLengths = 8 // instructions of a bundle, at most
+	bundleLengths = 8 // maximum number of instructions of a bundle
 )
 
 // Types of records.
@@ -66,11 +66,11 @@ func NewReader(name string, r io.Reader) *records.Reader {
 }
 
 type parser struct {
-	pc      trace.Addr // of the last instruction
-	next    trace.Addr // the address after it
-	pcs     bool       // there was an instruction
-	thread  uint32     // that the records belong to
-	threads bool       // there was a thread
+	pc      trace.Addr // address of the last instruction
+	next    trace.Addr // the address after that instruction
+	pcs     bool       // an instruction has been read
+	thread  uint32     // thread to which the records belong
+	threads bool       // a thread record has been read
 	bundled int        // instructions of the current bundle that were delivered
 }
 
@@ -79,7 +79,7 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "drmemtrace", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// Begin adds the columns that the trace is known to have.
+// Begin adds the columns that the trace is known so far to have.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()
@@ -108,7 +108,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 			p.bundled = 0
 		case kind == typeThread:
 			if p.threads = true; b.Thread == nil && row > 0 {
-				return taken, row, records.ErrEndBatch // rows without a thread stay in a batch without that column
+				return taken, row, records.ErrEndBatch // rows without a thread must be in a batch without that column
 			}
 			p.thread = uint32(value)
 			b.NeedThread()
@@ -120,7 +120,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 	return taken, row, nil
 }
 
-// isInstruction reports whether a record is of one instruction.
+// isInstruction reports whether a record represents one instruction.
 func isInstruction(kind uint16) bool {
 	switch kind {
 	case typeNoFetch, typeMaybeFetch, typeSysenter, typeTakenJump, typeUntakenJump:
@@ -129,7 +129,7 @@ func isInstruction(kind uint16) bool {
 	return kind >= typeInstr && kind <= typeInstrReturn
 }
 
-// instruction notes the PC and writes the row of a fetch, if it is one.
+// instruction records the PC, and writes a row if the instruction was fetched.
 func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr, bytes uint32) int {
 	again := p.pcs && p.pc == pc
 	p.pc, p.next, p.pcs = pc, pc+trace.Addr(bytes), true
@@ -140,7 +140,7 @@ func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr
 	return p.reference(b, row, trace.Fetch, pc, bytes)
 }
 
-// bundle writes the rows of a bundle's instructions from p.bundled on, as far as there is room.
+// bundle writes the rows of a bundle's instructions, from p.bundled on, while there is room.
 func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
 	for ; p.bundled < count && row < b.Len(); p.bundled++ {
 		bytes := lengths[p.bundled]
@@ -167,21 +167,22 @@ func wrong(kind, size uint16, offset int64) error {
 	if kind == typeBundle && size > bundleLengths {
 		what, got, want = "instructions of a bundle", size, "at most "+strconv.Itoa(bundleLengths)
 	} else if kind == typeBundle {
-		want = "an instruction before a bundle of them"
+		want = "an instruction before the first bundle"
 	}
 	return &trace.SyntaxError{Offset: offset, What: what, Got: strconv.Itoa(int(got)), Want: want}
 }
 
-// Recognise reports whether head, the beginning of a file, is a drmemtrace trace, and else the
-// reason: its first record must be a header, and all visible ones must be of known types.
+// Recognise reports whether head, the beginning of a file, is a drmemtrace trace; if not, it
+// returns the reason. The first record must be a header, and all records in head must have known
+// types.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
-		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+		return "it has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
 	}
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "its first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
 	}
-	const newest = 100 // versions have one digit so far
+	const newest = 100 // versions have had one digit so far
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
 		return "the header's version is " + strconv.FormatUint(version, 10), false
 	}

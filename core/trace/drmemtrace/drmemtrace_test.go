@@ -33,7 +33,7 @@ func encode(all ...entry) string {
 	return text.String()
 }
 
-// naive decodes record by record by way of encoding/binary.
+// naive decodes record by record with encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)
 	var pc, next trace.Addr
@@ -128,7 +128,7 @@ func TestErrors(t *testing.T) {
 		want  string
 	}{
 		{entry{50, 0, 0}, `a at byte 12: type "50", want 0 to 49`},
-		{entry{17, 2, 0}, `a at byte 12: type "17", want an instruction before a bundle of them`},
+		{entry{17, 2, 0}, `a at byte 12: type "17", want an instruction before the first bundle`},
 		{entry{17, 9, 0}, `a at byte 12: instructions of a bundle "9", want at most 8`},
 	} {
 		r, b := NewReader("a", strings.NewReader(encode(small[0], c.wrong, entry{0, 4, 8})+"cut")), trace.NewBatch(0)
@@ -169,7 +169,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	next()
 	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 

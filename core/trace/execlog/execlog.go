@@ -8,14 +8,14 @@
 //	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
 //	1, 0x40174f, 0x243c8b48, "movq (%rsp), %rdi", load, 0x00002000, RAM
 //
-// If QEMU runs a whole system, the address is the physical one and the name of the memory or
-// device follows, which is ignored. Newer versions of the plugin, asked for registers, add
-// `, rax -> 0x10`; such fields are skipped. Each line makes a row for the fetch and one for each
-// reference, with the instruction as PC and the processor as thread. In user mode QEMU reuses
-// the number of a thread that ended. The format has no sizes.
+// If QEMU emulates a whole system, the address is physical and is followed by the name of the
+// memory or device, which is ignored. Newer versions of the plugin can also log registers, as `,
+// rax -> 0x10`; such fields are skipped. Each line becomes a row for the fetch and one for each
+// reference, with the instruction's address as PC and the processor as thread. In user mode, QEMU
+// reuses the numbers of threads that have ended. The format has no sizes.
 //
-// The plugin prints an instruction when the same processor begins its next one, so lines of
-// several threads are only roughly in the order in which they ran.
+// The plugin prints an instruction when its processor begins the next one, so lines of different
+// threads are only roughly in execution order.
 package execlog
 
 import (
@@ -32,7 +32,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	rest   int // bytes of the current line with further references; 0: at its beginning
+	rest   int // number of bytes of the current line that contain further references; 0: at the beginning of a line
 }
 
 // Header implements [lines.Parser].
@@ -40,14 +40,15 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "execlog", Threads: true, PCs: true}
 }
 
-// Begin adds the columns of PCs and threads. No row has a size.
+// Begin adds the PC and thread columns. No row has a size.
 func (p *parser) Begin(b *trace.Batch) {
 	b.NeedPC()
 	b.NeedThread()
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. It checks a whole line before its first row, so that a wrong one has none.
+// Parse reads line by line. It checks a whole line before its first row, so that a wrong line has
+// no rows.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for taken < len(window) && row < b.Len() {
 		whole, _ := lines.First(window[taken:])
@@ -75,8 +76,8 @@ func (p *parser) row(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr) 
 	b.Addr[row], b.Kind[row], b.PC[row], b.Thread[row] = addr, kind, p.pc, p.thread
 }
 
-// instruction reads the fields of a line before the references and checks these.
-// The line has no blanks at its end.
+// instruction reads the fields of a line before its references, and checks the references. The line
+// must not end with blanks.
 func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	if len(line) == 0 {
 		return nil
@@ -127,7 +128,7 @@ func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *tra
 	if _, wrong = lines.Address("opcode", field); wrong != nil {
 		return 0, 0, nil, wrong
 	}
-	// The text of an instruction has commas, but no quotes.
+	// The text of an instruction may contain commas, but not quotes.
 	before, text, open := bytes.Cut(rest, []byte(`"`))
 	_, after, closed := bytes.Cut(text, []byte(`"`))
 	after = lines.Trim(after)
@@ -137,10 +138,10 @@ func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *tra
 	return 0, 0, nil, lines.Wrong("disassembly", rest, "text in quotes, and a comma if references follow")
 }
 
-// noReference is the kind of a field that is none.
+// noReference is the kind of a field that is not a reference.
 const noReference = trace.Kind(0xff)
 
-// reference reads a field or, with its address, a pair of them.
+// reference reads one field or, for a load or store, also the address after it.
 func reference(text []byte) (kind trace.Kind, addr trace.Addr, after []byte, wrong *trace.SyntaxError) {
 	field, after := cut(text)
 	switch string(field) {
@@ -156,13 +157,14 @@ func reference(text []byte) (kind trace.Kind, addr trace.Addr, after []byte, wro
 	return kind, addr, after, wrong
 }
 
-// cut splits text at its first comma and trims what is before it.
+// cut splits text at its first comma, and trims the first part.
 func cut(text []byte) (field, after []byte) {
 	field, after, _ = bytes.Cut(text, []byte(","))
 	return lines.Trim(field), after
 }
 
-// Recognise reports whether text, the beginning of a file, is execlog's, and else the reason.
+// Recognise reports whether text, the beginning of a file, is an execlog trace; if not, it returns
+// the reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	return lines.Recognise(text, "there is no instruction", lines.IsBlank, func(line []byte) *trace.SyntaxError {
 		return new(parser).instruction(lines.Trim(line))

@@ -1,25 +1,26 @@
 // Package gem5 reads the packet traces of the simulator gem5, as its
 // MemTraceProbe and CommMonitor write them.
 //
-// A file is the magic number "gem5" and then messages of Protocol Buffers, each
-// behind its length as a varint (gem5's src/proto/protoio.cc). The first is a
-// PacketHeader, the others are a Packet each (src/proto/packet.proto):
+// A file consists of the magic number "gem5" and Protocol Buffers messages, each preceded by its
+// length as a varint (gem5's src/proto/protoio.cc). The first message is a PacketHeader, all others
+// are Packets (src/proto/packet.proto):
 //
 //	PacketHeader  1 obj_id string · 2 ver · 3 tick_freq · 4 id_strings {1 key · 2 value string}, repeated
 //	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
 //
-// Numbers are varints; cmd, addr and size are required. Demand requests are references: ReadReq
-// and WriteReq of a processor, and below a cache ReadSharedReq, ReadCleanReq and LoadLockedReq
-// (loads), and ReadExReq, WriteLineReq and StoreCondReq (stores, because gem5 sends them for
-// stores only). With flag 0x100 (Request::INST_FETCH) they are instruction fetches. All others,
-// such as responses, write-backs, evictions, upgrades and prefetches, are left out; the header's
-// facts count them by command. The file does not name its version of gem5. ReadReq and WriteReq
-// have the same number in all versions; the others are numbered as in gem5 20 and later
-// (src/mem/packet.hh, MemCmd::Command; older versions number them lower by two or three).
+// Numbers are varints; cmd, addr and size are required. Demand requests are references. A processor
+// sends ReadReq and WriteReq. Below a cache there are also ReadSharedReq, ReadCleanReq and
+// LoadLockedReq, which are loads, and ReadExReq, WriteLineReq and StoreCondReq, which are stores,
+// because gem5 sends them for stores only. With flag 0x100 (Request::INST_FETCH), requests are
+// instruction fetches. All other packets, such as responses, write-backs, evictions, upgrades and
+// prefetches, are left out; a fact in the header counts them by command. The file does not name its
+// version of gem5. ReadReq and WriteReq have the same numbers in all versions. For the other
+// commands, the numbers of gem5 20 and later are assumed (src/mem/packet.hh, MemCmd::Command); in
+// older versions they are lower by two or three.
 //
-// If the header lists id_strings, pkt_id is the number of the requestor (of a core's data side,
-// say), which becomes a thread named in [trace.Program]. pc is there if the probe was asked to
-// record it. Addresses are as seen by the probe: usually physical ones.
+// If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
+// of a core), which becomes a thread that [trace.Program] names. pc is present if the probe was
+// configured to record it. Addresses are as seen by the probe: usually physical ones.
 package gem5
 
 import (
@@ -40,11 +41,11 @@ const (
 	flagInstFetch = 0x100
 )
 
-// command is one of gem5's, by number.
+// command is a command of gem5; its index in commands is its number.
 type command struct {
 	name   string
 	demand bool
-	kind   trace.Kind // of a demand request
+	kind   trace.Kind // kind of reference of a demand request
 }
 
 var commands = [...]command{
@@ -56,10 +57,10 @@ var commands = [...]command{
 	20: {name: "SCUpgradeFailReq"}, 21: {name: "UpgradeFailResp"}, 22: {"ReadExReq", true, trace.Store}, 23: {name: "ReadExResp"},
 	24: {"ReadCleanReq", true, trace.Load}, 25: {"ReadSharedReq", true, trace.Load}, 26: {"LoadLockedReq", true, trace.Load},
 	27: {"StoreCondReq", true, trace.Store}, 28: {name: "StoreCondFailReq"}, 29: {name: "StoreCondResp"},
-	30: {name: "other commands"}, // whose numbers differ between later versions
+	30: {name: "other commands"}, // their numbers differ between later versions
 }
 
-// commandOf is the number in commands.
+// commandOf returns the index of a command in commands.
 func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
 // NewReader returns a reader of the packets of r; name is the trace's name in errors.
@@ -67,23 +68,23 @@ func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "gem5", r, &parser{})
 }
 
-// stage is the next part of the stream.
+// stage identifies the next part of the stream.
 type stage uint8
 
 const (
 	atMagic stage = iota
 	atHeader
 	atPackets
-	skipping // the rest of a message that is too long
+	skipping // in the rest of a message that is too long
 )
 
 type parser struct {
 	stage      stage
-	rest       uint64 // bytes to skip
+	rest       uint64 // remaining bytes to skip
 	probe      string // the header's obj_id
 	requestors []trace.Thread
-	pcs        bool                  // a packet had one
-	leftOut    [len(commands)]uint64 // packets, by command
+	pcs        bool                  // a packet had a PC
+	leftOut    [len(commands)]uint64 // number of packets left out, by command
 }
 
 // Header implements [records.Parser].
@@ -101,7 +102,7 @@ func (p *parser) Header() trace.Header {
 	return h
 }
 
-// skipped lists the packets that are no references, "" if there are none.
+// skipped lists the packets that are not references; it returns "" if there are none.
 func (p *parser) skipped() string {
 	all, list := uint64(0), ""
 	for i, n := range p.leftOut {
@@ -119,7 +120,7 @@ func (p *parser) skipped() string {
 	return strconv.FormatUint(all, 10) + " packets that are not demand requests: " + list
 }
 
-// Begin adds the columns that the trace is known to have.
+// Begin adds the columns that the trace is known so far to have.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()
@@ -167,7 +168,7 @@ func (p *parser) begin(window []byte) (taken int, err error) {
 	return len(magic), err
 }
 
-// message reads one message with its length.
+// message reads one message, including its length.
 func (p *parser) message(window []byte, b *trace.Batch, row int) (taken, rows int, wrong *trace.SyntaxError) {
 	length, n := varint(window)
 	if n == 0 {
@@ -199,7 +200,7 @@ func (p *parser) message(window []byte, b *trace.Batch, row int) (taken, rows in
 	return taken, p.row(got, b, row), nil
 }
 
-// skip passes over a message whose length is wrong.
+// skip skips a message whose length is wrong.
 func (p *parser) skip(length uint64, n int) (taken int, wrong *trace.SyntaxError) {
 	if n < 0 {
 		n, length = -n, 0
@@ -212,7 +213,7 @@ func (p *parser) skip(length uint64, n int) (taken int, wrong *trace.SyntaxError
 		Want: "a varint, at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
 }
 
-// row writes a packet's row, if it has one.
+// row writes the row of a packet, if the packet is a reference.
 func (p *parser) row(k packet, b *trace.Batch, row int) int {
 	c := commandOf(k.cmd)
 	if !commands[c].demand {
@@ -237,8 +238,9 @@ func (p *parser) row(k packet, b *trace.Batch, row int) int {
 	return row + 1
 }
 
-// Recognise reports whether head, the beginning of a file, is a packet trace, and else the reason.
-// gem5's instruction traces have the same magic number; their first packet differs.
+// Recognise reports whether head, the beginning of a file, is a packet trace; if not, it returns
+// the reason. gem5's instruction traces have the same magic number, but their first message
+// differs.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
 		return "it does not begin with " + magic, false
@@ -252,13 +254,14 @@ func Recognise(head []byte) (reason string, ok bool) {
 	}
 	if first, _ := cut(rest); first != nil {
 		if _, wrong := decodePacket(first); wrong != nil {
-			return "its first message is no packet: " + wrong.Clause(), false
+			return "its first message is not a packet: " + wrong.Clause(), false
 		}
 	}
 	return "", true
 }
 
-// cut returns the first message of text and the bytes after it, nil if it is incomplete.
+// cut returns the first message of text and the bytes after it, or nil if the message is
+// incomplete.
 func cut(text []byte) (message, rest []byte) {
 	length, n := varint(text)
 	if n <= 0 || length > uint64(len(text)-n) {
@@ -268,8 +271,8 @@ func cut(text []byte) (message, rest []byte) {
 	return text[n:end:end], text[end:]
 }
 
-// Forms of fields in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding). These
-// traces use the first two; the others are skipped.
+// Wire types of Protocol Buffers (protobuf.dev/programming-guides/encoding). These traces use the
+// first two; fields of the others are skipped.
 const (
 	wireVarint  = 0
 	wireBytes   = 2
@@ -277,8 +280,8 @@ const (
 	wireFixed32 = 5
 )
 
-// varint reads a number of at most ten bytes. n is the number of bytes taken: 0 if the text ends
-// within it, negative if the number has more than 64 bits.
+// varint reads a varint of at most ten bytes. n is the number of bytes read: 0 if the text ends
+// within the varint, and negative if the number has more than 64 bits.
 func varint(text []byte) (v uint64, n int) {
 	if len(text) > 0 && text[0] < 0x80 {
 		return uint64(text[0]), 1
@@ -299,8 +302,8 @@ func varint(text []byte) (v uint64, n int) {
 type field struct {
 	number uint64
 	wire   uint64
-	value  uint64 // of a varint
-	text   []byte // of bytes
+	value  uint64 // value of a varint
+	text   []byte // content of a field of bytes
 }
 
 // nextField reads the first field of text and returns the rest.
@@ -338,7 +341,7 @@ type packet struct {
 	addr, id, pc     uint64
 }
 
-// packetFields is one more than the number of a packet's last field.
+// packetFields is one more than the number of the last field of a Packet.
 const packetFields = 8
 
 // decodePacket reads a Packet.
@@ -363,7 +366,7 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 		case f.number > 0 && f.number < packetFields && f.wire != wireVarint:
 			return k, badWire(f)
 		case f.number > 0 && f.number < packetFields:
-			values[f.number] = f.value // its tag is longer than it need be
+			values[f.number] = f.value // its tag is longer than necessary
 			there |= 1 << f.number
 		}
 		text = rest
@@ -432,5 +435,5 @@ func badField(text []byte) *trace.SyntaxError {
 }
 
 func badWire(f field) *trace.SyntaxError {
-	return &trace.SyntaxError{What: "field " + strconv.FormatUint(f.number, 10), Got: "wire type " + strconv.FormatUint(f.wire, 10), Want: "the wire type that gem5 gives it"}
+	return &trace.SyntaxError{What: "field " + strconv.FormatUint(f.number, 10), Got: "wire type " + strconv.FormatUint(f.wire, 10), Want: "the wire type that gem5 uses for it"}
 }

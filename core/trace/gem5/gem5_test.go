@@ -21,7 +21,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// number and text encode one field of a message; delimited puts the length before a message.
+// number and text encode one field of a message; delimited prepends the length to a message.
 func number(field int, v uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3), v)
 }
@@ -56,8 +56,8 @@ var (
 	)
 )
 
-// naive decodes the whole file with encoding/binary; a file that ends within a message ends with
-// the message before.
+// naive decodes the whole file with encoding/binary. If a file ends within a message, naive drops
+// that message.
 func naive(file string) (all []outcome) {
 	if len(file) < 4 {
 		return nil
@@ -117,8 +117,8 @@ func naive(file string) (all []outcome) {
 	return all
 }
 
-// naiveVarint is binary.Uvarint, except that ten bytes without an end are too many without an
-// eleventh.
+// naiveVarint is binary.Uvarint, except that it rejects ten continuation bytes without looking for
+// an eleventh byte.
 func naiveVarint(text []byte) (v uint64, n int) {
 	if end := slices.IndexFunc(text, func(c byte) bool { return c < 0x80 }); len(text) >= 10 && (end < 0 || end > 9) {
 		return 0, -10
@@ -242,8 +242,8 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestCommands: demand requests are references, also below a cache; the others are counted by
-// command.
+// TestCommands checks that demand requests are references, also below a cache, and that other
+// packets are counted by command.
 func TestCommands(t *testing.T) {
 	messages := [][]byte{plainHeader}
 	for _, cmd := range []uint64{1, 2, 4, 7, 10, 11, 22, 23, 24, 25, 26, 27, 16, 17, 7, 36} {
@@ -298,8 +298,7 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// compare reads whole messages only: a file that is cut within one is damaged, which TestCut
-// checks.
+// compare reads only files of whole messages; TestCut checks files that end within a message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}
@@ -343,7 +342,7 @@ func TestRecognise(t *testing.T) {
 		"gem4":                                  "does not begin with gem5",
 		"ge":                                    "does not begin with gem5",
 		magic + string(delimited(number(1, 1))): "its header: field 1",
-		file(plainHeader, delimited(number(1, 5), text(2, []byte("x")))): "its first message is no packet",
+		file(plainHeader, delimited(number(1, 5), text(2, []byte("x")))): "its first message is not a packet",
 	} {
 		if reason, ok := Recognise([]byte(file)); ok != (want == "") || !strings.Contains(reason, want) {
 			t.Errorf("%q: %v %q, want %q", file, ok, reason, want)
@@ -362,7 +361,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	next()
 	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 

@@ -1,23 +1,25 @@
 // Package lackey reads the text that Valgrind's lackey tool prints with --trace-mem=yes.
 //
-// A line is one reference: its kind, the address in hexadecimal digits and the
-// number of bytes in decimal ones.
+// A line is one reference: its kind, its address in hexadecimal, and its number of bytes in
+// decimal.
 //
 //	I  04001ab0,3     the instruction at 0x4001ab0, 3 bytes long, is fetched
 //	 L 1fff000708,8   it loads,
 //	 S 1fff000700,8   stores,
 //	 M 0421c7f0,4     or loads and then stores the same bytes
 //
-// Data lines belong to the I line before them: its address fills the PC column once there was one.
-// Traces may have data lines only, without PCs.
+// Data lines belong to the last I line before them, whose address is their PC. The PC column exists
+// from the first I line on; a trace of data lines only has no PCs.
 //
-// With --trace-sched=yes Valgrind, which runs one thread at a time, also reports the running one:
+// With --trace-sched=yes Valgrind, which runs one thread at a time, also reports which thread is
+// running:
 //
 //	--13213--   SCHED[2]:  acquired lock (thread_wrapper(starting new thread))
 //
-// From the first such line on rows have the thread's number (the main thread is 1), and no PC of
-// another thread. Lines that begin with ==, --, ** or ###, the SB lines of --trace-superblocks=yes
-// and blank lines are skipped. Numbers of processes are ignored: trace one process a file.
+// From the first such line on, rows have the number of their thread (the main thread is 1), and PCs
+// are not carried over from one thread to another. Lines that begin with ==, --, ** or ###, the SB
+// lines of --trace-superblocks=yes and blank lines are skipped. Process numbers are ignored, so
+// each file should contain the trace of one process.
 //
 // Lines exactly as lackey prints them take a fast path without a branch that depends on digits;
 // any other line is read field by field.
@@ -39,11 +41,11 @@ import (
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	pc      trace.Addr // of the last I line of the running thread, 0: none yet
-	pcs     bool       // there was an I line
-	thread  uint32     // that runs
-	threads bool       // there was a SCHED line
-	from    int        // rows of the batch from here on belong to thread
+	pc      trace.Addr // address of the last I line of the running thread; 0: none yet
+	pcs     bool       // an I line has been read
+	thread  uint32     // running thread
+	threads bool       // a SCHED line has been read
+	from    int        // index of the first row of the batch whose thread has not been written
 }
 
 // Header implements [lines.Parser].
@@ -51,10 +53,10 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// other marks bytes that are not the letter of a kind.
+// other marks bytes that are not letters of a kind.
 const other = 0xff
 
-// kinds is the kind by the letter xor the blank next to it.
+// kinds maps the exclusive or of a kind's letter and the blank next to it to the kind.
 var kinds = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = other
@@ -65,7 +67,7 @@ var kinds = func() (table [256]uint8) {
 	return table
 }()
 
-// Begin adds the columns that the trace is known to have.
+// Begin adds the columns that the trace is known so far to have.
 func (p *parser) Begin(b *trace.Batch) {
 	p.from = 0
 	if p.pcs {
@@ -76,7 +78,7 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// fillThread writes the running thread into the rows up to end.
+// fillThread writes the running thread into the rows before end.
 func (p *parser) fillThread(b *trace.Batch, end int) {
 	if b.Thread == nil {
 		return
@@ -88,7 +90,7 @@ func (p *parser) fillThread(b *trace.Batch, end int) {
 	p.from = end
 }
 
-// Skips reports whether a line is one of Valgrind's without a reference.
+// Skips reports whether a line is Valgrind output without a reference.
 func (p *parser) Skips(line []byte) bool { return skipped(line) }
 
 // Parse implements [lines.Parser].
@@ -117,9 +119,9 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	}
 }
 
-// plain reads lines exactly as lackey prints them, up to one that is different, and returns the
-// bytes read and the number of rows in b. It is long because calls and bounds checks would
-// double its time: s is an array, and no index into it exceeds 63.
+// plain reads lines exactly as lackey prints them. It stops at the first line of another form, and
+// returns the number of bytes read and of rows in b. It is long because calls and bounds checks
+// would double its time: s is an array, and no index into it exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -139,8 +141,8 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 		if n < 8 {
 			addr = lines.HexValue(first, n)
 		} else if addr = lines.HexValue(first, 8); s[11] == ',' {
-			// lackey pads to eight digits
-		} else if s[13] == ',' { // stacks are at ten digits
+			// lackey pads addresses to eight digits
+		} else if s[13] == ',' { // stack addresses have ten digits
 			ninth, tenth := lines.HexDigit[s[11]], lines.HexDigit[s[12]]
 			if ninth|tenth > 15 {
 				break
@@ -171,7 +173,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 				break
 			}
 		}
-		if addr > math.MaxUint64-1000 { // size is below that
+		if addr > math.MaxUint64-1000 { // size is below 1000
 			break
 		}
 		addrs[row], sizes[row], kinds8[row] = addr, size, trace.Kind(kind)
@@ -181,7 +183,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 		if row < len(pcs) {
 			pcs[row] = pc
 		} else if kind == uint8(trace.Fetch) {
-			pc = 0 // the column, and with it the first PC, comes by way of single
+			pc = 0 // single reads the first I line and adds the PC column
 			break
 		}
 		row++
@@ -191,7 +193,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 	return at, row
 }
 
-// single reads any one line.
+// single reads one line of any form.
 func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err error) {
 	if bytes.HasPrefix(line, []byte("--")) {
 		if thread, ok := acquired(line); ok {
@@ -216,7 +218,8 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running one. Rows without a thread need a batch without that column.
+// turn makes thread the running thread. Rows without a thread must be in a batch without that
+// column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	if p.threads = true; b.Thread == nil && row > 0 {
 		return lines.ErrEndBatch
@@ -252,7 +255,7 @@ func record(line []byte) (kind trace.Kind, addr trace.Addr, size uint32, wrong *
 	return kind, addr, size, nil
 }
 
-// skipped reports whether line is one of Valgrind's without a reference.
+// skipped reports whether line is Valgrind output without a reference.
 func skipped(line []byte) bool {
 	if len(line) >= 3 {
 		switch string(line[:2]) {
@@ -267,7 +270,7 @@ func skipped(line []byte) bool {
 	return lines.IsBlank(line)
 }
 
-// acquired returns the thread that a SCHED line says is resumed.
+// acquired returns the thread that resumes according to a SCHED line.
 func acquired(line []byte) (thread uint32, ok bool) {
 	_, after, found := bytes.Cut(line, []byte("--   SCHED["))
 	if !found {
@@ -281,8 +284,8 @@ func acquired(line []byte) (thread uint32, ok bool) {
 	return thread, wrong == nil
 }
 
-// Recognise reports whether text, the beginning of a file, is lackey's, and otherwise the reason.
-// Text of Valgrind without a reference counts as the beginning of such a trace.
+// Recognise reports whether text, the beginning of a file, is a lackey trace; if not, it returns
+// the reason. Valgrind output without a reference counts as the beginning of such a trace.
 func Recognise(text []byte) (reason string, ok bool) {
 	const none = "there is no reference"
 	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {
@@ -295,13 +298,14 @@ func Recognise(text []byte) (reason string, ok bool) {
 	return reason, ok
 }
 
-// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. A data reference
-// has no PC but that of the fetch before it. Ranges become loads and stores; an unknown size is 0.
+// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. The format
+// does not store the PCs of data references; a reader takes the address of the last fetch. Ranges
+// become loads and stores; an unknown size is written as 0.
 type Writer struct {
 	w       io.Writer
 	text    []byte
 	thread  uint32
-	threads bool // a thread was written
+	threads bool // a thread has been written
 }
 
 // NewWriter returns a writer to w.
@@ -311,7 +315,7 @@ var prefixes = [trace.NumKinds]string{
 	trace.Load: " L ", trace.Store: " S ", trace.Modify: " M ", trace.Fetch: "I  ", trace.RangeRead: " L ", trace.RangeWrite: " S ",
 }
 
-// Write writes the references of a batch; the format has no events.
+// Write writes the references of a batch; the format cannot represent events.
 func (w *Writer) Write(b *trace.Batch) error {
 	w.text = w.text[:0]
 	for i, kind := range b.Kind {
@@ -329,7 +333,8 @@ func (w *Writer) Write(b *trace.Batch) error {
 	return err
 }
 
-// turn writes that another thread is resumed. The number of the process is unknown; readers ignore it.
+// turn writes a line that says that another thread resumes. The process number is unknown, and
+// readers ignore it.
 func (w *Writer) turn(thread uint32) {
 	w.thread, w.threads = thread, true
 	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)

@@ -24,7 +24,7 @@ func ref(kind trace.Kind, addr trace.Addr, bytes uint32) outcome {
 	return outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr, Bytes: bytes}}
 }
 
-// with adds the instruction and, unless it is 0, the thread.
+// with adds the PC and, unless it is 0, the thread to an outcome.
 func with(o outcome, pc trace.Addr, thread uint32) outcome {
 	o.PC, o.Thread, o.HasThread = pc, thread, thread != 0
 	return o
@@ -122,8 +122,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestWrongByteAnywhere puts every byte into every place of lines that take the
-// fast path.
+// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{" L 04001ab0,8\n", " S 1fff000708,16\n", "I  04001ab,3\r\n", " M 7ffe01234567,8\n", " L 0123456789abcdef,128\n"} {
 		for at := range line {
@@ -251,7 +250,7 @@ func TestNoAllocations(t *testing.T) {
 			next()
 		}
 		if n := testing.AllocsPerRun(200, next); n != 0 {
-			t.Errorf("%s: %v allocations a batch, want 0", name, n)
+			t.Errorf("%s: %v allocations per batch, want 0", name, n)
 		}
 	}
 }

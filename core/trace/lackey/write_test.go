@@ -33,22 +33,22 @@ func readWhole(t tracetest.Failer, text string) *trace.Batch {
 	return b
 }
 
-// TestWrittenAsRead: a trace that is read from lackey's text and written is the same when it is
-// read again, and the same text if it was in lackey's own form.
+// TestWrittenAsRead checks that a trace that is read from lackey's text and written is the same
+// trace when it is read again, and that the text is the same if it was in lackey's own form.
 func TestWrittenAsRead(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
 		want := readWhole(t, string(tracetest.Small(name)))
 		text := write(t, NewReader("t", bytes.NewReader(tracetest.Small(name))), 100)
 		if got := readWhole(t, text); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s is another trace once it is written", name)
+			t.Errorf("%s is a different trace after writing", name)
 		}
 		if name == "data.lackey" && !strings.Contains(string(tracetest.Small(name)), text) {
-			t.Errorf("%s: other text is written", name)
+			t.Errorf("%s: the written text differs", name)
 		}
 	}
 }
 
-// TestWritten text is the trace that was written, but for instructions.
+// TestWritten checks that written text reads as the original trace, except for PCs.
 func TestWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole, threads := trace.NewBatch(100), rapid.Bool().Draw(t, "threads")

@@ -16,8 +16,8 @@ const (
 	everyTop  = 0x8080808080808080
 )
 
-// HexDigits counts the hexadecimal digits, 0 to 8, that the eight bytes of x begin with; the
-// first byte is the lowest.
+// HexDigits counts the hexadecimal digits, 0 to 8, at the beginning of the eight bytes of x; the
+// first byte is the least significant.
 //
 // All eight are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit exactly
 // if the byte is at least c, and no sum carries into the next byte.
@@ -32,7 +32,8 @@ func HexDigits(x uint64) int {
 	return bits.TrailingZeros64(others) / 8
 }
 
-// HexValue returns the number that the first n bytes of x write, 0 to 8 hexadecimal digits.
+// HexValue returns the value of the first n bytes of x, which must be hexadecimal digits; n is at
+// most 8.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
 	v <<= uint(64 - 8*n) // shifts zeros in; n = 0 leaves nothing
@@ -41,7 +42,8 @@ func HexValue(x uint64, n int) uint64 {
 	return (v<<16 | v>>32) & 0x00000000ffffffff
 }
 
-// HexAt reads up to 16 hexadecimal digits from s[at:] and returns the index after them; at is at most 48.
+// HexAt reads up to 16 hexadecimal digits from s[at:], and returns their value and the index after
+// them; at must be at most 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -58,7 +60,7 @@ func FitsBytes(addr trace.Addr, bytes uint32) bool {
 	return bytes == 0 || addr <= math.MaxUint64-uint64(bytes-1)
 }
 
-// HexDigit is the value of a hexadecimal digit, and 255 for any other byte.
+// HexDigit maps a hexadecimal digit to its value, and any other byte to 255.
 var HexDigit = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = 255
@@ -69,7 +71,7 @@ var HexDigit = func() (table [256]uint8) {
 	return table
 }()
 
-// Trim cuts spaces, tabs and carriage returns off both ends.
+// Trim removes spaces, tabs and carriage returns from both ends.
 func Trim(s []byte) []byte {
 	for len(s) > 0 && blank(s[0]) {
 		s = s[1:]
@@ -80,13 +82,13 @@ func Trim(s []byte) []byte {
 	return s
 }
 
-// TrimBlanks cuts spaces and carriage returns, but no tabs, off both ends: tabs may separate
+// TrimBlanks removes spaces and carriage returns from both ends, but not tabs, which may separate
 // fields of a table.
 func TrimBlanks(s []byte) []byte { return bytes.Trim(s, " \r") }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// Cut splits s at its first blanks; after is trimmed.
+// Cut splits s at the first blank; after is trimmed.
 func Cut(s []byte) (field, after []byte) {
 	for i, c := range s {
 		if blank(c) {
@@ -102,7 +104,7 @@ func First(text []byte) (line, after []byte) {
 	return line, after
 }
 
-// All yields the lines of text with their numbers, from 1.
+// All yields the lines of text with their numbers, starting at 1.
 func All(text []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for number := 1; len(text) > 0; number++ {
@@ -115,8 +117,9 @@ func All(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// Recognise reports whether text, the beginning of a file, is of a format: whether the first line that is
-// not skipped is right. Otherwise the reason is a clause: none if all lines are skipped.
+// Recognise reports whether text, the beginning of a file, is in a format: whether its first line
+// that is not skipped is correct. If not, it returns the reason as a clause, which is none if all
+// lines are skipped.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -133,8 +136,8 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 // IsBlank reports whether a line has only blanks.
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
-// Hex reads a number of hexadecimal digits only. ok is false for anything else; wide reports
-// digits of more than 64 bits.
+// Hex reads a number that consists only of hexadecimal digits; for other text, ok is false. wide
+// reports whether the number has more than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
 		digit := HexDigit[c]
@@ -149,7 +152,7 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits: an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. what names them in the error.
+// Address reads hexadecimal digits after a required 0x. The error calls them what.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -162,7 +165,7 @@ func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) 
 	return addr, nil
 }
 
-// HexAddress reads an address of hexadecimal digits only.
+// HexAddress reads an address that consists only of hexadecimal digits.
 func HexAddress(digits []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	addr, wide, ok := Hex(digits)
 	switch {
@@ -174,7 +177,7 @@ func HexAddress(digits []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	return addr, nil
 }
 
-// Decimal reads a number of decimal digits only, up to 64 bits.
+// Decimal reads a number of at most 64 bits that consists only of decimal digits.
 func Decimal(s []byte) (v uint64, ok bool) {
 	for _, c := range s {
 		digit := uint64(c - '0')
@@ -186,7 +189,7 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of 32 bits. what names it in the error.
+// Decimal32 reads a decimal number of at most 32 bits. The error calls it what.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {
@@ -195,11 +198,11 @@ func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	return uint32(v), nil
 }
 
-// Wrong returns the error about a field, which [Reader] completes with the place. It copies the
-// first bytes of got.
+// Wrong returns an error about a field, to which [Reader] adds the position. It copies the first
+// bytes of got.
 func Wrong(what string, got []byte, want string) *trace.SyntaxError {
 	return &trace.SyntaxError{What: what, Got: Got(got), Want: want}
 }
 
-// Got copies the first bytes of text for the Got of an error.
+// Got returns a copy of the first bytes of text, for the field Got of an error.
 func Got(text []byte) string { return string(text[:min(len(text), 80)]) }

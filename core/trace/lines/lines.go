@@ -1,16 +1,17 @@
-// Package lines reads traces of text formats: it cuts a stream of bytes into windows of whole
-// lines, and a format's parser turns windows into batches.
+// Package lines reads traces in text formats: it divides a stream of bytes into windows of whole
+// lines, and the parser of a format converts windows into batches.
 //
 // Parsing a line costs a few nanoseconds, so nothing in this package runs per line:
 //
-//  1. [Buffer.Window] reads as much as the stream gives into one buffer and returns all whole
-//     lines in it. [Slack] meaningless bytes follow them, so that a parser may load eight bytes
-//     at a time without looking where the window ends: a line's newline stops it first.
-//  2. A [Parser] reads lines of a window into rows of a batch until either is used up.
+//  1. [Buffer.Window] reads as much as the stream delivers into one buffer, and returns all whole
+//     lines in it. [Slack] meaningless bytes follow them, so that a parser may load eight bytes at
+//     a time without checking for the end of the window: it stops at the newline of a line first.
+//  2. A [Parser] reads lines of a window into rows of a batch until the window has been read or the
+//     batch is full.
 //  3. [Reader] alternates the two and implements [trace.Reader].
 //
-// A last line without newline is a line if the stream ends with io.EOF. If it ends with any
-// other error, the incomplete line is dropped.
+// If the stream ends with io.EOF, a last line without a newline counts as a line. If it ends with
+// any other error, the incomplete line is dropped.
 package lines
 
 import (
@@ -23,38 +24,38 @@ import (
 )
 
 const (
-	// Longest is the most bytes of a line, without its end.
+	// Longest is the maximum length of a line in bytes, without its end.
 	Longest = 128<<10 - Slack - 2
 	// Slack is the number of bytes after a window that may be read.
 	Slack = 64
 
-	emptyReads = 100 // reads without a byte or an error before giving up
+	emptyReads = 100 // number of reads without a byte or an error before giving up
 )
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// Buffer cuts a stream into windows of whole lines.
+// Buffer divides a stream into windows of whole lines.
 type Buffer struct {
 	source io.Reader
 	buf    []byte // unread bytes are buf[next:end]; lines in buf[next:whole] are whole
 	next   int
 	whole  int
 	end    int
-	begun  bool  // a window was handed out
+	begun  bool  // a window has been returned
 	long   bool  // the window is the beginning of one line of more than Longest bytes
-	rest   bool  // what comes next is the rest of that line
-	err    error // the rest of that line follows
+	rest   bool  // the next bytes are the rest of that line
+	err    error // error of the stream, returned after the unread bytes
 }
 
-// NewBuffer makes a buffer that reads r.
+// NewBuffer returns a buffer that reads from r.
 func NewBuffer(r io.Reader) *Buffer {
 	return &Buffer{source: r, buf: make([]byte, Longest+2+Slack)}
 }
 
-// Window returns the whole unread lines, at least one, each with its newline. It is valid until the next
-// call, which returns the lines again that were not taken with [Buffer.Take]. If long, the window is the
-// beginning of one line of more than [Longest] bytes; the rest of it is dropped. The error is the
-// stream's.
+// Window returns the whole unread lines, at least one, each with its newline. The window is valid
+// until the next call, which returns again the lines that were not taken with [Buffer.Take]. If
+// long is true, the window is the beginning of one line of more than [Longest] bytes, the rest of
+// which is dropped. The error is that of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -73,13 +74,13 @@ func (b *Buffer) Window() (window []byte, long bool, err error) {
 // Take marks the first n bytes of the window as read.
 func (b *Buffer) Take(n int) { b.next += n }
 
-// fill reads until a line is whole.
+// fill reads until there is a whole line.
 func (b *Buffer) fill() error {
 	b.long = false
 	b.end = copy(b.buf, b.buf[b.next:b.end])
 	b.next, b.whole = 0, 0
 	for {
-		searched := b.end // nothing before it ends a line; 0 while the rest of a line is dropped
+		searched := b.end // no line ends before this index; 0 while the rest of a line is dropped
 		if err := b.read(); err != nil {
 			return err
 		}
@@ -104,7 +105,8 @@ func (b *Buffer) fill() error {
 	}
 }
 
-// read adds the bytes of one read of the stream. It keeps an error after bytes for later.
+// read adds the bytes of one read of the stream. If the read returns both bytes and an error, read
+// keeps the error for later.
 func (b *Buffer) read() error {
 	for range emptyReads {
 		if b.err != nil {
@@ -133,7 +135,8 @@ func (b *Buffer) endLine() {
 	b.whole = b.end
 }
 
-// dropRest drops bytes of a line that was too long, and reports whether its end was found.
+// dropRest drops bytes of a line that was too long, and reports whether it found the end of the
+// line.
 func (b *Buffer) dropRest() bool {
 	_, after, found := bytes.Cut(b.buf[:b.end], []byte("\n"))
 	b.end = copy(b.buf, after)
@@ -148,20 +151,20 @@ var ErrEndBatch = errors.New("the batch ends here")
 type Parser interface {
 	// Header describes the lines read so far.
 	Header() trace.Header
-	// Begin adds the optional columns that the trace is known to have to an empty batch,
-	// which is as long as it can be.
+	// Begin adds the optional columns that the trace is known so far to have to a batch without
+	// data, whose length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads lines of window into b, from row on, until the window is read, b is full or a line is
-	// wrong. It returns the number of bytes and lines read, the wrong line included, and the number of rows
-	// in b. A *trace.SyntaxError concerns the last line read, whose position is added; other errors are
-	// final. Slack bytes after the window may be read.
+	// Parse reads lines of window into b, from row on, until the window is read, b is full or a
+	// line is wrong. It returns the number of bytes and lines read, including a wrong line, and the
+	// number of rows in b. A *trace.SyntaxError concerns the last line read; the reader adds its
+	// position. All other errors are final. Parse may read Slack bytes after the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 
-// longSkipper is a [Parser] that knows lines without references by their beginning.
+// longSkipper is a [Parser] that can recognise lines without references by their beginnings.
 type longSkipper interface{ Skips(line []byte) bool }
 
-// Reader reads a trace of a text format.
+// Reader reads a trace in a text format.
 type Reader struct {
 	buffer *Buffer
 	parser Parser
@@ -175,13 +178,13 @@ func NewReader(file string, r io.Reader, p Parser) *Reader {
 	return &Reader{buffer: NewBuffer(r), parser: p, file: file}
 }
 
-// Lines is the number of lines read.
+// Lines returns the number of lines read.
 func (r *Reader) Lines() int { return r.line }
 
-// Header describes the trace as far as it was read.
+// Header describes the part of the trace that has been read.
 func (r *Reader) Header() trace.Header { return r.parser.Header() }
 
-// Next fills b as [trace.Reader] says.
+// Next fills b as described for [trace.Reader].
 func (r *Reader) Next(b *trace.Batch) error { return r.late.Next(b, r) }
 
 // Begin implements [trace.Filler].
@@ -193,7 +196,7 @@ func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 		window, long, err := r.buffer.Window()
 		if err != nil {
 			if rows > 0 {
-				return rows, nil // the buffer returns the error again
+				return rows, nil // the buffer will return the error again
 			}
 			return 0, err
 		}
@@ -218,7 +221,8 @@ func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 	return rows, nil
 }
 
-// tooLong returns the error for a line of more than [Longest] bytes, nil if the format skips it.
+// tooLong returns the error for a line of more than [Longest] bytes, or nil if the format skips the
+// line.
 func (r *Reader) tooLong(start []byte) error {
 	if s, ok := r.parser.(longSkipper); ok && s.Skips(start) {
 		return nil

@@ -87,7 +87,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// drain reads all windows, taking a random number of lines from each.
+// drain reads all windows, and takes a random number of lines from each.
 func drain(t *rapid.T, b *Buffer) (text string, err error) {
 	for {
 		window, long, err := b.Window()
@@ -98,7 +98,7 @@ func drain(t *rapid.T, b *Buffer) (text string, err error) {
 			t.Fatalf("window %q with room for %d bytes", window, cap(window))
 		}
 		if long {
-			t.Fatalf("a short line is taken for a long one")
+			t.Fatalf("a short line was reported as too long")
 		}
 		n := len(window)
 		if rapid.Bool().Draw(t, "first line only") {
@@ -125,7 +125,7 @@ func TestWindowsAreWholeLines(t *testing.T) {
 		if got, err := drain(t, NewBuffer(wrap(strings.NewReader(text)))); got != want || err != io.EOF {
 			t.Fatalf("got %q, %v, want %q", got, err, want)
 		}
-		// What a broken stream leaves of a line is dropped.
+		// The incomplete last line of a broken stream is dropped.
 		stream := io.MultiReader(wrap(strings.NewReader(text)), iotest.ErrReader(broken))
 		if got, err := drain(t, NewBuffer(stream)); got != whole || err != broken {
 			t.Fatalf("broken: got %q, %v, want %q", got, err, whole)

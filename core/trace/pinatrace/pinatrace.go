@@ -1,6 +1,6 @@
-// Package pinatrace reads the text that Intel Pin's example tool pinatrace
-// writes (source/tools/ManualExamples/pinatrace.cpp in Pin's kit, described in
-// its User Guide as the Memory Reference Trace).
+// Package pinatrace reads the text that Intel Pin's example tool pinatrace writes
+// (source/tools/ManualExamples/pinatrace.cpp in Pin's kit, which its User Guide calls the Memory
+// Reference Trace).
 //
 // A line is one reference: the instruction's address, R for a load or W for a
 // store, and the address referenced, both as printf's %p writes them.
@@ -9,9 +9,9 @@
 //	0x7f3acd1ead53: W 0x7ffc5d8ea1b8
 //	#eof
 //
-// An instruction that loads and stores the same bytes produces both lines. The last line is #eof;
+// An instruction that loads and stores the same bytes produces two lines. The last line is #eof;
 // lines that begin with # and blank lines are skipped. The format has neither sizes nor threads;
-// instructions without references are not in it, so that there are no fetches.
+// it leaves out instructions without references, so there are no fetches.
 package pinatrace
 
 import (
@@ -30,13 +30,14 @@ type parser struct{}
 // Header implements [lines.Parser].
 func (parser) Header() trace.Header { return trace.Header{Format: "pinatrace", PCs: true} }
 
-// Begin adds the column of PCs. No row has a size.
+// Begin adds the PC column. No row has a size.
 func (parser) Begin(b *trace.Batch) {
 	b.NeedPC()
 	clear(b.Bytes)
 }
 
-// Parse reads lines in the tool's own form at once, and all others field by field.
+// Parse uses a fast path for lines exactly as the tool writes them, and reads all other lines field
+// by field.
 func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for ; taken < len(window) && row < b.Len(); count++ {
@@ -59,8 +60,8 @@ func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows 
 	return taken, count, row, nil
 }
 
-// plain reads a line of "0x", digits, ": R 0x" or ": W 0x", digits and nothing else
-// into a row, and returns its length; 0 if it is different.
+// plain reads a line of "0x", digits, ": R 0x" or ": W 0x", and digits into a row, and returns its
+// length, or 0 if the line has another form.
 func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	pc, at := lines.HexAt(s, len("0x"))
 	if s[0] != '0' || s[1] != 'x' || at == len("0x") || at > len("0x")+16 {
@@ -83,7 +84,7 @@ func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	return at + 1
 }
 
-// skipped reports whether a line has no reference.
+// skipped reports whether a line contains no reference.
 func skipped(line []byte) bool {
 	line = lines.Trim(line)
 	return len(line) == 0 || line[0] == '#'
@@ -112,7 +113,8 @@ func record(line []byte) (pc trace.Addr, kind trace.Kind, addr trace.Addr, wrong
 	return pc, kind, addr, wrong
 }
 
-// Recognise reports whether text, the beginning of a file, is pinatrace's, and else the reason.
+// Recognise reports whether text, the beginning of a file, is a pinatrace trace; if not, it returns
+// the reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	return lines.Recognise(text, "there is no reference", skipped, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)

@@ -19,7 +19,7 @@ func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
 const small = "0x7f3acd1ead50: R 0x7f3acd0bde84\n0x7f3acd1ead53: W 0x7ffc5d8ea1b8\r\n\n0x10: R 0xffffffffffffffff\n#eof\n"
 
-// naive reads line by line by way of package strings.
+// naive reads line by line with package strings.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line = strings.Trim(line, " \t\r")
@@ -103,7 +103,7 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 20).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere puts every byte into every place of lines that are read at once.
+// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n"} {
 		for at := range line {
@@ -132,7 +132,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 

@@ -1,31 +1,35 @@
 // Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP,
-// which their modified Byfl writes, and the files beside them.
+// which their modified version of Byfl writes, and the files that come with them.
 //
-// A line is a reference, or the begin or end of a basic block's execution:
+// A line is a reference, or marks the beginning or end of a basic block's execution:
 //
 //	BB START: b2f3727763ed2e86
 //	STORE: 0x7ffd96666320
 //	LOAD: 0x7ffd96666320
 //	BB DONE: b2f3727763ed2e86
 //
-// LD: and ST: stand for LOAD: and STORE:, and a bare 0x address counts as a load. A block is named
-// by Byfl's hash of it, or, after preprocessing, as (function, block). Sources: traceSplitterV2.c
-// and the example files of github.com/AtanuBarai/PPT-SASMM-Journal_tracePreparators, calc_probs.py
-// of github.com/AtanuBarai/PPT-SASMM_Scripts, and the slides on PPT. Byfl writes a line for each
-// byte of a reference; each is a row without a size. There are no threads and no PCs.
+// LD: and ST: are short for LOAD: and STORE:, and an address 0x… alone counts as a load. A block is
+// identified by Byfl's hash or, after preprocessing, by (function, block). Sources:
+// traceSplitterV2.c and the example files of
+// github.com/AtanuBarai/PPT-SASMM-Journal_tracePreparators, calc_probs.py of
+// github.com/AtanuBarai/PPT-SASMM_Scripts, and the slides on PPT. Byfl writes a line for each byte
+// of a reference, and each line becomes a row without a size. The format has neither threads nor
+// PCs.
 //
 // # Blocks
 //
-// Each block is one of [trace.Program.Blocks], each of its executions a BlockEntry row if selected.
-// A call within a block shows as executions inside of its own. References behind them are the entry
-// of a further part of the block (Part n after the n-th call), as in [trace.Block]. So an execution
-// of a part makes no references of any other block. Their number differs, so blocks list no sites;
-// but each reference has one: the loads of a block share a site, and so do its stores. References
-// outside of all blocks have sites of block 0, which is synthetic.
+// Each block becomes one of [trace.Program.Blocks], and each of its executions a BlockEntry row, if
+// such rows are selected. A call within a block appears as executions of other blocks nested in its
+// own. The first reference after them enters a further part of the block (Part n after the n-th
+// call), as in [trace.Block], so that no reference of another block occurs during the execution of
+// a part. The number of references varies between executions, so blocks list no sites. Still, each
+// reference has a site: the loads of a block share one, and so do its stores. References outside
+// all blocks have sites of block 0, which is synthetic.
 //
-// # Files beside a trace
+// # Other files
 //
-// [ParseBlocks], [ParseCounts], [ParseShared] and [ParseBounds] read them.
+// [ParseBlocks], [ParseCounts], [ParseShared] and [ParseBounds] read the files that come with a
+// trace.
 package ppt
 
 import (
@@ -66,7 +70,7 @@ func (p *parser) Header() trace.Header {
 	return h
 }
 
-// Begin adds the column of sites once there was a label. No row has a size.
+// Begin adds the site column once a label has been read. No row has a size.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.blocks != nil {
 		b.NeedSite()
@@ -74,8 +78,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. The entry of a block may have to precede a reference, in the batch
-// before if there is no room.
+// Parse reads line by line. A reference may need a row for the entry of a block before it, which
+// goes into the previous batch if that has room for one row only.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {
@@ -91,7 +95,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 		}
 		if what == blockStart && p.blocks == nil {
 			if row > 0 {
-				return taken, count, row, lines.ErrEndBatch // rows without a site need a batch without that column
+				return taken, count, row, lines.ErrEndBatch // rows without a site must be in a batch without that column
 			}
 			p.blocks = newBlocks()
 			b.NeedSite()
@@ -107,8 +111,8 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, row, nil
 }
 
-// plain reads a line of a reference exactly as Byfl writes it, and returns its length; 0 if it is
-// different.
+// plain reads a reference written exactly as Byfl writes it, and returns the length of its line, or
+// 0 if the line has another form.
 func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
 	begin := 0
 	switch {
@@ -128,12 +132,12 @@ func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
 	return what, addr, at + 1
 }
 
-// resumes reports whether the row is the first reference of a block after a call.
+// resumes reports whether a line is the first reference of a block after a call.
 func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
 
-// row handles a line.
+// row adds the row for a line, if there is one.
 func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, label []byte) (int, *trace.SyntaxError) {
 	switch what {
 	case load, store:
@@ -146,14 +150,14 @@ func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, la
 		return p.entry(b, row, block), nil
 	case blockDone:
 		if p.blocks == nil || !p.blocks.end(label) {
-			return row, lines.Wrong("BB DONE", label, "a block that has begun and not ended")
+			return row, lines.Wrong("BB DONE", label, "a block that has begun but not ended")
 		}
 	}
 	return row, nil
 }
 
-// entry writes the row of a block's entry, if selected. References do not imply it, because blocks
-// list no sites.
+// entry writes the row for the entry of a block, if such rows are selected. References do not imply
+// the entry, because blocks list no sites.
 func (p *parser) entry(b *trace.Batch, row int, block uint32) int {
 	kind := trace.BlockEntry
 	if !p.kinds.Has(kind) {
@@ -228,10 +232,11 @@ func record(line []byte) (what lineKind, addr trace.Addr, label []byte, wrong *t
 		return p.what, addr, nil, nil
 	}
 	return blank, 0, nil, lines.Wrong("line", line,
-		"LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block")
+		"an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:")
 }
 
-// Recognise reports whether text, the beginning of a file, is a trace of this format, and else the reason.
+// Recognise reports whether text, the beginning of a file, is a trace in this format; if not, it
+// returns the reason.
 func Recognise(text []byte) (reason string, ok bool) {
 	return lines.Recognise(text, "there is no reference", lines.IsBlank, func(line []byte) *trace.SyntaxError {
 		_, _, _, wrong := record(line)
@@ -240,30 +245,30 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory for a file that is no trace and whose labels all differ.
+	// mostBlocks limits the memory used for a file that is not a trace and whose labels all differ.
 	mostBlocks = 1 << 20
-	// deepest is the number of nested calls that are followed. Beyond it, as in a trace
-	// without ends of blocks, the outermost are forgotten.
+	// deepest is the maximum number of nested calls that are tracked. If there are more, as in a
+	// trace that lacks the ends of blocks, the outermost calls are forgotten.
 	deepest = 1 << 16
 
-	outside = 0 // the block of references outside of all blocks
+	outside = 0 // the block for references outside all blocks
 )
 
-// blocks are the blocks of a trace and their current executions.
+// blocks contains the blocks of a trace and their current executions.
 type blocks struct {
 	program   trace.Program
 	functions map[string]uint32
-	labels    map[string]uint32 // the first part of a block
-	parts     []part            // of each block
-	open      []uint32          // the parts that run, outermost first
-	called    bool              // an execution inside the innermost one has ended since its last reference
+	labels    map[string]uint32 // the first part of each block
+	parts     []part            // by block
+	open      []uint32          // the parts being executed, outermost first
+	called    bool              // a block called by the innermost one has ended since the latter's last reference
 }
 
-// part is the data of a block in addition to the program's tables.
+// part contains the data about a block that the program's tables do not contain.
 type part struct {
 	first uint32    // the block's first part
-	next  uint32    // its next part, 0 for none yet
-	sites [2]uint32 // 1 + the site of its loads and of its stores, 0 for none yet
+	next  uint32    // its next part; 0: none yet
+	sites [2]uint32 // 1 + the site of its loads and of its stores; 0: none yet
 }
 
 func newBlocks() *blocks {
@@ -280,7 +285,8 @@ func (t *blocks) add(b trace.Block, first uint32) uint32 {
 	return uint32(len(t.program.Blocks) - 1)
 }
 
-// function returns the number of a function, which may be new. Blocks named by a hash have none.
+// function returns the number of a function, and adds the function if it is new. Blocks identified
+// by a hash have no function.
 func (t *blocks) function(name []byte) uint32 {
 	if name == nil {
 		return trace.NoFunction
@@ -294,7 +300,7 @@ func (t *blocks) function(name []byte) uint32 {
 	return n
 }
 
-// begin starts an execution of the block of that label.
+// begin starts an execution of the block with that label.
 func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	block, ok := t.labels[string(label)]
 	if !ok {
@@ -315,7 +321,8 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	return block, nil
 }
 
-// end ends the innermost execution of that block, and all executions inside it, which a jump left.
+// end ends the innermost execution of the block with that label, and all executions nested in it,
+// which were left by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {
@@ -330,7 +337,7 @@ func (t *blocks) end(label []byte) bool {
 	return false
 }
 
-// resume returns the part of the innermost block that follows a call.
+// resume starts the next part of the innermost block, after a call, and returns it.
 func (t *blocks) resume() uint32 {
 	running := &t.open[len(t.open)-1]
 	t.called = false
@@ -345,7 +352,7 @@ func (t *blocks) resume() uint32 {
 	return *running
 }
 
-// site returns the site of loads or stores of the running block.
+// site returns the site of the loads or of the stores of the running block.
 func (t *blocks) site(kind trace.Kind) uint32 {
 	block := t.open[len(t.open)-1]
 	known := &t.parts[block].sites[kind]
@@ -360,7 +367,7 @@ func (t *blocks) site(kind trace.Kind) uint32 {
 func splitLabel(label []byte) (function, block []byte) {
 	inner, open := bytes.CutPrefix(label, []byte("("))
 	inner, closed := bytes.CutSuffix(inner, []byte(")"))
-	comma := bytes.LastIndexByte(inner, ',') // functions of C++ may have some of their own
+	comma := bytes.LastIndexByte(inner, ',') // names of C++ functions may contain commas
 	if !open || !closed || comma < 0 {
 		return nil, label
 	}

@@ -17,7 +17,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// rows are the rows of a text, in words: "load 10 main.entry", "block main.entry+1", "error 7".
+// rows returns the rows of a text in words: "load 10 main.entry", "block main.entry+1", "error 7".
 func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []string) {
 	r := NewReader("t", strings.NewReader(text))
 	r.Select(kinds)
@@ -70,7 +70,7 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 
 const everything = trace.DataKinds | 1<<trace.BlockEntry
 
-// naive reads line by line with a list of the open blocks.
+// naive reads line by line and keeps a list of the open blocks.
 func naive(text string) (all []string) {
 	type running struct {
 		label  string
@@ -152,7 +152,7 @@ func compare(t tracetest.Failer, text string) {
 	want := naive(text)
 	for _, batch := range []int{1, 3, 200} {
 		if got := rows(t, text, everything, batch); !slices.Equal(got, want) {
-			t.Fatalf("%d rows a batch: got\n%q, want\n%q, text\n%q", batch, got, want, text)
+			t.Fatalf("%d rows per batch: got\n%q, want\n%q, text\n%q", batch, got, want, text)
 		}
 	}
 	want = slices.DeleteFunc(want, func(s string) bool { return strings.HasPrefix(s, "block ") })
@@ -203,7 +203,7 @@ func TestSecondCallSharesParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := r.Header().Program; len(p.Blocks) != 5 || len(p.Sites) != 3 {
-		t.Errorf("%d blocks and %d sites, want the outside, three parts of a, and f, and a site a part", len(p.Blocks), len(p.Sites))
+		t.Errorf("%d blocks and %d sites, want blocks for the outside, for three parts of a, and for f, and one site per part", len(p.Blocks), len(p.Sites))
 	}
 	compare(t, once+once)
 }
@@ -220,14 +220,14 @@ func TestOnlySelectedKinds(t *testing.T) {
 	}
 }
 
-// TestBounded: neither endless nesting nor endless labels fill the memory.
+// TestBounded checks that neither endless nesting nor an endless number of labels exhausts memory.
 func TestBounded(t *testing.T) {
 	r := NewReader("t", strings.NewReader(strings.Repeat("BB START: a\n", 3*deepest)+"0x1\n"))
 	if b, err := trace.ReadAll(r); err != nil || b.Len() != 1 {
 		t.Fatalf("%d rows, %v", b.Len(), err)
 	}
 	if n := len(r.parse.blocks.open); n > deepest || n < deepest/2 {
-		t.Errorf("%d executions are followed, want at most %d", n, deepest)
+		t.Errorf("%d executions are tracked, want at most %d", n, deepest)
 	}
 	blocks := newBlocks()
 	for i := range mostBlocks + 5 {
@@ -244,10 +244,10 @@ func TestBounded(t *testing.T) {
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	for line, want := range map[string]string{
-		"hello":        `a:2: line "hello", want LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block`,
+		"hello":        `a:2: line "hello", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:`,
 		"LOAD: 10":     `a:2: address "10", want 0x and 1 to 16 hexadecimal digits`,
-		"BB DONE: x":   `a:2: BB DONE "x", want a block that has begun and not ended`,
-		"BB START: \t": `a:2: line "BB START:", want LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block`,
+		"BB DONE: x":   `a:2: BB DONE "x", want a block that has begun but not ended`,
+		"BB START: \t": `a:2: line "BB START:", want an address with 0x, alone or after LOAD:, STORE:, LD: or ST:, or a block after BB START: or BB DONE:`,
 	} {
 		r, b := NewReader("a", strings.NewReader("0x1\n"+line+"\n0x2\n")), trace.NewBatch(0)
 		if err := r.Next(b); err != nil || b.Len() != 1 {
@@ -285,7 +285,7 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 25).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere puts every byte into every place of lines that are read at once.
+// TestWrongByteAnywhere puts every byte at every position of lines that take the fast path.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"LOAD: 0x7ffe01234567\n", "STORE: 0xfedcba9876543210\n", "0x401ab0\n"} {
 		for at := range line {
@@ -316,7 +316,7 @@ func TestNoAllocations(t *testing.T) {
 	next()
 	next()
 	if n := testing.AllocsPerRun(200, next); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 //
 //	BasicBlock: b2f3727763ed2e86: (main, entry)
 //
-// It may end in a colon and the block's probability.
+// A colon and the probability of the block may follow.
 type BlockName struct {
-	ID              string // as after BB START: in the trace
+	ID              string // as written after BB START: in the trace
 	Function, Block string
-	Probability     float64 // that the block is executed; negative: not in the table
+	Probability     float64 // probability that the block is executed; negative: not in the table
 }
 
 // Shared reports whether the block contains declarations of shared variables, by PPT's naming convention.
@@ -35,7 +35,8 @@ func (b BlockName) Parallel() bool {
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-// ParseBlocks reads a block table; name is the file's name in errors, as in all that follow.
+// ParseBlocks reads a block table; name is the file's name in errors, as in the other functions of
+// this file.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -47,7 +48,7 @@ func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 }
 
 func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
-	const want = "BasicBlock: ID: (function, block), and if there is one a colon and a probability"
+	const want = "BasicBlock: ID: (function, block), optionally followed by a colon and a probability"
 	id, after, found := bytes.Cut(bytes.TrimPrefix(line, []byte("BasicBlock: ")), []byte(": "))
 	end := bytes.LastIndexByte(after, ')')
 	if !bytes.HasPrefix(line, []byte("BasicBlock: ")) || !found || len(id) == 0 || end < 0 {
@@ -68,11 +69,12 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 	return b, nil
 }
 
-// BlockCount is a line of bb_counts.dat: a block, as in the trace, and its number of executions.
+// BlockCount is a line of bb_counts.dat: the ID of a block, as in the trace, and its number of
+// executions.
 //
 //	b2f3727763ed2e86, 1
 //
-// A colon may stand for the comma.
+// A colon may take the place of the comma.
 type BlockCount struct {
 	ID         string
 	Executions uint64
@@ -108,7 +110,7 @@ func ParseShared(name string, text []byte) ([]trace.Addr, error) {
 	return all, err
 }
 
-// Bounds are the lowest and the highest address of a trace.
+// Bounds contains the lowest and the highest address of a trace.
 type Bounds struct{ Low, High trace.Addr }
 
 // ParseBounds reads min_max_addr.dat:
@@ -134,13 +136,13 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 		return wrong
 	})
 	if err == nil && (!low || !high || b.Low > b.High) {
-		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a Min and a Max value of address, in this order of size"}
+		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a Min and a Max value of address, with Min at most Max"}
 	}
 	return b, err
 }
 
-// eachLine calls read for every trimmed line that is not blank, and completes the first error with
-// its place.
+// eachLine calls read for every trimmed line that is not blank, and adds the position to the first
+// error.
 func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
 	for number, line := range lines.All(text) {
 		if line = lines.Trim(line); len(line) == 0 {

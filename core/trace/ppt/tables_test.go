@@ -50,8 +50,8 @@ func TestParseBounds(t *testing.T) {
 
 func TestWrongTables(t *testing.T) {
 	for text, want := range map[string]string{
-		"\nBB: 1: (a, b)":            `t:2: line "BB: 1: (a, b)", want BasicBlock: ID: (function, block), and if there is one a colon and a probability`,
-		"BasicBlock: 1: a":           `t:1: line "BasicBlock: 1: a", want BasicBlock: ID: (function, block), and if there is one a colon and a probability`,
+		"\nBB: 1: (a, b)":            `t:2: line "BB: 1: (a, b)", want BasicBlock: ID: (function, block), optionally followed by a colon and a probability`,
+		"BasicBlock: 1: a":           `t:1: line "BasicBlock: 1: a", want BasicBlock: ID: (function, block), optionally followed by a colon and a probability`,
 		"BasicBlock: 1: (a)":         `t:1: block "(a)", want (function, block)`,
 		"BasicBlock: 1: (a, b): 2":   `t:1: probability ": 2", want a colon and a number from 0 to 1`,
 		"BasicBlock: 1: (a, b): NaN": `t:1: probability ": NaN", want a colon and a number from 0 to 1`,
@@ -71,8 +71,8 @@ func TestWrongTables(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"Min value of address: 0x2\nMax value of address: 0x1": `t:1: file "Min value of address: 0x2\nMax value of a"…, want a Min and a Max value of address, in this order of size`,
-		"Min value of address: 0x2":                            `t:1: file "Min value of address: 0x2", want a Min and a Max value of address, in this order of size`,
+		"Min value of address: 0x2\nMax value of address: 0x1": `t:1: file "Min value of address: 0x2\nMax value of a"…, want a Min and a Max value of address, with Min at most Max`,
+		"Min value of address: 0x2":                            `t:1: file "Min value of address: 0x2", want a Min and a Max value of address, with Min at most Max`,
 		"Mean: 0x2":                                            `t:1: line "Mean: 0x2", want Min or Max value of address: 0x and an address`,
 		"Max: 3":                                               `t:1: highest address "3", want 0x and 1 to 16 hexadecimal digits`,
 	} {
@@ -81,7 +81,7 @@ func TestWrongTables(t *testing.T) {
 		}
 	}
 	if _, err := ParseShared("t", []byte("10")); err == nil {
-		t.Error("an address without 0x is taken")
+		t.Error("an address without 0x is accepted")
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package hardware evaluates hardware files of PPT (github.com/lanl/PPT, folder ppt_lite/hardware).
-// They are Python: assignments of numbers, lists and dictionaries to names, as in
-// cache_sizes = [32 * kb]. Values are arithmetic on numbers and on names that were assigned before.
-// Everything else (texts, calls, code) is skipped.
+// Package hardware evaluates the hardware files of PPT (github.com/lanl/PPT, folder
+// ppt_lite/hardware). They are Python files that assign numbers, lists and dictionaries to names,
+// as in cache_sizes = [32 * kb]. Values are arithmetic expressions of numbers and of names assigned
+// earlier. Everything else (strings, calls, code) is skipped.
 package hardware
 
 import (
@@ -14,10 +14,10 @@ import (
 // Value is the value of a name or of a member of a dictionary.
 type Value struct {
 	Kind    Kind
-	Line    int       // of the assignment or the member
+	Line    int       // line of the assignment or the member
 	Before  int       // line of an earlier assignment to the same name; 0: there is none
-	Numbers []float64 // one of a Number, all of a List
-	Members []Member  // of a Dictionary
+	Numbers []float64 // the number of a Number, or the numbers of a List
+	Members []Member  // members of a Dictionary
 }
 
 // Kind is the type of a value.
@@ -25,7 +25,7 @@ type Kind uint8
 
 // The kinds.
 const (
-	Unknown Kind = iota // it cannot be evaluated
+	Unknown Kind = iota // the value cannot be evaluated
 	Number
 	List
 	Dictionary
@@ -38,8 +38,8 @@ type Member struct {
 }
 
 const (
-	mostItems = 64 // in a list or dictionary
-	deepest   = 64 // nesting of expressions
+	mostItems = 64 // maximum number of items in a list or dictionary
+	deepest   = 64 // maximum nesting of expressions
 )
 
 // Read returns the values of all names that a file assigns. The keys of a dictionary are names, too.
@@ -70,13 +70,13 @@ func Read(text string) map[string]Value {
 	return values
 }
 
-// statement is a logical line: it may have line ends within brackets.
+// statement is a logical line: within brackets it may extend over several lines.
 type statement struct {
 	text string
-	line int // the first one
+	line int // its first line
 }
 
-// statements cuts a Python file into logical lines, without comments and texts over several lines.
+// statements splits a Python file into logical lines, without comments and triple-quoted strings.
 func statements(text string) (list []statement) {
 	var (
 		current []byte
@@ -123,7 +123,7 @@ func statements(text string) (list []statement) {
 	return list
 }
 
-// evaluator evaluates a statement: each method reads a rule of Python's grammar.
+// evaluator evaluates a statement: each method parses one rule of Python's grammar.
 type evaluator struct {
 	text   string
 	at     int
@@ -157,7 +157,7 @@ func (e *evaluator) next(c byte) bool {
 	return is
 }
 
-// name reads a name, without "self." before it. It is empty if something else comes.
+// name reads a name, without "self." before it. It returns "" if there is no name.
 func (e *evaluator) name() string {
 	e.blank()
 	from := e.at
@@ -176,7 +176,7 @@ func (e *evaluator) name() string {
 	return name
 }
 
-// key reads a name or a text in quotation marks of either kind.
+// key reads a name, or a string in single or double quotes.
 func (e *evaluator) key() string {
 	for _, mark := range []byte(`"'`) {
 		if e.next(mark) {
@@ -202,7 +202,8 @@ func (e *evaluator) value() Value {
 	return e.sum()
 }
 
-// dictionary reads the members of a dictionary. Members that cannot be evaluated are unknown.
+// dictionary reads the members of a dictionary. Members that cannot be evaluated have the kind
+// Unknown.
 func (e *evaluator) dictionary() Value {
 	v := Value{Kind: Dictionary}
 	for !e.failed && !e.next('}') {
@@ -223,7 +224,7 @@ func (e *evaluator) dictionary() Value {
 	return v
 }
 
-// skip skips a member of a dictionary with the comma after it.
+// skip skips a member of a dictionary and the comma after it.
 func (e *evaluator) skip() {
 	for open := 0; e.at < len(e.text); e.at++ {
 		switch c := e.text[e.at]; {
@@ -256,13 +257,14 @@ func (e *evaluator) list() Value {
 
 func number(x float64) Value { return Value{Kind: Number, Numbers: []float64{x}} }
 
-// operator is an operator on two numbers.
+// operator is a binary operator.
 type operator struct {
 	text  string
 	apply func(x, y float64) float64
 }
 
-// operators are the operators by precedence, the weakest first. ** is apart: it groups from the right.
+// operators contains the operators by precedence, from the lowest. ** is not among them, because it
+// is right-associative.
 var operators = [...][]operator{
 	{{"+", func(x, y float64) float64 { return x + y }}, {"-", minus}},
 	{{"*", func(x, y float64) float64 { return x * y }}, {"//", func(x, y float64) float64 { return math.Floor(x / y) }}, {"/", func(x, y float64) float64 { return x / y }}},
@@ -282,7 +284,8 @@ func (e *evaluator) sum() Value {
 	return e.nested(func(e *evaluator) Value { return e.operation(0) })
 }
 
-// operation reads operands and the operators between them, of this precedence or stronger ones.
+// operation reads operands and the operators between them, which have at least the given
+// precedence.
 func (e *evaluator) operation(level int) Value {
 	if level == len(operators) {
 		return e.power()
@@ -311,7 +314,7 @@ func (e *evaluator) power() Value {
 	return v
 }
 
-// nested reads a rule within itself, down to a bound.
+// nested parses a recursive rule, up to a maximum depth.
 func (e *evaluator) nested(rule func(*evaluator) Value) Value {
 	e.depth++
 	defer func() { e.depth-- }()
@@ -321,7 +324,7 @@ func (e *evaluator) nested(rule func(*evaluator) Value) Value {
 	return rule(e)
 }
 
-// atom reads a number, a name with or without an index, or a sum in brackets.
+// atom reads a number, a name with or without an index, or a sum in parentheses.
 func (e *evaluator) atom() Value {
 	if e.next('(') {
 		v := e.sum()
@@ -352,7 +355,7 @@ func (e *evaluator) atom() Value {
 	return number(x)
 }
 
-// index reads the index of a member of a list.
+// index reads an index, and returns that item of a list.
 func (e *evaluator) index(v Value) Value {
 	at := e.sum()
 	if e.failed = e.failed || !e.next(']') || at.Kind != Number; e.failed {
