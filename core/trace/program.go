@@ -2,35 +2,35 @@ package trace
 
 import "slices"
 
-// Program describes the code that made the references of a trace and its variables. Numbers in batches and in
-// these tables are indices into its slices.
+// Program describes the code that made the references of a trace, and its variables. Batches and
+// these tables refer to items by their indices in its slices.
 type Program struct {
 	Modules   []Module
 	Functions []Function
 	Blocks    []Block
 	Sites     []Site
 	Objects   []Object // global variables
-	Tags      []string // of calipers
+	Tags      []string // tags of calipers
 	Threads   []Thread
-	// ThreadCount is the number of threads that make references in the whole trace, from an index;
-	// 0: unknown. Threads may list fewer so far.
+	// ThreadCount is the number of threads that make references in the whole trace, according to an
+	// index; 0: unknown. Threads may list only some of them so far.
 	ThreadCount int
 }
 
 // Module is one compiled file, or one file that was loaded into the process.
 type Module struct {
 	Name    string       // source file, or path of the loaded file
-	Options string       // how it was compiled: "-O2 ..."
+	Options string       // compiler options: "-O2 ..."
 	Missed  []Missed     // code that was not instrumented
 	Sources []SourceFile // its source files, if they were recorded
-	// Base and End are the addresses of a loaded file, whose sites have PCs.
+	// Base and End are the address range of a loaded file; its sites have PCs.
 	Base, End Addr
 }
 
 // SourceFile is a source file as it was when the program was compiled.
 type SourceFile struct {
-	Name   string // as places name it
-	Packed string // its text, as package sourcefile packs it
+	Name   string // the name that places use
+	Packed string // its text, compressed by package sourcefile
 }
 
 // SourceFiles returns the source files of all modules, each once.
@@ -44,7 +44,7 @@ func (p *Program) SourceFiles() (list []SourceFile) {
 	return list
 }
 
-// JoinSources appends the files of more that are not in list.
+// JoinSources appends to list the files of more that it does not contain.
 func JoinSources(list, more []SourceFile) []SourceFile {
 	for _, f := range more {
 		if !slices.Contains(list, f) {
@@ -58,7 +58,7 @@ func JoinSources(list, more []SourceFile) []SourceFile {
 type Missed struct {
 	What  string // a function, or "inline assembly", ...
 	Why   string
-	Count uint32 // places in the module
+	Count uint32 // number of places in the module
 }
 
 // Place is a source location. A line or column of 0 is unknown.
@@ -67,102 +67,103 @@ type Place struct {
 	Line, Column uint32
 }
 
-// Function is one function of the program, after the compiler has inlined.
+// Function is one function of the program, after inlining.
 type Function struct {
-	Name    string // as the linker knows it
+	Name    string // name as the linker knows it
 	Module  uint32
 	Place   Place
-	First   uint32 // its blocks, First up to First+Blocks
+	First   uint32 // its blocks are First up to but excluding First+Blocks
 	Blocks  uint32
-	Outline bool // the body of a parallel region or task, made by the compiler
+	Outline bool // the compiler outlined the body of a parallel region or task
 	Target  Target
 }
 
-// NoFunction is the function of a block without one.
+// NoFunction is the Function of a block that belongs to none.
 const NoFunction = ^uint32(0)
 
-// Block is straight-line code: a basic block, or a part of one after a call, which may not return. An
-// execution of a block makes exactly its sites' rows, in order.
+// Block is straight-line code: a basic block, or the part of one after a call, because the call may
+// not return. An execution of a block makes exactly the rows of its sites, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
-	Label      string // the basic block's name in the compiler's form
-	Part       uint32 // n: after the n-th call in the basic block
+	Label      string // the basic block's name in the compiler's intermediate representation
+	Part       uint32 // n: the part after the n-th call in the basic block
 	Flags      BlockFlags
 	Loop       uint32 // 1 + the block that heads the innermost loop around it; 0: none
 	Depth      uint32 // number of loops around it
 	File       string
-	FirstLine  uint32 // source lines, 0: unknown
+	FirstLine  uint32 // source lines; 0: unknown
 	LastLine   uint32
-	Successors []uint32 // blocks, in the terminator's order, with multiplicity
-	Callee     string   // the function called at its end: "" none, "*" unknown statically
-	FirstSite  uint32   // its sites, FirstSite up to FirstSite+Sites
+	Successors []uint32 // blocks, in the terminator's order, repeated as in the terminator
+	Callee     string   // the function called at its end; "": none, "*": not known statically
+	FirstSite  uint32   // its sites are FirstSite up to but excluding FirstSite+Sites
 	Sites      uint32
 	Ops        []Op
 	Instrs     []Instr // nil if the capture left them out
 }
 
-// BlockFlags are facts about a block.
+// BlockFlags contains facts about a block.
 type BlockFlags uint32
 
 const (
 	EntryBlock  BlockFlags = 1 << iota // the function begins here
 	ReturnBlock                        // the function returns at its end; by a tail call, if it has a Callee
-	HeaderBlock                        // it heads a natural loop
-	LatchBlock                         // it jumps back to a header
+	HeaderBlock                        // the block is the header of a natural loop
+	LatchBlock                         // the block jumps back to a header
 	LandingPad                         // exceptions arrive here
-	// Synthetic blocks are for single sites of traces without blocks; they make no BlockEntry rows.
+	// Synthetic blocks contain single sites of traces without blocks; they make no BlockEntry rows.
 	Synthetic
 )
 
-// Op counts equal instructions of a block.
+// Op counts the instructions of a block with the same opcode and type.
 type Op struct {
-	Opcode string // LLVM's: "fadd", "load", "br", "call", "icmp", ...
-	Type   string // of its result, or of the value that it stores or compares: "double", "<4 x float>", "i32"
+	Opcode string // LLVM opcode: "fadd", "load", "br", "call", "icmp", ...
+	Type   string // type of its result, or of the value that it stores or compares: "double", "<4 x float>", "i32"
 	Count  uint32
 }
 
 // Instr is one instruction with its dependences.
 type Instr struct {
 	Opcode, Type string
-	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from outside of the block; -2-n, the
-	// block's instruction n, an iteration ago (through a phi of the loop whose whole body this block is).
-	// The last one of a load may be the store, also of an iteration ago, whose value it loads. Constants
-	// are left out, except for the three operands of llvm.fma and llvm.fmuladd, where they are -1.
+	// Uses lists the operands. n ≥ 0 is instruction n of the block; -1 is a value from outside the
+	// block; -2-n is instruction n of the block in the previous iteration (through a phi, if the
+	// block is the whole body of a loop). The last use of a load may be the store whose value it
+	// loads, which may also be of the previous iteration. Constants are left out, except for the
+	// three operands of llvm.fma and llvm.fmuladd, where they are -1.
 	Uses []int32
-	Site uint32 // 1 + its first site, relative to the block's FirstSite; 0: it makes no row
+	Site uint32 // 1 + its first site, relative to the block's FirstSite; 0: the instruction makes no rows
 }
 
 // Site is one instruction that makes rows.
 type Site struct {
 	Kind   Kind
-	Bytes  uint32 // of every reference; 0: each record has its own
+	Bytes  uint32 // size of every reference; 0: each record has its own size
 	Block  uint32
 	PC     Addr // 0: unknown
 	Place  Place
-	Type   string // datatype referenced, in LLVM's words: "double", "i32", ...
-	Object string // variable named in the code; "": unknown
+	Type   string // referenced data type in LLVM notation: "double", "i32", ...
+	Object string // name of the variable in the code; "": unknown
 	Flags  SiteFlags
 }
 
-// SiteFlags are facts about a site.
+// SiteFlags contains facts about a site.
 type SiteFlags uint32
 
 const (
 	AtomicSite SiteFlags = 1 << iota
 	VolatileSite
-	MaskedSite // one lane or run of lanes of a masked access
-	StackSite  // its object is a local variable of the function
-	GlobalSite // its object is a global variable
-	// NoSize sites come from traces without sizes: Bytes of their rows is 0.
+	MaskedSite // one lane, or several consecutive lanes, of a masked access
+	StackSite  // the object is a local variable of the function
+	GlobalSite // the object is a global variable
+	// NoSize marks sites of traces without sizes: Bytes of their rows is 0.
 	NoSize
-	// ChasingSite loads have an address from a load of an earlier iteration, such as the loads of
-	// fields of a list's elements.
+	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
+	// the fields of list elements.
 	ChasingSite
-	// LinkSite loads are ChasingSite loads that load the next address, such as the link of a list.
+	// LinkSite marks ChasingSite loads that load the next address, such as the link of a list.
 	LinkSite
 )
 
-// Values is the number of values in a record of the site.
+// Values returns the number of values in a record of the site.
 func (s *Site) Values() int {
 	switch s.Kind {
 	case Load, Store, Modify, Fetch, RangeRead, RangeWrite, Alloc:
@@ -190,22 +191,23 @@ type Object struct {
 
 // Thread is one thread of the traced process.
 type Thread struct {
-	Number    uint32 // as in Batch.Thread
-	ID        uint64 // the operating system's
+	Number    uint32 // the number used in Batch.Thread
+	ID        uint64 // the operating system's id
 	Name      string
-	StackLow  Addr // its stack, StackLow up to StackHigh; 0, 0: unknown
+	StackLow  Addr // its stack is from StackLow up to but excluding StackHigh; 0, 0: unknown
 	StackHigh Addr
 }
 
 // Flow is a value that passes from one block of a function to another, or around a loop of several
-// blocks: instruction Instr of block Block uses the result of instruction FromInstr of block FromBlock,
-// Before iterations ago of the loop that Block heads (1 for a phi's value from a latch, else 0). It does
-// not repeat [Instr.Uses].
+// blocks: instruction Instr of block Block uses the result that instruction FromInstr of block
+// FromBlock computed Before iterations earlier, in the loop that Block heads (1 for a phi's value
+// from a latch, otherwise 0). Uses in [Instr.Uses] are not repeated.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
-// LikeFirst returns this number of threads, numbered from 0, like the program's first one, whose names
-// and identifiers are unknown. moved returns where an address of its stack is in another thread; nil:
-// they all have the same stack.
+// LikeFirst returns the given number of threads, numbered from 0, which resemble the program's
+// first thread, except that the names and ids of all others are unknown. moved maps an address in
+// the first thread's stack to the stack of another thread; if it is nil, all threads have the same
+// stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)
 	for n := range list {
@@ -223,7 +225,8 @@ func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr)
 	return list
 }
 
-// IsBare reports whether a block has no loads, stores and modifies that show that it was entered.
+// IsBare reports whether a block has no loads, stores or modifies, whose rows would show that it
+// was entered.
 func (p *Program) IsBare(block uint32) bool {
 	if uint64(block) >= uint64(len(p.Blocks)) {
 		return false
@@ -234,20 +237,21 @@ func (p *Program) IsBare(block uint32) bool {
 	return !slices.ContainsFunc(own, func(s Site) bool { return s.Kind <= Modify })
 }
 
-// Target is the set of instructions that a function's code was generated for. Without [X86] it is unknown,
-// or a machine without such variants.
+// Target is the instruction set for which a function's code was generated. If [X86] is not set, the
+// target is unknown, or a machine without such variants.
 type Target uint32
 
-// The bits. Those between X86 and Contract extend the baseline of x86-64, SSE2.
+// The bits of a target. The bits between X86 and Contract stand for extensions of SSE2, the
+// baseline of x86-64.
 const (
 	X86      Target = 1 << iota // x86, of 32 or 64 bits
-	SSE41                       // rounding, blending, products of vectors of 32-bit integers
-	POPCNT                      // counting ones
-	AVX                         // vectors of 256 bits of floating-point numbers
-	AVX2                        // and of integers
+	SSE41                       // rounding, blending, vector products of 32-bit integers
+	POPCNT                      // population count
+	AVX                         // 256-bit vectors of floating-point numbers
+	AVX2                        // 256-bit vectors of integers
 	FMA                         // fused multiply-add
-	AVX512                      // vectors of 512 bits
-	Contract                    // of any machine: products and sums may be fused
+	AVX512                      // 512-bit vectors
+	Contract                    // on any machine: the compiler may fuse products and sums
 
 	knownTarget = 1<<iota - 1
 )
@@ -255,10 +259,11 @@ const (
 // Known returns the target without unknown bits.
 func (t Target) Known() Target { return t & knownTarget }
 
-// Lacks reports whether code was generated for an x86 without all given features.
+// Lacks reports whether code was generated for an x86 that lacks some of the given features.
 func (t Target) Lacks(given Target) bool { return t&X86 != 0 && t&given != given }
 
-// VectorBits is the width of the widest registers for floating-point numbers or integers, 0 if unknown.
+// VectorBits returns the width of the widest registers for floating-point numbers or for integers,
+// or 0 if it is unknown.
 func (t Target) VectorBits(float bool) int {
 	switch {
 	case t&X86 == 0:

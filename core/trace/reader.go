@@ -10,37 +10,38 @@ import (
 type Reader interface {
 	// Next fills b with the next rows, in trace order. It allocates nothing in steady state.
 	//
-	// With any error the batch is empty: the call before delivered the rows before the error.
-	// io.EOF ends a whole trace. A *SyntaxError reports one record; the next call resumes after it.
-	// Every other error is final and will be returned again.
+	// If it returns an error, the batch is empty; earlier calls have delivered the rows before the
+	// error. io.EOF is the end of a complete trace. A *SyntaxError is about one record, and the
+	// next call continues after it. Every other error is final and will be returned again.
 	Next(b *Batch) error
 }
 
-// Header describes a trace apart from its references. Facts become known while reading, so read it at
-// the end.
+// Header describes a trace, except for its references. Facts become known during reading, so use
+// the header at the end.
 type Header struct {
 	Format  string // the format's name, as for --input-format: "lackey", "din", ...
 	Threads bool   // records have thread numbers
 	PCs     bool   // data records have the instruction's address
 	Sizes   bool   // records have the number of bytes
-	Sites   bool   // rows have their site
-	// Sliced: the references of several threads are in order only from one time slice to
-	// the next. The order within a slice is unknown.
+	Sites   bool   // rows have a site
+	// Sliced means that the references of different threads are ordered only between time slices.
+	// Their order within a slice is unknown.
 	Sliced bool
 
-	// Program describes the program; nil if the format does not. It only grows: numbers keep their meaning.
+	// Program describes the program; it is nil if the format does not. The program only grows, so
+	// that numbers keep their meaning.
 	Program *Program
-	// Capture are facts about how the trace was made, in the order of the capture tool.
+	// Capture lists facts about how the trace was made, in the order of the capture tool.
 	Capture []Fact
 }
 
 // Fact is a statement of a capture tool about a trace.
 type Fact struct{ Name, Value string }
 
-// LeftOutFact is the name of the fact that says which records of a trace are no references.
+// LeftOutFact is the name of the fact that lists the records of a trace that are not references.
 const LeftOutFact = "left out"
 
-// LeftOut returns the value of that fact, "" if there is none.
+// LeftOut returns the value of that fact, or "" if there is none.
 func (h *Header) LeftOut() string {
 	for _, f := range h.Capture {
 		if f.Name == LeftOutFact {
@@ -68,15 +69,15 @@ func (h *Header) Join(other Header) {
 	}
 }
 
-// Describer is a [Reader] that knows its [Header].
+// Describer is a [Reader] that can return a [Header].
 type Describer interface{ Header() Header }
 
-// Selector is a [Reader] that can return events. Select chooses the kinds of rows, before the
-// first Next; without it a reader returns references only.
+// Selector is a [Reader] that can return events. Select chooses the kinds of rows, and must be
+// called before the first Next. By default, a reader returns only references.
 type Selector interface{ Select(Kinds) }
 
-// Position is a place between two rows of a trace that is stored in chunks. The number of rows of
-// a chunk depends on the selected kinds.
+// Position is a position between two rows of a trace that is stored in chunks. The number of rows
+// of a chunk depends on the selected kinds.
 type Position struct {
 	Chunk uint64 // offset of the chunk in the file, or [AtEnd]
 	Rows  uint64 // rows of the chunk before the position
@@ -87,7 +88,7 @@ func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }
 
-// AtEnd is the chunk of the position after all rows.
+// AtEnd is the Chunk of the position after all rows.
 const AtEnd = ^uint64(0)
 
 // Chunk is a segment of a trace that can be read without earlier segments.
@@ -96,60 +97,62 @@ type Chunk struct {
 	References uint64
 }
 
-// Outline is the information of an index about a whole trace before it is read.
+// Outline contains what an index says about a whole trace before the trace is read.
 type Outline struct {
-	References uint64 // of all kinds
-	Threads    int    // threads that make references
+	References uint64 // number of references of all kinds
+	Threads    int    // number of threads that make references
 }
 
 // Source is a trace that several workers can read from several positions at the same time.
 type Source interface {
-	// Chunks lists the chunks in the order of the trace; nil if it cannot be shared.
+	// Chunks lists the chunks in trace order; nil if the trace cannot be divided among workers.
 	Chunks() []Chunk
-	// Kinds is the set of kinds of rows that the trace may have.
+	// Kinds returns the kinds of rows that the trace may have.
 	Kinds() Kinds
-	// Open returns a reader of the rows of these kinds from the beginning of a chunk on.
-	// Such readers may be used at the same time.
+	// Open returns a reader of the rows of the given kinds, starting at the beginning of a chunk.
+	// Several such readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
 	// Agrees reports whether a reader of the same trace that has reached a chunk has seen
 	// the same header state before it as a reader that Open returns.
 	Agrees(r Mover, chunk uint64) bool
 }
 
-// Mover is a [Reader] of a trace in chunks. Its batches contain rows of one chunk.
+// Mover is a [Reader] of a trace that is stored in chunks. Each of its batches contains rows of
+// only one chunk.
 type Mover interface {
 	Reader
 	Describer
-	// Position is the position after the returned rows.
+	// Position returns the position after the rows returned so far.
 	Position() Position
-	// Until makes Next return rows up to a position that was not passed yet, and then [ErrThere].
+	// Until makes Next return rows up to a position that has not been passed, and then [ErrThere].
 	Until(Position)
-	// Narrow restricts the rows of later chunks to these of the selected kinds. Positions in these
-	// chunks count them.
+	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in those
+	// chunks count only these rows.
 	Narrow(Kinds)
-	// Pass skips to the beginning of a chunk, or to the end, without decoding. The error is
-	// one that Next returns, or [ErrNotThere].
+	// Pass skips to the beginning of a chunk, or to the end, without decoding. It returns the
+	// errors of Next, or [ErrNotThere].
 	Pass(chunk uint64) error
 }
 
-// ErrThere reports that a reader has reached the position where it shall stop.
-var ErrThere = errors.New("the position to stop at is reached")
+// ErrThere reports that a reader has reached the position at which it should stop.
+var ErrThere = errors.New("the position to stop at was reached")
 
-// ErrNotThere reports that a trace does not have a position any more.
-var ErrNotThere = errors.New("the file is not the same any more as a moment ago: it was changed while it was read")
+// ErrNotThere reports that a position no longer exists in a trace.
+var ErrNotThere = errors.New("the file was changed while it was being read")
 
 // Filler fills batches for [LateError.Next].
 type Filler interface {
-	// Begin prepares an empty batch, which is as long as it can be.
+	// Begin prepares a batch without data, whose length is its capacity.
 	Begin(b *Batch)
-	// Fill returns the number of rows written, and the error after them if it is known.
+	// Fill returns the number of rows written, and the error that follows them if it is already
+	// known.
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError keeps the error after the rows of a batch until those have been delivered.
+// LateError keeps the error that follows the rows of a batch until these rows have been delivered.
 type LateError struct{ err error }
 
-// Next fills b as [Reader] says.
+// Next fills b as described for [Reader].
 func (l *LateError) Next(b *Batch, f Filler) error {
 	if b.Cap() == 0 {
 		*b = *NewBatch(0)
@@ -172,14 +175,14 @@ func (l *LateError) Next(b *Batch, f Filler) error {
 	return err
 }
 
-// SyntaxError reports one record that does not follow its format. The reader resumes after it.
+// SyntaxError reports one record that violates its format. The reader continues after it.
 type SyntaxError struct {
 	File   string // the trace's name
-	Line   int    // line, from 1, in text formats; 0 in binary ones
-	Offset int64  // byte offset of the record in the unpacked stream, in binary formats
+	Line   int    // line, from 1, in text formats; 0 in binary formats
+	Offset int64  // byte offset of the record in the decompressed stream, in binary formats
 	What   string // the field or record that is wrong: "label", "address", "line"
-	Got    string // the text found there, shortened
-	Want   string // what the format expects there
+	Got    string // the text found, shortened
+	Want   string // what the format expects
 }
 
 func (e *SyntaxError) Error() string {
@@ -190,12 +193,12 @@ func (e *SyntaxError) Error() string {
 	return e.File + where + ": " + e.What + " " + quote(e.Got) + ", want " + e.Want
 }
 
-// Clause returns the error without the place.
+// Clause returns the error without its position.
 func (e *SyntaxError) Clause() string {
 	return e.What + " " + strconv.Quote(e.Got) + ", want " + e.Want
 }
 
-// SetPlace completes the error of a text format.
+// SetPlace adds the position to the error of a text format.
 func (e *SyntaxError) SetPlace(file string, line int) { e.File, e.Line = file, line }
 
 // Nameless returns the error without the trace's name.
@@ -207,8 +210,8 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
-// ErrCutShort is the Err of a [DamageError] about a trace that ends without the record of
-// how the run ended, as when the recorder was killed.
+// ErrCutShort is the Err of a [DamageError] for a trace that ends without the record of how the run
+// ended, for example because the recorder was killed.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
 // DamageError reports that the stream is broken: it was cut off, or a checksum or a compressed
@@ -216,9 +219,9 @@ var ErrCutShort = errors.New("the recorder was killed, or only a part of the fil
 type DamageError struct {
 	File   string // the trace's name
 	Layer  string // the broken layer: "lz4", "gzip", "zstd", "xz", or the format's name
-	Offset int64  // bytes that the layer delivered before
-	Cut    bool   // the stream ends too early; false: its bytes are wrong
-	Err    error  // of the layer
+	Offset int64  // number of bytes that the layer delivered before the damage
+	Cut    bool   // true: the stream ends too early; false: its bytes are wrong
+	Err    error  // error of the layer
 }
 
 func (e *DamageError) Error() string {
@@ -243,13 +246,13 @@ func (e *DamageError) Nameless() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// IsSyntax reports whether err is a [*SyntaxError], after which a reader resumes.
+// IsSyntax reports whether err is a [*SyntaxError], after which a reader continues.
 func IsSyntax(err error) bool {
 	var s *SyntaxError
 	return errors.As(err, &s)
 }
 
-// ReadAll reads a whole trace into one batch: for tests and small traces only.
+// ReadAll reads a whole trace into one batch; it is meant only for tests and small traces.
 func ReadAll(r Reader) (*Batch, error) {
 	whole, b := NewBatch(0), NewBatch(0)
 	for {
@@ -264,7 +267,7 @@ func ReadAll(r Reader) (*Batch, error) {
 	}
 }
 
-// quote shows s in quotes, shortened, with unprintable bytes escaped.
+// quote returns s in quotes, shortened, with unprintable bytes escaped.
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {

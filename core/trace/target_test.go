@@ -8,19 +8,19 @@ func TestTarget(t *testing.T) {
 		floats, integers int
 		fused            bool
 	}{
-		{0, 0, 0, true}, // not known, or a machine that has no choice
+		{0, 0, 0, true}, // unknown, or a machine without variants
 		{X86, 128, 128, false},
 		{X86 | SSE41 | AVX, 256, 128, false},
 		{X86 | SSE41 | AVX | AVX2 | FMA, 256, 256, true},
 		{X86 | AVX | AVX2 | FMA | AVX512, 512, 512, true},
-		{FMA | AVX512, 0, 0, true}, // no target: bits of an x86 alone
+		{FMA | AVX512, 0, 0, true}, // not a target: bits of an x86 without the bit X86
 	} {
 		if f, i, fused := c.target.VectorBits(true), c.target.VectorBits(false), !c.target.Lacks(FMA); f != c.floats || i != c.integers || fused != c.fused {
 			t.Errorf("%b: vectors of %d and %d bits, fused %v; want %d, %d, %v", c.target, f, i, fused, c.floats, c.integers, c.fused)
 		}
 	}
 	if all := Target(1<<32 - 1).Known(); all != X86|SSE41|POPCNT|AVX|AVX2|FMA|AVX512|Contract {
-		t.Errorf("the bits that are known are %b", all)
+		t.Errorf("the known bits are %b", all)
 	}
 	p := &Program{Functions: []Function{{Target: X86}}, Blocks: []Block{{}, {Function: NoFunction}}}
 	if p.TargetOf(0) != X86 || p.TargetOf(1) != 0 {

@@ -1,15 +1,18 @@
 // Package trace defines batches of references, which every reader of traces produces and every analysis
 // consumes.
 //
-// A trace is the sequence of a program's memory operations. Traces are longer than memory, so a [Reader]
-// fills a [Batch] of a few thousand rows, the caller processes it, and the next fill overwrites it.
+// A trace is the sequence of a program's memory operations. Traces may not fit in memory, so a
+// [Reader] fills a [Batch] of a few thousand rows, the caller processes it, and the next call
+// overwrites it.
 //
-//  1. A caller makes one batch with [NewBatch] and keeps it.
+//  1. The caller creates one batch with [NewBatch] and reuses it.
 //  2. [Reader.Next] fills it. A column that the trace cannot fill is nil (MODELS §1: fields that a
 //     trace lacks are absent, not zero).
-//  3. The caller reads the columns, keeps no reference to them, and calls Next again, until io.EOF.
+//  3. The caller reads the columns, keeps no reference to them, and calls Next again until it
+//     returns io.EOF.
 //
-// Rows are either references (they have an address) or events without data. Each analysis selects kinds.
+// Rows are either references, which have an address, or events, which access no data. Each analysis
+// selects the kinds that it needs.
 package trace
 
 import (
@@ -40,20 +43,20 @@ const (
 	NumKinds = 6
 )
 
-// The kinds of events: rows without data. Readers return those that were selected with [Selector]. The
-// comments explain Addr and Arg.
+// The kinds of events, which are rows without data. Readers return the events that were selected
+// with [Selector]. The comments explain Addr and Arg.
 const (
 	BlockEntry    Kind = 8 + iota // a basic block, or the part after a call in it, begins; Site is the block
 	Call                          // a function is entered; Site is its first block
 	Return                        // a function is about to return; Site is its last block
 	Alloc                         // Addr: a heap or stack object begins; Arg: its bytes
-	Free                          // Addr: the object there ends
-	ThreadStart                   // Addr: number of the thread that made it
+	Free                          // Addr: the object at this address ends
+	ThreadStart                   // Addr: number of the thread that created it
 	ThreadEnd                     //
-	RegionBegin                   // a caliper; Addr: its tag, an index of Program.Tags
+	RegionBegin                   // a caliper; Addr: its tag, an index in Program.Tags
 	RegionEnd                     //
 	ParallelBegin                 // a parallel region forks; Addr: stack pointer of the caller
-	ParallelEnd                   // all its threads have joined
+	ParallelEnd                   // all threads of the region have joined
 	Barrier                       // a thread has left a barrier
 	LoopBegin                     // a worksharing loop; Addr: OpenMP schedule; Arg: chunk
 	LoopEnd                       // Addr: 0
@@ -65,7 +68,7 @@ const (
 	TaskBegin                     // Addr: the task
 	TaskEnd                       // Addr: the task
 	TaskWait                      //
-	BareBlock                     // as BlockEntry, for blocks without loads, stores and modifies; never together with it
+	BareBlock                     // BlockEntry, but only for blocks without loads, stores and modifies; never selected together with BlockEntry
 	endOfKinds
 )
 
@@ -77,13 +80,13 @@ var kindNames = [endOfKinds]string{
 	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait", "bare-block",
 }
 
-// IsReference distinguishes references from events.
+// IsReference reports whether k is a kind of reference, not of event.
 func (k Kind) IsReference() bool { return k < NumKinds }
 
 // Valid reports whether k is one of the kinds above.
 func (k Kind) Valid() bool { return k < NumKinds || k >= BlockEntry && k < endOfKinds }
 
-// String returns the kind's name in lower case.
+// String returns the name of the kind in lower case.
 func (k Kind) String() string {
 	if k.Valid() {
 		return kindNames[k]
@@ -94,22 +97,23 @@ func (k Kind) String() string {
 // Kinds is a set of kinds; bit k stands for Kind k.
 type Kinds uint32
 
-// DataKinds are the data references: everything but instruction fetches.
+// DataKinds contains the data references: all references except instruction fetches.
 const DataKinds = Kinds(1<<Load | 1<<Store | 1<<Modify | 1<<RangeRead | 1<<RangeWrite)
 
-// WriteKinds are the data references that store.
+// WriteKinds contains the data references that write.
 const WriteKinds = Kinds(1<<Store | 1<<Modify | 1<<RangeWrite)
 
-// AllKinds are data references and instruction fetches.
+// AllKinds contains data references and instruction fetches.
 const AllKinds = DataKinds | 1<<Fetch
 
-// EventKinds are all events.
+// EventKinds contains all events.
 const EventKinds = Kinds(1<<endOfKinds - 1<<BlockEntry)
 
 // Has reports whether k is in the set.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
-// String lists the kinds by name, comma-separated; data and all are the sets of these names.
+// String returns the names of the kinds, separated by commas; DataKinds is called data, and
+// AllKinds is called all.
 func (s Kinds) String() string {
 	switch s {
 	case DataKinds:
@@ -126,8 +130,8 @@ func (s Kinds) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseKinds reads a comma-separated list of kinds of references by name, or the sets data and all. The error
-// names the wrong word.
+// ParseKinds reads a comma-separated list of kinds of references by name, or of the sets data and
+// all. The error quotes the wrong word.
 func ParseKinds(list string) (set Kinds, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.TrimSpace(word)

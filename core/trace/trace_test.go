@@ -70,7 +70,7 @@ func TestBatchColumns(t *testing.T) {
 	if b.Reset(); b.Len() != 0 || b.Cap() != 4 || b.Thread != nil || b.PC != nil {
 		t.Errorf("reset %+v", b)
 	}
-	// The storage of a dropped column is used again, without its content.
+	// The memory of a dropped column is reused, but its content is cleared.
 	b.Resize(4)
 	if b.NeedThread(); !slices.Equal(b.Thread, make([]uint32, 4)) {
 		t.Errorf("threads %v, want zeros", b.Thread)
@@ -90,7 +90,7 @@ func TestReadAll(t *testing.T) {
 	if got, err := trace.ReadAll(tracetest.Broken(whole, 2, gone)); err != gone || got.Len() != 2 {
 		t.Errorf("%d rows, %v", got.Len(), err)
 	}
-	// Columns that come late are zero before.
+	// Columns that appear late are zero in earlier rows.
 	late := &parts{tracetest.Lines(64, "a"), tracetest.Of(tracetest.Ref{Addr: 1, PC: 5, Thread: 3})}
 	got, err = trace.ReadAll(late)
 	if err != nil || !slices.Equal(got.PC, []trace.Addr{0, 5}) || !slices.Equal(got.Thread, []uint32{0, 3}) {
@@ -98,7 +98,7 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// parts gives one batch after the other.
+// parts returns one batch after the other.
 type parts []*trace.Batch
 
 func (p *parts) Next(b *trace.Batch) error {

@@ -1,10 +1,10 @@
-// Package records reads traces of binary formats: a format's parser turns windows of a stream of
-// bytes into batches. It does for binary formats what package lines does for text.
+// Package records reads traces in binary formats: the parser of a format converts windows of a
+// stream of bytes into batches. It is the counterpart of package lines for binary formats.
 //
 // [Reader] passes a [Parser] a window of the stream. The parser reads whole records into rows of a
-// batch until either is used up or a record is wrong. If the window has no whole record, more is
-// read. A stream that ends within a record is a [*trace.DamageError]: binary formats have no other
-// sign that they were cut.
+// batch until the window has been read, the batch is full or a record is wrong. If the window
+// contains no whole record, the reader reads more bytes. A stream that ends within a record causes
+// a [*trace.DamageError]: there is no other sign that a trace in a binary format was cut off.
 package records
 
 import (
@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// Longest is the number of bytes that a record may have.
+	// Longest is the maximum length of a record in bytes.
 	Longest = 64 << 10
 
-	emptyReads = 100 // reads without a byte or an error before giving up
+	emptyReads = 100 // number of reads without a byte or an error before giving up
 )
 
 // ErrEndBatch makes a [Reader] end the batch before the current record.
@@ -28,26 +28,27 @@ var ErrEndBatch = errors.New("the batch ends here")
 type Parser interface {
 	// Header describes the records read so far.
 	Header() trace.Header
-	// Begin adds the optional columns that the trace is known to have to an empty batch,
-	// which is as long as it can be.
+	// Begin adds the optional columns that the trace is known so far to have to a batch without
+	// data, whose length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads records of window into b, from row on, and returns the number of bytes that it no longer
-	// needs and the number of rows in b. A record with more rows than fit is taken with its last row; the
-	// parser remembers its position in it. If it takes nothing although there is room, it gets more bytes.
-	// A *trace.SyntaxError has the offset of its record in the window.
+	// Parse reads records of window into b, from row on, and returns the number of bytes that it no
+	// longer needs and the number of rows in b. If the rows of a record do not all fit, the record
+	// counts as read only with its last row; until then, the parser remembers its position in the
+	// record. If Parse reads nothing although there is room, it is called again with more bytes.
+	// The offset of a *trace.SyntaxError is relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 
-// Reader reads a trace of a binary format.
+// Reader reads a trace in a binary format.
 type Reader struct {
-	file, layer string // for errors: the trace's name and the format's
+	file, layer string // for errors: the names of the trace and of the format
 	parser      Parser
 	source      io.Reader
 	buf         []byte // unread bytes are buf[next:end]
 	next, end   int
-	offset      int64 // of buf[next] in the stream
+	offset      int64 // offset of buf[next] in the stream
 	late        trace.LateError
-	err         error // of the stream's end
+	err         error // error at the end of the stream
 }
 
 // NewReader returns a reader of the records of r; file is the trace's name in errors.
@@ -55,10 +56,10 @@ func NewReader(file, format string, r io.Reader, p Parser) *Reader {
 	return &Reader{file: file, layer: format, source: r, parser: p, buf: make([]byte, 2*Longest)}
 }
 
-// Header describes the trace as far as it was read.
+// Header describes the part of the trace that has been read.
 func (r *Reader) Header() trace.Header { return r.parser.Header() }
 
-// Next fills b as [trace.Reader] says.
+// Next fills b as described for [trace.Reader].
 func (r *Reader) Next(b *trace.Batch) error { return r.late.Next(b, r) }
 
 // Begin implements [trace.Filler].
@@ -83,7 +84,7 @@ func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 		}
 		if err := r.read(); err != nil {
 			if rows > 0 {
-				return rows, nil // the next call returns the error
+				return rows, nil // the next call will return the error
 			}
 			return 0, err
 		}

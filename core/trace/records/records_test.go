@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairs is a format of two bytes a record: an address and a number of rows, 0xff
-// for a wrong record.
+// pairs is a format whose records have two bytes: an address, and a number of rows or 0xff for a
+// wrong record.
 type pairs struct{ written byte }
 
 func (p *pairs) Header() trace.Header { return trace.Header{} }

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestNoAllocations: reading reuses the same memory from chunk to chunk. It is skipped under the
-// race detector, which allocates more.
+// TestNoAllocations checks that reading reuses the same memory from chunk to chunk. It is skipped
+// under the race detector, which allocates more.
 func TestNoAllocations(t *testing.T) {
 	var out bytes.Buffer
 	p := blocksOf("ls", "l", "")
@@ -40,7 +40,7 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); n != 0 {
-			t.Errorf("%v allocations a batch, want 0", n)
+			t.Errorf("%v allocations per batch, want 0", n)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsEqualTheWhole: a trace of one thread is read in turns, by a reader that continues and by
-// others that begin where it stops, and is complete.
+// TestPartsEqualTheWhole reads a trace of one thread alternately with a reader that continues and
+// with new readers that begin where it stops, and checks that together they return the whole trace.
 func TestPartsEqualTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -65,7 +65,7 @@ func TestPartsEqualTheWhole(t *testing.T) {
 	})
 }
 
-// positions draws some, ascending, the end among them.
+// positions draws ascending positions, including the end.
 func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace.Position) {
 	r := s.Open(0, kinds)
 	b := trace.NewBatch(most)
@@ -82,7 +82,7 @@ func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace
 	return append(some, trace.Position{Chunk: trace.AtEnd})
 }
 
-// TestSourceSharesNoThreads: chunks of several threads do not depend on earlier ones.
+// TestSourceSharesNoThreads checks that a trace of several threads is not divided into chunks.
 func TestSourceSharesNoThreads(t *testing.T) {
 	p := blocksOf("l")
 	steps := []step{{1, 0, 0, []uint64{1}}, {2, 1, 0, []uint64{2}}, {1, 2, 0, []uint64{3}}}

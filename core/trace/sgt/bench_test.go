@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// written runs a generated program and gives its container.
+// written runs a generated program and returns its container.
 func written(t testing.TB, g generated) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,23 +29,25 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers as a capture writes them. The regular ones are decoded as long
-// loops, the others by branches and addresses that cannot be predicted. With -cpu=1, and in
-// WebAssembly, the figure is that of one processor; otherwise chunks are decoded ahead on others.
+// BenchmarkRead reads containers as a capture writes them. Those of regular programs are decoded as
+// long loops; the others have unpredictable branches and addresses. With -cpu=1, and in
+// WebAssembly, the result is for one processor; otherwise chunks are decoded in advance on other
+// processors.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })
 	}
 }
 
-// BenchmarkReadBlocks reads them with a row for each block that is entered, too.
+// BenchmarkReadBlocks reads the same containers, and also returns a row for each block that is
+// entered.
 func BenchmarkReadBlocks(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds|1<<trace.BlockEntry) })
 	}
 }
 
-// BenchmarkReadConverted reads traces that had no blocks.
+// BenchmarkReadConverted reads containers converted from traces without blocks.
 func BenchmarkReadConverted(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name, func(b *testing.B) { benchmarkRead(b, realFile(b, name), trace.AllKinds) })

@@ -13,20 +13,21 @@ import (
 
 // Fault is an error in a file.
 type Fault struct {
-	Offset uint64 // of the frame
+	Offset uint64 // offset of the frame
 	What   string
 }
 
-// Verdict is what a check of a whole file found.
+// Verdict is the result of checking a whole file.
 type Verdict struct {
 	Survey
-	Decoded uint64 // references of steps that could be decoded
+	Decoded uint64 // number of references in the steps that could be decoded
 	Faults  uint64
 }
 
-// Check reads a whole container, from which r has read nothing, and reports each fault: wrong
-// checksums, tables and steps that do not follow the format, chunks that contradict their frames,
-// descending tickets, and a wrong index or end. The error reports that there is no container.
+// Check reads a whole container and reports each fault: wrong checksums, tables and steps that
+// violate the format, chunks that contradict their frames, decreasing tickets, and a wrong index or
+// end. r must not have read anything yet. Check returns an error only if r does not read a
+// container.
 func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -37,7 +38,7 @@ func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 		k.verdict.Faults++
 		tell(Fault{at, what})
 	}
-	r.Select(trace.AllKinds) // the rows that are counted
+	r.Select(trace.AllKinds) // the kinds of rows that are counted
 	k.all()
 	if !r.begun {
 		return nil, r.end()
@@ -49,11 +50,11 @@ type checker struct {
 	in      *stream
 	r       *Reader
 	d       decoder
-	rows    *trace.Batch // of withRows, or nil
+	rows    *trace.Batch // used by withRows, or nil
 	layouts []layout
-	last    map[uint32]uint64 // last ticket by thread
+	last    map[uint32]uint64 // last ticket of each thread
 	floor   uint64
-	chunks  []chunkEntry // as the index should list them
+	chunks  []chunkEntry // the entries that the index should contain
 	threads map[uint32]*ThreadSurvey
 	verdict Verdict
 	tell    func(at uint64, what string)
@@ -66,7 +67,7 @@ func (k *checker) all() {
 		c, err := k.in.next(k.r)
 		if lost := k.r.lost; lost.Chunks+lost.Frames > faults.Chunks+faults.Frames {
 			k.tell(lost.Offset, lost.First.Error())
-			k.r.lost.First = nil // tell the next one too
+			k.r.lost.First = nil // so that the next error is reported, too
 		}
 		if err != nil {
 			k.end(err)
@@ -80,13 +81,13 @@ func (k *checker) all() {
 	}
 }
 
-// order checks a chunk's tickets against those before.
+// order compares the tickets of a chunk with those of earlier chunks.
 func (k *checker) order(c *chunk) {
 	if last, ok := k.last[c.thread]; ok && c.firstTicket < last {
-		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets never fall")
+		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets must not decrease")
 	}
 	if c.firstTicket < k.floor {
-		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but chunks before said that only "+decimal(k.floor)+" and later ones would come")
+		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but earlier chunks announced only tickets from "+decimal(k.floor)+" on")
 	}
 	k.last[c.thread], k.floor = c.lastTicket, max(k.floor, c.floor)
 }
@@ -102,11 +103,11 @@ func (k *checker) content(c *chunk) {
 	k.verdict.Decoded += references
 	switch {
 	case err != nil:
-		k.tell(c.at, "the chunk cannot be read whole: "+err.Error())
+		k.tell(c.at, "the chunk cannot be read completely: "+err.Error())
 	case references != c.references:
-		k.tell(c.at, "the chunk has "+decimal(references)+" references, its frame says "+decimal(c.references))
+		k.tell(c.at, "the chunk has "+decimal(references)+" references, but its frame says "+decimal(c.references))
 	case k.d.ticketNow != c.lastTicket:
-		k.tell(c.at, "the chunk ends with ticket "+decimal(k.d.ticketNow)+", its frame says "+decimal(c.lastTicket))
+		k.tell(c.at, "the chunk ends with ticket "+decimal(k.d.ticketNow)+", but its frame says "+decimal(c.lastTicket))
 	}
 }
 
@@ -121,19 +122,19 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked is decode for a chunk that has steps, once it is decompressed.
+// unpacked is decode for a decompressed chunk that has steps.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
-		if references, err = k.steps(c, k.withRows); err != nil { // it may have counted a part of the wrong step
+		if references, err = k.steps(c, k.withRows); err != nil { // withRows may have counted a part of the wrong step
 			references, err = k.steps(c, k.withValues)
 		}
 	}
 	return references, err
 }
 
-// steps decodes the steps of a chunk ticket by ticket. count returns the number of references of up
-// to most steps, and the steps that remain of most.
+// steps decodes the steps of a chunk ticket by ticket. count decodes up to most steps, and returns
+// the number of their references and how many of most remain.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -154,7 +155,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows is [decoder.count] for references whose number depends on values. It makes the rows.
+// withRows does the same as [decoder.count], but by making the rows. It is used if the number of
+// references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)
@@ -167,7 +169,7 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 		row := d.drain(&c, 0)
 		row, most, err = d.fill(&c, row, most)
 		references += uint64(row)
-		if err == nil && d.pending.bytes > 0 { // rows of a range that may have 2^32 of them
+		if err == nil && d.pending.bytes > 0 { // a range that may have 2^32 rows
 			err = errNeedsValues
 		}
 		if err != nil {
@@ -177,7 +179,7 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// withValues is withRows, but counts whole steps where a chunk is damaged.
+// withValues is like withRows, but counts only whole steps if a chunk is damaged.
 func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	for ; most > 0; most-- {
 		block, values, err := k.d.one()
@@ -202,9 +204,9 @@ func (k *checker) end(err error) {
 	}
 	switch e := &r.ending; {
 	case !e.Known && err == io.EOF:
-		k.tell(k.in.feed.at, "nothing tells how the run ended")
+		k.tell(k.in.feed.at, "the file does not record how the run ended")
 	case e.Known && e.References != v.References:
-		k.tell(k.in.feed.at, "the end records "+decimal(e.References)+" references, the chunks of "+decimal(v.References))
+		k.tell(k.in.feed.at, "the end records "+decimal(e.References)+" references, but the chunks contain "+decimal(v.References))
 	}
 }
 
@@ -217,7 +219,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// index compares the index with what was read.
+// index compares the index with the frames that were read.
 func (k *checker) index() {
 	x, err := parseIndex(k.r.indexBody)
 	at := k.r.indexAt
@@ -225,7 +227,7 @@ func (k *checker) index() {
 	case err != nil:
 		k.tell(at, err.Error())
 	case x.at != at:
-		k.tell(at, "the index says that it is at byte "+decimal(x.at))
+		k.tell(at, "the index claims to be at byte "+decimal(x.at))
 	case len(x.chunks) != len(k.chunks):
 		k.tell(at, "the index has "+decimal(uint64(len(x.chunks)))+" chunks, the file "+decimal(uint64(len(k.chunks))))
 	case len(x.tables) != len(k.r.tables):
@@ -244,23 +246,23 @@ func (k *checker) index() {
 	}
 }
 
-// Survey describes a file without decoding its steps.
+// Survey describes a file whose steps were not decoded.
 type Survey struct {
 	Version      uint64
 	PointerBits  uint64
 	Header       trace.Header
 	Ending       Ending
 	Indexed      bool
-	Bytes        uint64 // that were read
-	ContentBytes uint64 // of chunks, unpacked
+	Bytes        uint64 // number of bytes read
+	ContentBytes uint64 // decompressed size of the chunks
 	Chunks       uint64
 	Steps        uint64
 	References   uint64
 	FirstTicket  uint64
 	LastTicket   uint64
-	Threads      []ThreadSurvey // by number
+	Threads      []ThreadSurvey // sorted by number
 	Lost         Lost
-	Stopped      error // that kept the file from being read to its end, or nil
+	Stopped      error // the error that prevented reading the file to its end, or nil
 }
 
 // ThreadSurvey describes a thread by its chunks.
@@ -269,8 +271,9 @@ type ThreadSurvey struct {
 	Chunks, Steps, References uint64
 }
 
-// Look reads the frames of a container, from which r has read nothing. The error reports that there is
-// none. Look and [Check] are no methods, so that programs without them do not link them.
+// Look reads the frames of a container; r must not have read anything yet. Look returns an error if
+// r does not read a container. Look and [Check] are not methods, so that the linker can leave them
+// out of programs that do not use them.
 func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -302,10 +305,10 @@ func Look(r *Reader) (*Survey, error) {
 	return s, nil
 }
 
-// errNotStream reports a mistake of the caller.
-var errNotStream = errors.New("sgt: the reader of a span is neither surveyed nor checked")
+// errNotStream reports that the caller used the wrong kind of reader.
+var errNotStream = errors.New("sgt: cannot survey or check with a reader of a part of a trace")
 
-// finish adds what the reader of all frames knows.
+// finish adds the data that the reader collected from all frames.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
 	for _, t := range threads {
 		s.Threads = append(s.Threads, *t)
@@ -331,12 +334,12 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 	s.ContentBytes += c.contentBytes()
 }
 
-// errNeedsValues reports that a step's number of rows depends on its values.
+// errNeedsValues reports that the number of rows of a step depends on its values.
 var errNeedsValues = errors.New("the number of rows depends on the values")
 
-// count decodes up to most steps and returns the number of their rows, without computing values:
-// only their lengths are read. It returns the steps that remain of most. A counting decoder cannot
-// make rows before [decoder.begin].
+// count decodes up to most steps without computing values, of which it reads only the lengths. It
+// returns the number of their rows, and how many of most remain. After count, the decoder cannot
+// make rows until [decoder.begin] is called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -365,7 +368,7 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	return rows, most, err
 }
 
-// countQueued counts the next steps of the queue, up to most, and their rows.
+// countQueued counts up to most steps of the queue, and their rows.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {
@@ -435,8 +438,8 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 	return uint64(b.count), nil
 }
 
-// countRun returns the number of rows of n expected steps. Expected steps change no block, so
-// everything repeats once the first of their blocks is expected again.
+// countRun returns the number of rows of n expected steps. Expected steps change no block, so once
+// the first of their blocks is expected again, all steps repeat.
 func (d *decoder) countRun(n uint64) (rows uint64, err error) {
 	blocks := d.blocks.all
 	first := blocks[d.before].next()

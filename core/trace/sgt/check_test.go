@@ -17,12 +17,13 @@ func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 		t.Fatalf("%v", err)
 	}
 	if v.Faults != uint64(len(faults)) {
-		t.Fatalf("%d faults are counted, want the %d that are told", v.Faults, len(faults))
+		t.Fatalf("%d faults are counted, but %d are reported", v.Faults, len(faults))
 	}
 	return faults, v
 }
 
-// TestWholeFilesHaveNoFaults: complete files have no faults, and a pre-scan agrees.
+// TestWholeFilesHaveNoFaults checks that complete files have no faults, and that a survey of them
+// agrees.
 func TestWholeFilesHaveNoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -38,13 +39,13 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 			t.Fatalf("%v, %v", err, s.Stopped)
 		}
 		if s.Steps != v.Steps || s.References != references || s.Bytes != uint64(len(file)) || !s.Indexed || s.Ending.Lost != 7 {
-			t.Fatalf("the survey tells %+v", s)
+			t.Fatalf("the survey returned %+v", s)
 		}
 	})
 }
 
-// TestEveryWrongByteIsAFault, but for the magic numbers that make frames those
-// of others.
+// TestEveryWrongByteIsAFault changes every byte, except where this would turn a frame into one of
+// another program.
 func TestEveryWrongByteIsAFault(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
@@ -53,15 +54,15 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 		wrong := bytes.Clone(file)
 		wrong[at] ^= 0x10
 		if v, err := Check(NewReader("t", bytes.NewReader(wrong), Options{}), func(Fault) {}); err == nil && v.Faults == 0 {
-			t.Errorf("byte %d of %d is wrong, and there is no fault", at, len(file))
+			t.Errorf("byte %d of %d is wrong, but no fault is reported", at, len(file))
 		}
 	}
 }
 
-// TestFaults makes files with correct checksums and wrong content.
+// TestFaults checks files with correct checksums but wrong content.
 func TestFaults(t *testing.T) {
 	p := blocksOf("ls", "")
-	// file writes chunks by hand, each a chunk's frame with one thing changed.
+	// file writes chunks by hand, after applying a change to the frame of each.
 	file := func(change func(c *openChunk, floor *uint64), tickets ...uint64) []byte {
 		var out bytes.Buffer
 		w := NewWriter(&out, 64, nil)
@@ -89,14 +90,14 @@ func TestFaults(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*openChunk, *uint64) {}, ""},
-		{"references", func(c *openChunk, _ *uint64) { c.references++ }, "the chunk has 2 references, its frame says 3"},
-		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read whole: its tickets do not follow the format"},
+		{"references", func(c *openChunk, _ *uint64) { c.references++ }, "the chunk has 2 references, but its frame says 3"},
+		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read completely: its tickets do not follow the format"},
 		{"last ticket", func(c *openChunk, _ *uint64) { c.lastTicket++ }, "the chunk ends with ticket "},
-		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but chunks before said that only 1000 and later ones would come"},
-		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read whole: it holds more than its steps"},
-		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read whole: its steps do not follow the format"},
-		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read whole: it has a step of a block that is in no table"},
-		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read whole: its tickets do not follow the format"},
+		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but earlier chunks announced only tickets from 1000 on"},
+		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: it contains more than its steps"},
+		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read completely: its steps do not follow the format"},
+		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: it has a step of a block that no table contains"},
+		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read completely: its tickets do not follow the format"},
 	} {
 		faults, _ := faultsOf(t, file(c.change, 5, 8))
 		if c.want == "" && len(faults) > 0 || c.want != "" && !strings.Contains(strings.Join(faults, "\n"), c.want) {
@@ -104,8 +105,8 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	faults, _ := faultsOf(t, file(func(*openChunk, *uint64) {}, 8, 5))
-	if want := "thread 1 continues with ticket 5 after 8: tickets never fall"; len(faults) != 1 || faults[0] != want {
-		t.Errorf("falling tickets: faults %q, want %q", faults, want)
+	if want := "thread 1 continues with ticket 5 after 8: tickets must not decrease"; len(faults) != 1 || faults[0] != want {
+		t.Errorf("decreasing tickets: faults %q, want %q", faults, want)
 	}
 }
 
@@ -116,7 +117,7 @@ func someRows(n int) *trace.Batch {
 	return b
 }
 
-// TestCountsManyValues: a block with the most values is counted right.
+// TestCountsManyValues checks the counts for a block with the maximum number of values.
 func TestCountsManyValues(t *testing.T) {
 	p := blocksOf(strings.Repeat("l", MaxValues))
 	for i := range p.Sites {
@@ -137,8 +138,8 @@ func TestCountsManyValues(t *testing.T) {
 	}
 }
 
-// TestCountsWithoutValues: counting the references of a chunk without its values, or by making its rows, gives
-// the same as decoding the values, also if the chunk is damaged.
+// TestCountsWithoutValues checks that counting the references of a chunk without its values, or by
+// making its rows, gives the same result as decoding the values, also if the chunk is damaged.
 func TestCountsWithoutValues(t *testing.T) {
 	counted, made := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,6 +168,6 @@ func TestCountsWithoutValues(t *testing.T) {
 		}
 	})
 	if counted == 0 || made == 0 {
-		t.Fatalf("%d chunks need no values, %d do", counted, made)
+		t.Fatalf("%d chunks need no values, %d need them", counted, made)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// columns are the columns of a batch that is being filled, of equal length; absent columns are nil.
+// columns contains the columns of a batch that is being filled. They have equal length; absent
+// columns are nil.
 type columns struct {
 	addr  []trace.Addr
 	bytes []uint32
@@ -16,7 +17,7 @@ type columns struct {
 	arg   []uint64 // 0 by default
 }
 
-// describe writes the columns of a straight block's rows that do not depend on values.
+// describe writes, for the rows of a straight block, the columns that do not depend on values.
 func (c *columns) describe(row int, cells []cell) {
 	kind := c.kind[row:][:len(cells)]
 	bytes, site := c.bytes[row:][:len(cells)], c.site[row:][:len(cells)]
@@ -26,7 +27,7 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// plain writes a row of a plan for a step with these values.
+// plain writes one row of a plan, for a step with the given values.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site
 	if c.arg != nil && r.how != sizedRow {
@@ -34,21 +35,23 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn repeats the rows from pattern up to row until end, except for their addresses.
+// copyOn fills the rows up to end with copies of rows pattern up to row, except for their
+// addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
 	copyOn(c.site, pattern, row, end)
 }
 
-// copyOn doubles the length of each copy.
+// copyOn fills column up to end with copies of column[pattern:row], and doubles the length of each
+// copy.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
 	}
 }
 
-// rows writes the rows of the step in vals, as many as fit; the rest waits in pending.
+// rows writes as many rows of the step in vals as fit; the others remain in pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}
@@ -60,7 +63,7 @@ func (d *decoder) rows(c *columns, row int, p *plan) int {
 	return row + len(p.rows)
 }
 
-// drain writes waiting rows, as many as fit.
+// drain writes as many pending rows as fit.
 func (d *decoder) drain(c *columns, row int) int {
 	p := &d.pending
 	for len(p.rows) > 0 && row < len(c.addr) {
@@ -80,7 +83,8 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// part writes a row of a reference whose size is a value, and reports whether more rows of it follow.
+// part writes one row of a reference whose size is a value, and reports whether the reference has
+// more rows.
 func (d *decoder) part(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes
@@ -92,7 +96,8 @@ func (d *decoder) part(c *columns, row int, r *planRow) bool {
 
 // The values in the queue become rows in one of two equivalent ways: [decoder.inTurn] and [decoder.inSteps].
 
-// differences decodes the differences of the values that miss. If there are too few, the queue ends.
+// differences decodes the differences of the values that miss. If the chunk contains too few, it
+// shortens the queue.
 func (d *decoder) differences() {
 	q := &d.queue
 	for i := d.shortDifferences(0); i < q.missEnd; i = d.shortDifferences(i + 1) {
@@ -107,8 +112,8 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences decodes from the i-th value that misses on, up to the first whose difference has
-// more than eight bytes, or is missing. It returns the index of that value.
+// shortDifferences decodes the differences of the missed values from the i-th on, up to the first
+// difference that has more than eight bytes or is absent. It returns the index of that value.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -135,12 +140,12 @@ func (d *decoder) shortDifferences(i int) int {
 	return i
 }
 
-// inTurn writes the rows of values in the queue, row by row, the fastest way natively. Misses are
-// unpredictable in irregular code, and a mispredicted branch costs as much as several values, so that is
-// the only branch that depends on the trace.
+// inTurn writes the rows of values in the queue, row by row, which is the fastest way in native
+// code. In irregular code, misses are unpredictable and a mispredicted branch costs as much as
+// several values, so the branch for misses is the only one that depends on the trace.
 //
-// It is one function, with [difference] inlined by hand, so that its state stays in registers: calls cost a
-// quarter of the time.
+// It is one function, with [difference] inlined by hand, so that its state stays in registers:
+// calls would take a quarter of the time.
 func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {

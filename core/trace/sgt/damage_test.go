@@ -38,7 +38,7 @@ func frames(t failer, file []byte) (all [][]byte) {
 	}
 }
 
-// chunky is a file of four chunks of ten references each.
+// chunky returns a file of four chunks with ten references each.
 func chunky(t failer) (file []byte, rows []row) {
 	p := blocksOf("ls")
 	var steps []step
@@ -64,7 +64,7 @@ func TestDamage(t *testing.T) {
 		name  string
 		parts [][]byte
 		rows  []row
-		want  string // in the error; "" for no error
+		want  string // text that the error must contain; "": no error
 	}{
 		{"nothing", parts, rows, ""},
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
@@ -78,7 +78,7 @@ func TestDamage(t *testing.T) {
 		{"two chunks", slices.Concat(parts[:3], [][]byte{wrong(parts[3], -9), wrong(parts[4], -9)}, parts[5:]), slices.Concat(rows[:10], rows[30:]), "(2 chunks with 20 references cannot be read; the first: lz4: "},
 		{"the end", slices.Concat(parts[:6], [][]byte{wrong(parts[6], 13)}, parts[7:]), rows, "(1 table cannot be read; the first: the checksum of a frame is wrong)"},
 		{"tables", slices.Concat(parts[:1], [][]byte{wrong(parts[1], 13)}, parts[2:]), nil, "(the checksum of a frame is wrong)"},
-		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first: it has a step of a block that is in no table)"},
+		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first: it has a step of a block that no table contains)"},
 		{"no index", parts[:7], rows, "cut off"},
 		{"no end", parts[:6], rows, "t is cut short after "},
 		{"half a chunk", slices.Concat(parts[:5], [][]byte{parts[5][:20]}), rows[:30], "t is cut short after "},
@@ -109,20 +109,21 @@ func TestEndingsInWords(t *testing.T) {
 	}
 }
 
-// TestSourceOfAFileWithAWrongIndex: there is no source. The last bytes say where the index is.
+// TestSourceOfAFileWithAWrongIndex checks that such a file has no source. The last bytes contain
+// the position of the index.
 func TestSourceOfAFileWithAWrongIndex(t *testing.T) {
 	whole, _ := chunky(t)
 	for at := range 60 {
 		file := bytes.Clone(whole)
 		file[len(file)-1-at] ^= 4
 		if _, err := NewSource("t", bytes.NewReader(file), int64(len(file)), nil); err == nil {
-			t.Fatalf("byte %d from the end is wrong, and nobody saw it", at)
+			t.Fatalf("byte %d from the end is wrong, but no error was reported", at)
 		}
 	}
 }
 
-// TestReaderWaitsForNoMoreThanTheFloor: with several threads that take turns,
-// the chunks that wait are those of one turn.
+// TestReaderWaitsForNoMoreThanTheFloor checks that, if several threads take turns, only the chunks
+// of one turn are waiting.
 func TestReaderWaitsForNoMoreThanTheFloor(t *testing.T) {
 	p := blocksOf("l")
 	var steps []step
@@ -145,7 +146,7 @@ func TestReaderWaitsForNoMoreThanTheFloor(t *testing.T) {
 			waiting += len(l.queue)
 		}
 		if waiting > 6 {
-			t.Fatalf("%d chunks wait after %d rows, want at most those of two turns of three threads", waiting, rows)
+			t.Fatalf("%d chunks are waiting after %d rows, want at most the chunks of two turns of three threads", waiting, rows)
 		}
 	}
 	if rows != len(steps) {
@@ -153,7 +154,8 @@ func TestReaderWaitsForNoMoreThanTheFloor(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheFileAreNoDamage of the trace.
+// TestErrorsOfTheFileAreNoDamage checks that errors of the file are not reported as damage of the
+// trace.
 func TestErrorsOfTheFileAreNoDamage(t *testing.T) {
 	whole, _ := chunky(t)
 	gone := errors.New("the disk is gone")

@@ -11,23 +11,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is the number of bytes that a decoder may read beyond the parts of a chunk before it checks:
-// a [window], and a number of nine bytes.
+// slack is the number of bytes that a decoder may read after the parts of a chunk before it checks
+// for their end: a [window], and a nine-byte number.
 const slack = window + 16
 
-// window is the size of content in loops whose indices a mask keeps in bounds. It fits all values of a full
-// queue.
+// window is the size of the content that loops access with masked indices, which need no bounds
+// checks. It can contain all values of a full queue.
 const window = 1 << 16
 
 // Errors of a chunk whose checksum is right.
 var (
 	errControl = errors.New("its steps do not follow the format")
-	errBlock   = errors.New("it has a step of a block that is in no table")
+	errBlock   = errors.New("it has a step of a block that no table contains")
 	errTickets = errors.New("its tickets do not follow the format")
-	errRest    = errors.New("it holds more than its steps")
+	errRest    = errors.New("it contains more than its steps")
 )
 
-// decoder decodes the steps of one thread, a chunk after the other. It returns the rows before an error.
+// decoder decodes the steps of one thread, one chunk after the other. If there is an error, it
+// first returns the rows before it.
 type decoder struct {
 	slots
 	blocks table[decodedBlock]
@@ -43,59 +44,60 @@ type decoder struct {
 	valueEnd       int
 	ticketEnd      int
 	ring           []uint32 // slots of the loop that is being repeated
-	before         uint32   // slot of the last step's block; queued values are of steps up to it
+	before         uint32   // slot of the last step's block; queued values belong to steps up to it
 	previous       uint64
 	run            uint64 // remaining expected steps of the last long token
-	waiting        bool   // the step after them is still to come
-	last           behind // that step
-	steps          uint64 // remaining in the chunk
+	waiting        bool   // the step after them has not been decoded
+	last           behind // the step after the run
+	steps          uint64 // remaining steps of the chunk
 	ticketNow      uint64
-	ticketSteps    uint64 // remaining of the ticket
+	ticketSteps    uint64 // remaining steps of the ticket
 
-	vals    [MaxValues + 1]uint64 // of the last step that was not straight
+	vals    [MaxValues + 1]uint64 // values of the last step whose block is not straight
 	pending pending
 	queue   queue // the next steps, before the run
 	split   bool  // use inSteps instead of inTurn
 }
 
-// behind is the step after a run.
+// behind is the step after a run of expected steps.
 type behind struct {
 	misses  uint64 // a bit for each value
-	follows uint64 // kind of its block
-	off     uint64 // zigzag of its block minus the expected one, for followsNew
+	follows uint64 // how its block is given: followsNext, followsOther or followsNew
+	off     uint64 // for followsNew: zigzag of its block's number minus the expected number
 }
 
 // decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64 // slots: low, of the block that followed last; high, of the one that followed before
-	scaled uint32 // a bit for each of its first values that is scaled
+	links  uint64 // slots: in the low half, of the block that followed last; in the high half, of the block that followed before that
+	scaled uint32 // a bit for each of its first 32 values, set if the value is scaled
 	below  uint8  // limit of the misses of its steps for linkNarrow; 0: not for linkNarrow
-	first  uint32 // its cells: one for each value or, for a straight block, for each row
+	first  uint32 // first of its cells: one for each value or, in a straight block, for each row
 	number uint32
-	count  uint32 // rows of a step, unless the form is varying
-	width  uint8  // its values
-	lead   uint8  // straight block: rows before rows with values
-	rows   uint8  // straight block: all rows of a step
+	count  uint32 // number of rows of a step, unless the form is varying
+	width  uint8  // number of its values
+	lead   uint8  // straight block: number of rows before the rows with values
+	rows   uint8  // straight block: number of all rows of a step
 	form   form
 }
 
 // next returns the slot of the block that followed last.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow records that another block followed than the last time.
+// follow records that a different block followed than the last time.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
-// cell is the state of a value and, in straight blocks, the row of which it is the address. A row without a
-// value has a cell that repeats the previous value, which affects no other value.
+// cell is the state of a value and, in straight blocks, describes the row whose address is the
+// value. A row without a value has a cell that repeats the previous value, so that it does not
+// affect other values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
-	pick               uint64 // all ones: predict by link; else 0
-	missed             uint64 // all ones: it missed the last time; else 0
+	pick               uint64 // all ones: predict by link; otherwise 0
+	missed             uint64 // all ones: the last prediction missed; otherwise 0
 	bytes, site        uint32
 	kind               trace.Kind
 	scale              uint8
-	scaled             uint8 // 1: its differences are in units of scale
+	scaled             uint8 // 1: its differences are encoded with a scale
 }
 
 // predict returns the predicted value, and the other prediction.
@@ -106,8 +108,8 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 	return now, now ^ both
 }
 
-// miss updates the predictions after a miss, but not the last value: off is the difference from it, other
-// the other prediction.
+// miss updates the predictions after a miss, but not the last value. off is the difference from the
+// last value; other is the other prediction.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -119,8 +121,8 @@ func (v *cell) miss(now, previous, other, off uint64) {
 	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
 }
 
-// learn updates the state with a value: missed is all ones if it was not predicted, and then off is the
-// difference from the last one; other is the other prediction.
+// learn updates the state with a value. If it was not predicted, missed is all ones and off is the
+// difference from the last value; other is the other prediction.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -132,13 +134,13 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 	v.last, v.missed = now, missed
 }
 
-// pending is a step in vals with remaining rows.
+// pending contains the remaining rows of the step in vals.
 type pending struct {
 	rows  []planRow
-	bytes uint64 // of the first row's range that were returned
+	bytes uint64 // number of bytes of the first row's range that were returned
 }
 
-// prefix reads a prefix varint at b[at:], without a branch for its length except for the longest.
+// prefix reads a prefix varint at b[at:]. It branches on the length only for the longest varints.
 func prefix(b []byte, at int) (v uint64, next int) {
 	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
@@ -170,7 +172,7 @@ func (d *decoder) begin(c *chunk, plans []plan) error {
 	return nil
 }
 
-// nextTicket reads the next ticket. The first one of a chunk is stored as 0.
+// nextTicket reads the next ticket. The first ticket of a chunk is stored as 0.
 func (d *decoder) nextTicket() error {
 	if d.ticket >= d.ticketEnd {
 		return errTickets
@@ -185,10 +187,10 @@ func (d *decoder) nextTicket() error {
 	return nil
 }
 
-// ticketDone reports whether all steps of the ticket became rows or are pending.
+// ticketDone reports whether all steps of the ticket have become rows or are pending.
 func (d *decoder) ticketDone() bool { return d.ticketSteps == 0 && !d.queue.someValues() }
 
-// slot returns the slot of a block, which has a plan.
+// slot returns the slot of a block, which must have a plan.
 func (d *decoder) slot(block uint32) uint32 {
 	at := d.at(block, len(d.plans))
 	if at.chunk == d.chunk {
@@ -242,9 +244,9 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of the next steps, at most most, into c from a row on, until it is full. It returns
-// the row after the last one and the remaining steps of most. Rows of the other steps remain while the
-// queue contains values.
+// fill writes the rows of at most most steps into c, from index row on, until c is full. It returns
+// the index after the last row, and how many of most remain. While the queue contains values, some
+// steps of the difference are not yet rows.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -279,7 +281,7 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
-// long decodes a long token: a run and the step behind it.
+// long decodes a long token: a run of expected steps and the step after it.
 func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	if d.run == 0 {
 		d.waiting = false
@@ -299,7 +301,7 @@ func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 			return next, most - done, nil
 		}
 	}
-	// With more than fit into c the next batch would not see a loop.
+	// Queue no more steps than fit into c, so that the next batch can detect a loop.
 	d.run -= d.queue.expect(min(n, uint64(len(c.addr)-row)))
 	return row, most, nil
 }
@@ -328,16 +330,16 @@ func (d *decoder) token() (err error) {
 	return nil
 }
 
-// enoughToRepeat is the least number of steps for which looking for a loop pays.
+// enoughToRepeat is the smallest number of steps for which looking for a loop is worthwhile.
 const enoughToRepeat = 16
 
 // mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
-// loop writes the rows of up to n expected steps, if they repeat a loop of straight blocks. In a run of
-// expected steps only values change. So from the second round on, every value grows by the same amount each
-// time: its stride or, if it is predicted by link, the growth of the value before it. Two rounds are
-// decoded step by step, the others value by value.
+// loop writes the rows of up to n expected steps, if they repeat a loop of straight blocks. In a
+// run of expected steps, only values change. So from the second round on, every value grows by a
+// constant amount per round: its stride or, if it is predicted by link, the growth of the value
+// before it. loop decodes two rounds step by step, and the others value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -350,8 +352,8 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	return d.repeat(c, row, width, int(rounds-2)), rounds * steps
 }
 
-// findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition, and returns
-// the number of these steps and of their rows; 0 steps if there is no such loop.
+// findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition. It
+// returns the numbers of these steps and of their rows, or 0 steps if they do not form a loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -379,7 +381,7 @@ func (d *decoder) round(c *columns, row int) int {
 	return row
 }
 
-// repeat writes the rows of more rounds; width is the number of rows in a round.
+// repeat writes the rows of further rounds; width is the number of rows in a round.
 func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	grows := d.lastGrows()
 	end := row + rounds*width
@@ -416,7 +418,7 @@ func (d *decoder) lastGrows() (grows uint64) {
 			if v.pick == 0 {
 				return v.stride
 			}
-			grows += v.link // if all depend on each other: once around
+			grows += v.link // if all values are predicted by link: the sum of all links
 		}
 	}
 	return grows
@@ -444,7 +446,7 @@ func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, er
 	return d.rows(c, row, &d.plans[b.number]), nil
 }
 
-// turn makes the block of a step the last one.
+// turn makes the block of a step the last block.
 func (d *decoder) turn(s behind) error {
 	was := &d.blocks.all[d.before]
 	slot := was.next()
@@ -477,8 +479,8 @@ func (d *decoder) follow(off uint64) error {
 	return nil
 }
 
-// one decodes the next step of the ticket without making rows. The values are valid until the next call. It
-// cannot be mixed with fill.
+// one decodes the next step of the ticket without making rows. The values are valid until the next
+// call. Do not mix calls of one and fill.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {
@@ -497,7 +499,7 @@ func (d *decoder) one() (block uint32, values []uint64, err error) {
 	return b.number, values, nil
 }
 
-// next reads the next step, token by token.
+// next reads the next step from the tokens.
 func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	if !d.waiting {
 		if err := d.token(); err != nil {
@@ -514,7 +516,7 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	return d.before, s.misses, err
 }
 
-// correct computes the values of a step; those with a bit in misses miss.
+// correct computes the values of a step; the bits of misses mark the values that miss.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
@@ -530,7 +532,7 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	}
 }
 
-// difference reads from b[at:] the difference of a value from its site's last one.
+// difference reads from b[at:] the difference between a value and the last value of its site.
 func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	z, at := prefix(b, at)
 	if scale == 0 {
@@ -545,7 +547,7 @@ func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	return d, at
 }
 
-// end checks that the chunk is used up.
+// end checks that all of the chunk has been read.
 func (d *decoder) end() error {
 	if d.control != d.controlEnd || d.queue.someSteps() || d.value != d.valueEnd || d.ticket != d.ticketEnd || d.waiting {
 		return errRest
@@ -553,14 +555,14 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// table is a list whose memory has a power of two of entries, so that a mask keeps indices in bounds,
-// faster than a comparison.
+// table is a list whose memory has room for a power of two of entries, so that a mask can keep
+// indices in bounds, which is faster than a comparison.
 type table[T any] struct {
-	all  []T // at least one once there is an entry
+	all  []T // not empty once there is an entry
 	used int
 }
 
-// add appends an entry. It may move the others.
+// add appends an entry, and may move the other entries.
 func (t *table[T]) add(entry T) {
 	if t.used == len(t.all) {
 		t.all = append(t.all, make([]T, max(t.used, 16))...)

@@ -9,24 +9,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// early contains the first rows of a chunk, which a goroutine decodes in advance. Chunks are independent,
-// so a reader with several processors decodes the next ones while it returns the rows of one.
+// early contains the first rows of a chunk, which a goroutine decodes in advance. Chunks are
+// independent, so on several processors a reader decodes the next chunks while it returns the rows
+// of the current one.
 //
-// A chunk of a regular loop has far more rows than bytes. So its decoder stops when the columns are full;
-// the reader resumes it later.
+// A chunk of a regular loop has far more rows than bytes. So its decoder stops when the columns are
+// full, and the reader continues it later.
 type early struct {
 	columns columns
 	c       *chunk
 	d       *decoder
 	plans   []plan
-	rows    int           // decoded
-	at      int           // returned rows
-	tickets []earlyTicket // the first ticket is there when it is done
+	rows    int           // number of decoded rows
+	at      int           // number of returned rows
+	tickets []earlyTicket // not empty once the goroutine is done
 	ticket  int           // index of the current ticket
 	ended   bool          // the chunk has no more rows
-	err     error         // the reason, nil at its end
+	err     error         // why there are no more rows; nil: the end of the chunk
 	done    chan struct{}
-	decode  func() // of the goroutine; kept, so that starting one allocates nothing
+	decode  func() // function of the goroutine; stored so that starting it allocates nothing
 }
 
 func newEarly() *early {
@@ -40,20 +41,20 @@ func newEarly() *early {
 	return e
 }
 
-// earlyTicket is a ticket and the first of its rows.
+// earlyTicket is a ticket and the index of its first row.
 type earlyTicket struct {
 	ticket uint64
 	from   int
 }
 
-// earlyLimit limits what a reader decodes early.
+// earlyLimit limits how much a reader decodes in advance.
 type earlyLimit struct {
 	chunks int // 0: none
-	rows   int // of each
+	rows   int // of each chunk
 }
 
-// earlyHere returns the best limit for this machine: a chunk for each processor, and the current one. No
-// analysis is fast enough for more.
+// earlyHere returns the best limit for this machine: one chunk per processor, plus the current one.
+// No analysis is fast enough to need more than five.
 func earlyHere() earlyLimit {
 	n := runtime.GOMAXPROCS(0)
 	if n == 1 || runtime.GOARCH == "wasm" {
@@ -62,7 +63,7 @@ func earlyHere() earlyLimit {
 	return earlyLimit{chunks: min(n+1, 5), rows: 1 << 17}
 }
 
-// startEarly begins to decode a chunk that is not the current one.
+// startEarly starts to decode a chunk that is not the current one.
 func (r *Reader) startEarly(c *chunk) {
 	if r.earlies >= r.early.chunks {
 		return
@@ -71,9 +72,9 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	rows := min(c.references, 8*c.contentBytes()) // regular code has more rows a byte, but is fast
+	rows := min(c.references, 8*c.contentBytes()) // regular code has more rows per byte, but is decoded fast
 	if r.kinds&trace.EventKinds != 0 {
-		rows += 3 * c.steps // mostly enough: a block, its function's entry or return
+		rows += 3 * c.steps // usually enough: the block, and the entry or return of its function
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
 	c.early = e
@@ -93,7 +94,7 @@ func (e *early) resize(rows int, arg bool) {
 	clear(c.arg)
 }
 
-// sized returns a column of n rows, in the memory of another if that is enough.
+// sized returns a column of n rows, which reuses the memory of column if that is large enough.
 func sized[T any](column []T, n int) []T {
 	if cap(column) < n {
 		return make([]T, n)
@@ -130,7 +131,8 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, from a row on. It returns the row after the last one.
+// give copies rows of the current ticket to c, from index row on, and returns the index after the
+// last row.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {
@@ -148,8 +150,8 @@ func (e *early) give(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly writes the rows of a lane that were decoded early, until it is another lane's turn or c is full.
-// goes reports whether the lane may continue.
+// runEarly writes the rows of a lane that were decoded in advance, until it is another lane's turn
+// or c is full. goes reports whether the lane may continue.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, goes bool) {
 	e := l.early
 	for row < len(c.addr) {
@@ -173,7 +175,7 @@ func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, 
 	return row, true
 }
 
-// endEarly releases the memory of a lane's early rows.
+// endEarly releases the memory of the rows of a lane that were decoded in advance.
 func (r *Reader) endEarly(l *lane) {
 	if l.early != nil {
 		r.earlies--
@@ -182,12 +184,12 @@ func (r *Reader) endEarly(l *lane) {
 	}
 }
 
-// reused keeps memory from chunk to chunk.
+// reused keeps memory for use by later chunks.
 type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
 	earlies  []*early
-	split    bool // of new decoders
+	split    bool // for new decoders
 }
 
 // reuse removes the last entry of a pool and returns it, or a new one.
@@ -209,7 +211,7 @@ func (m *reused) decoder() *decoder {
 
 func (m *reused) early() *early { return reuse(&m.earlies, newEarly) }
 
-// takeBack takes a chunk that is done and its decoder, which may be nil.
+// takeBack makes a chunk that is done, and its decoder if that is not nil, available for reuse.
 func (m *reused) takeBack(c *chunk, d *decoder) {
 	m.chunks = append(m.chunks, c)
 	if d != nil {
@@ -217,9 +219,9 @@ func (m *reused) takeBack(c *chunk, d *decoder) {
 	}
 }
 
-var errContent = errors.New("its content has another length than its frame says")
+var errContent = errors.New("its content does not have the length that its frame says")
 
-// start decompresses a chunk and begins to decode it.
+// start decompresses a chunk and starts to decode it.
 func (d *decoder) start(c *chunk, plans []plan) error {
 	if err := d.unpack(c); err != nil {
 		return err
@@ -227,8 +229,8 @@ func (d *decoder) start(c *chunk, plans []plan) error {
 	return d.begin(c, plans)
 }
 
-// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255, which limits a
-// wrong length.
+// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, which bounds
+// the damage of a wrong length.
 func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {
@@ -246,7 +248,7 @@ func (d *decoder) unpack(c *chunk) error {
 	if _, err := io.ReadFull(d.unpacker, d.content[:n]); err != nil {
 		return err
 	}
-	// Reading on makes the library check the checksum.
+	// Another read makes the library verify the checksum.
 	if extra, err := d.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
 		return errContent
 	} else if err != io.EOF {

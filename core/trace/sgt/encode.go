@@ -1,17 +1,18 @@
 package sgt
 
-// slots finds the slot of a block in the current chunk. Few blocks of a large program occur in a chunk, so
-// each gets the next slot, and clearing the state costs only as much as was used.
+// slots maps blocks to slots in the current chunk. Only a few blocks of a large program occur in a
+// chunk, so each block that occurs gets the next slot, and resetting the state takes time only for
+// the slots in use.
 type slots struct {
 	of    []slotAt // by block number
-	chunk uint32   // number of the chunk; slots of other chunks are void
+	chunk uint32   // number of the chunk; slots of other chunks are invalid
 }
 
 type slotAt struct{ chunk, slot uint32 }
 
-// forget makes all slots void.
+// forget invalidates all slots.
 func (s *slots) forget() {
-	if s.chunk++; s.chunk == 0 { // after 2^32 chunks
+	if s.chunk++; s.chunk == 0 { // the number overflowed after 2^32 chunks
 		clear(s.of)
 		s.chunk = 1
 	}
@@ -34,18 +35,18 @@ type encoder struct {
 	control, value, ticket []byte
 
 	before   uint32 // slot of the last step's block
-	previous uint64 // last value
-	run      uint64 // expected steps, not written yet
+	previous uint64 // last value of any site
+	run      uint64 // number of expected steps not yet written
 
 	steps, references       uint64
 	firstTicket, lastTicket uint64
-	ticketSteps             uint64 // of the last ticket
+	ticketSteps             uint64 // number of steps of the last ticket
 	ticketBefore            uint64 // the ticket before it
 }
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slots of the block that followed last, and of the one that followed before
+	next, other uint32 // slots of the block that followed last, and of the block that followed before that
 	first       uint32 // its first value
 }
 
@@ -117,18 +118,18 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// The block of a token's step: the one that followed last, the one that followed before, or another
-// one.
+// How a token identifies the block of its step: the block that followed last, the block that
+// followed before that, or another block.
 const (
 	followsNext = iota
 	followsOther
 	followsNew
 )
 
-// longRun means a run of at least that length; the rest follows the token.
+// longRun in a token means a run of at least this length; the excess follows the token.
 const longRun = 3
 
-// token writes the waiting expected steps and the step after them.
+// token writes a token for the expected steps not yet written and the step after them.
 func (e *encoder) token(misses, follows uint64) {
 	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {
@@ -137,7 +138,7 @@ func (e *encoder) token(misses, follows uint64) {
 	e.run = 0
 }
 
-// update codes one value and reports whether it was predicted.
+// update encodes one value and reports whether it was predicted.
 func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	last := s.last
 	if hit = s.learn(v, e.previous); !hit {
@@ -147,7 +148,7 @@ func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	return hit
 }
 
-// expects reports whether v is the prediction.
+// expects reports whether v is the predicted value.
 func (s *encodedValue) expects(v, previous uint64) bool {
 	if s.pick {
 		return v == previous+s.link
@@ -176,7 +177,7 @@ func (s *encodedValue) learn(v, previous uint64) (hit bool) {
 	return false
 }
 
-// difference writes the difference of a value from its site's last one.
+// difference writes the difference between a value and the last value of its site.
 func (e *encoder) difference(d uint64, scale uint8) {
 	if scale == 0 {
 		e.value = appendPrefix(e.value, zigzag(d))
@@ -191,7 +192,7 @@ func (e *encoder) difference(d uint64, scale uint8) {
 	e.value = appendPrefix(e.value, z<<1)
 }
 
-// endRun writes the waiting expected steps.
+// endRun writes the expected steps not yet written.
 func (e *encoder) endRun() {
 	if e.run > 0 {
 		e.run--
@@ -212,11 +213,11 @@ func (e *encoder) end() {
 	e.endTicket()
 }
 
-// empty prepares for the next chunk.
+// empty prepares the encoder for the next chunk.
 func (e *encoder) empty() {
 	e.control, e.value, e.ticket = e.control[:0], e.value[:0], e.ticket[:0]
 	e.steps, e.references = 0, 0
 }
 
-// bytes is the length of the parts so far.
+// bytes returns the total length of the parts so far.
 func (e *encoder) bytes() int { return len(e.control) + len(e.value) + len(e.ticket) }

@@ -19,11 +19,11 @@ const (
 	tagChunk    = "CHNK"
 	tagDone     = "DONE"
 	tagIndex    = "INDX"
-	tagFolded   = "SGL."     // of loop-compressed traces, see core/loops/sgl
-	tagTree     = "TREE"     // the same
-	magicFrame  = 0x184d2a53 // of ours among LZ4's skippable frames
-	frameHead   = 8          // magic and length
-	frameExtra  = 8          // tag and check
+	tagFolded   = "SGL."     // for loop-compressed traces, see core/loops/sgl
+	tagTree     = "TREE"     // for loop-compressed traces
+	magicFrame  = 0x184d2a53 // magic number of our frames, one of LZ4's skippable frames
+	frameHead   = 8          // bytes of magic number and length
+	frameExtra  = 8          // bytes of tag and checksum
 	largestBody = 1<<30 - frameExtra
 	indexEnd    = "SGTX"
 )
@@ -40,9 +40,9 @@ func AppendFrame(dst []byte, tag string, body []byte) []byte {
 }
 
 // TableError reports an error in a frame's tables. If the checksum is right, the program that wrote
-// them is wrong.
+// the frame has an error.
 type TableError struct {
-	Offset int    // in the unpacked tables
+	Offset int    // byte offset in the decompressed tables
 	What   string // "successor", "length of a text", ...
 	Got    uint64
 	Want   string
@@ -54,9 +54,9 @@ func (e *TableError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// frame is one skippable frame with a right checksum.
+// frame is one skippable frame with a correct checksum.
 type frame struct {
-	at   uint64 // its offset
+	at   uint64 // offset in the file
 	tag  string // one of the tags, or "" for an unknown one
 	body []byte // valid until the next frame
 }
@@ -75,8 +75,9 @@ type feed struct {
 	frame []byte
 }
 
-// next reads a frame and skips those of other programs. io.EOF is the end of the file,
-// io.ErrUnexpectedEOF a cut. With errCheck the tag and body may be wrong.
+// next reads a frame and skips frames of other programs. It returns io.EOF at the end of the file,
+// and io.ErrUnexpectedEOF if the file was cut off. If it returns errCheck, the tag and body may be
+// wrong.
 func (f *feed) next() (frame, error) {
 	for {
 		at := f.at
@@ -103,7 +104,7 @@ func (f *feed) next() (frame, error) {
 	}
 }
 
-// checked splits a frame of ours.
+// checked splits one of our frames.
 func checked(at uint64, b []byte) (frame, error) {
 	end := len(b) - 4
 	made := frame{at: at, tag: tagOf(b[:4]), body: b[4:end]}
@@ -113,7 +114,7 @@ func checked(at uint64, b []byte) (frame, error) {
 	return made, nil
 }
 
-// tagOf returns the tag in b, without an allocation.
+// tagOf returns the tag in b without allocating memory.
 func tagOf(b []byte) string {
 	for _, tag := range [...]string{tagChunk, tagFile, tagCapture, tagModule, tagObjects, tagThread, tagTags, tagDone, tagIndex, tagFolded, tagTree} {
 		if string(b) == tag {
@@ -133,7 +134,7 @@ func (f *feed) read(p []byte) error {
 	return err
 }
 
-// readLong appends n bytes to dst. It allocates only as far as bytes come.
+// readLong appends n bytes to dst. It allocates memory only gradually, as bytes arrive.
 func (f *feed) readLong(dst []byte, n int) ([]byte, error) {
 	const believed = 1 << 20
 	for n > 0 {

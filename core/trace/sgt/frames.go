@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Frames reads the frames of a file that has no steps, but tables of its program.
+// Frames reads the frames of a file that contains no steps, but tables of its program.
 type Frames struct {
 	feed feed
 	told told
@@ -17,15 +17,16 @@ type Frames struct {
 // NewFrames returns a reader of the frames of r.
 func NewFrames(r io.Reader) *Frames { return &Frames{feed: feed{r: r}} }
 
-// Frame is a frame with a right checksum.
+// Frame is a frame with a correct checksum.
 type Frame struct {
 	Tag  string
-	At   uint64 // its offset
-	Body []byte // valid until the next one
+	At   uint64 // offset in the file
+	Body []byte // valid until the next call of Next
 }
 
-// Next reads tables of the program and the capture, and returns the next other frame. io.EOF is the
-// end of the file, [io.ErrUnexpectedEOF] a cut; all errors are final.
+// Next reads tables of the program and the capture, and returns the next other frame. It returns
+// io.EOF at the end of the file, and [io.ErrUnexpectedEOF] if the file was cut off. All errors are
+// final.
 func (f *Frames) Next() (Frame, error) {
 	for {
 		next, err := f.feed.next()
@@ -45,15 +46,15 @@ func isTable(tag string) bool {
 	return tag == tagCapture || tag == tagModule || tag == tagObjects || tag == tagThread || tag == tagTags || tag == tagDone
 }
 
-// BeginsWith reports whether a file begins with a frame of that tag.
+// BeginsWith reports whether a file begins with a frame with the given tag.
 func BeginsWith(head []byte, tag string) bool {
 	return len(head) >= frameHead+len(tag) && binary.LittleEndian.Uint32(head) == magicFrame && string(head[frameHead:frameHead+len(tag)]) == tag
 }
 
-// At is the number of bytes read.
+// At returns the number of bytes read.
 func (f *Frames) At() uint64 { return f.feed.at }
 
-// Header returns the program, if there is any, and the facts read so far.
+// Header returns the program, if there is one, and the facts read so far.
 func (f *Frames) Header() (h trace.Header) {
 	c := f.told.clone()
 	if p := &c.program; len(p.Modules)+len(p.Threads)+len(p.Tags) > 0 {
@@ -63,21 +64,21 @@ func (f *Frames) Header() (h trace.Header) {
 	return h
 }
 
-// Ending describes how the run ended, once everything is read.
+// Ending describes how the run ended; it is known once everything has been read.
 func (f *Frames) Ending() Ending { return f.told.ending }
 
-// Tables writes the contents of headers as frames, without repetition.
+// Tables writes the contents of successive headers as frames, without repeating anything.
 type Tables struct {
-	modules, functions, blocks, sites, objects, tags, facts int // that are written
+	modules, functions, blocks, sites, objects, tags, facts int // numbers of items already written
 
-	moduleOf []int // by module: its first object
+	moduleOf []int // first object of each module
 	addrs    []trace.Addr
 	threads  []trace.Thread
 }
 
-// Append appends frames for the new parts of a header, which contains at least as much as the one
-// before. A program whose sites do not follow each other in the order of its blocks, or with blocks
-// of more than [MaxValues] values, is left out: tables cannot express it.
+// Append appends frames for the new parts of a header, which must contain at least as much as the
+// previous header. A program whose sites are not in the order of its blocks, or that has blocks of
+// more than [MaxValues] values, is left out, because tables cannot express it.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)
@@ -86,8 +87,8 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	return dst
 }
 
-// each calls put with the body of each frame for the new parts of a header, with modules if the
-// sites are in order.
+// each calls put with the body of each frame for the new parts of a header. It writes modules only
+// if ordered is set, which means that the sites are in order.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -124,7 +125,7 @@ func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []
 	return err
 }
 
-// inOrder reports whether tables can express which sites are in blocks.
+// inOrder reports whether tables can express which sites the blocks contain.
 func inOrder(p *trace.Program) bool {
 	next := uint32(0)
 	for i := range p.Blocks {
@@ -143,8 +144,8 @@ func inOrder(p *trace.Program) bool {
 	return int(next) == len(p.Sites)
 }
 
-// part returns the next new module as a program. The module of blocks without a function is unknown:
-// they stay with the blocks before them.
+// part returns the next new module as a program. The module of blocks without a function is
+// unknown, so they are put into the module of the blocks before them.
 func (t *Tables) part(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
@@ -183,8 +184,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// end returns the ends of the functions and blocks of the next module, unless it is the last; if
-// its blocks refer to blocks of a later module, the ends of all.
+// end returns where the functions and blocks of the next module, which is not the last one, end. If
+// its blocks refer to blocks of a later module, end returns the ends of all functions and blocks.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
@@ -200,7 +201,8 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether no new reference crosses an end.
+// apart reports whether no function or block on one side of the given ends refers to the other
+// side.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
@@ -222,7 +224,7 @@ func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// eachObjects writes the addresses of modules' objects that are new or have changed.
+// eachObjects writes the addresses of the objects of each module with new or changed addresses.
 func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {
 		end := t.objects

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTablesRoundTrip: the tables at the end contain everything that the headers stated in turn.
+// TestTablesRoundTrip checks that the tables finally contain everything that was in the successive
+// headers.
 func TestTablesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p trace.Program
@@ -41,7 +42,7 @@ func TestTablesRoundTrip(t *testing.T) {
 			file = tables.Append(file, h)
 		}
 		if again := tables.Append(nil, h); len(again) > 0 {
-			t.Fatalf("%d bytes for nothing new", len(again))
+			t.Fatalf("%d bytes although nothing is new", len(again))
 		}
 		r := NewFrames(bytes.NewReader(file))
 		if _, err := r.Next(); err != io.EOF {
@@ -57,8 +58,8 @@ func TestTablesRoundTrip(t *testing.T) {
 	})
 }
 
-// likePrograms compares all but the functions that modules contain: if blocks without a function
-// are before a module's functions, they are counted to the module before.
+// likePrograms compares programs, except for the division into modules: blocks without a function
+// that precede a module's functions are counted as part of the previous module.
 func likePrograms(got, want *trace.Program) bool {
 	a, b := *got, *want
 	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)
@@ -68,7 +69,8 @@ func likePrograms(got, want *trace.Program) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// TestTablesThatCannotBe: sites that are not in the order of blocks.
+// TestTablesThatCannotBe checks that programs whose sites are not in the order of blocks are left
+// out.
 func TestTablesThatCannotBe(t *testing.T) {
 	p := &trace.Program{Blocks: make([]trace.Block, 2), Sites: []trace.Site{{Block: 0}, {Block: 1}}}
 	var tables Tables

@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The programs here are run by Go and make the steps that instrumented code would make, as input of
-// benchmarks of captures.
+// The programs in this file are written in Go. They make the steps that instrumented code would
+// make, as input for benchmarks of captures.
 
-// stepper takes the steps of a generated program.
+// stepper receives the steps of a generated program.
 type stepper func(block uint32, values ...uint64)
 
 // generated is a program with its tables.
@@ -20,8 +20,8 @@ type generated struct {
 	run     func(stepper)
 }
 
-// blocksOf makes tables of blocks; each is a text of one letter per site: l, s of 8 bytes, L, S of
-// 4.
+// blocksOf makes tables of blocks. Each block is a string with one letter per site: l and s are
+// loads and stores of 8 bytes, L and S of 4 bytes.
 func blocksOf(blocks ...string) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "generated.c"}}, Functions: []trace.Function{{Name: "main", Blocks: uint32(len(blocks))}}}
 	for i, sites := range blocks {
@@ -48,7 +48,7 @@ var generatedPrograms = []generated{
 	{"quicksort", false, blocksOf("ss", "L", "L", "SS", "ll"), quicksort},
 }
 
-const words = 0x7f0000001000 // where arrays begin
+const words = 0x7f0000001000 // addresses of arrays
 
 // matmul multiplies matrices of 120 x 120 doubles; block 2 is its inner loop.
 func matmul(step stepper) {
@@ -82,7 +82,8 @@ func stencil(step stepper) {
 	}
 }
 
-// tree looks up keys in a binary search tree of nodes of 32 bytes: the key, and the children.
+// tree looks up keys in a binary search tree whose nodes have 32 bytes and contain the key and the
+// children.
 func tree(step stepper) {
 	const nodes = 1 << 15
 	r := rand.New(rand.NewPCG(1, 1))

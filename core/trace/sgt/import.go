@@ -7,26 +7,27 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Importer writes a trace without blocks: every row becomes a step of a synthetic block with one
-// site. (For traces with blocks, but without their sites, see [execution].)
+// Importer writes a trace without blocks to a container: every row becomes a step of a synthetic
+// block with one site. (For traces with blocks that do not list their sites, see [execution].)
 //
-// If rows have the address of their instruction, a site is one (kind, bytes, instruction). Otherwise
-// history distinguishes instructions: rows are of one group if kind, bytes, and the kinds and bytes
-// of the historyRows rows before them are equal. A group has up to mostStreams sites, and a row gets
-// the site that predicts its address, which separates equal references of a loop. Both together make
-// a trace of lackey's a third smaller than either alone, with half as many tokens to decode.
+// If rows have the address of their instruction, each combination of kind, bytes and instruction is
+// a site. Otherwise instructions are distinguished by history: rows belong to the same group if
+// their kind and bytes, and the kinds and bytes of the historyRows rows before them, are equal. A
+// group has up to mostStreams sites, and a row gets the site that predicts its address, which
+// separates otherwise equal references of a loop. Groups and predictions together make a lackey
+// trace a third smaller than either alone, with half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
-	fresh   trace.Program // tables that are not written yet, as one module
-	running execution     // of a block of the trace
+	fresh   trace.Program // tables not yet written, as one module
+	running execution     // current execution of a block of the trace
 	known   knownBlocks
-	ticket  uint64       // of the last row
-	values  [2]uint64    // of the last row
-	told    trace.Header // as in the facts of the file
+	ticket  uint64       // ticket of the last row
+	values  [2]uint64    // values of the last row
+	told    trace.Header // header as described by the facts of the file
 }
 
-// NewImporter begins a container for a converted trace.
+// NewImporter starts a container for a converted trace.
 func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 	facts = append(facts[:len(facts):len(facts)], trace.Fact{Name: "order", Value: "recorded"})
 	m := &Importer{w: NewWriter(w, 0, facts), namer: newNamer()}
@@ -36,7 +37,7 @@ func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 	return m
 }
 
-// Write writes the references of a batch of a trace with that header.
+// Write writes the references of a batch; h is the header of its trace.
 func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	m.tell(h)
 	if h.Program != nil && b.Site != nil {
@@ -58,7 +59,7 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	return nil
 }
 
-// tell writes facts that differ from those in the file.
+// tell writes the facts that differ from those in the file.
 func (m *Importer) tell(h trace.Header) {
 	change := func(name string, changed bool, value string) {
 		if changed {
@@ -92,7 +93,7 @@ func (m *Importer) row(group siteGroup, addr trace.Addr) error {
 // step writes a step of the running thread.
 func (m *Importer) step(block uint32, values []uint64) error {
 	if len(m.w.open) == 0 {
-		m.ticket++ // chunks begin with a new one
+		m.ticket++ // a chunk begins with a new ticket
 	}
 	return m.w.Step(m.thread.number, m.ticket, block, values)
 }
@@ -103,7 +104,7 @@ func (m *Importer) newSite(g siteGroup) uint32 {
 	return m.newBlock(trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic}, g, site)
 }
 
-// newBlock adds a block with these sites to the tables and returns its number.
+// newBlock adds a block with the given sites to the tables, and returns its number.
 func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uint32 {
 	b.FirstSite, b.Sites = uint32(len(m.fresh.Sites)), uint32(len(sites))
 	m.fresh.Blocks, m.fresh.Sites = append(m.fresh.Blocks, b), append(m.fresh.Sites, sites...)
@@ -112,7 +113,7 @@ func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uin
 	return uint32(len(m.groups) - 1)
 }
 
-// declare writes the tables of new items.
+// declare writes tables for the new items.
 func (m *Importer) declare() {
 	if len(m.fresh.Blocks) == 0 {
 		return
@@ -131,23 +132,23 @@ func (m *Importer) Close(e End) error {
 	return m.w.Close(e)
 }
 
-// execution is the current execution of a block of the trace. In traces such as PPT's, the references of
-// a block differ between executions; in a container, a block always makes the same rows. So a block
-// becomes several, one for each list of sites of an execution. References after MaxValues values, or
-// after the references of another block, become a synthetic block, because the block was not entered
-// again.
+// execution is the current execution of a block of the trace. In traces such as those of PPT, the
+// references of a block differ between executions; in a container, a block always makes the same
+// rows. So a block becomes several blocks, one for each different list of sites of its executions.
+// References that exceed MaxValues values, or that follow references of another block, become a
+// synthetic block, because the original block was not entered again.
 type execution struct {
 	begun  bool
-	entry  bool   // it began with the entry of the block
-	block  uint32 // of the trace
+	entry  bool   // the execution began with the entry of the block
+	block  uint32 // its number in the trace
 	sites  []uint32
 	values []uint64
 }
 
-// knownBlocks are the blocks that executions became.
+// knownBlocks contains the blocks that executions have become.
 type knownBlocks struct {
-	number    map[string]uint32 // by block and sites
-	functions map[uint32]uint32 // from the trace's numbers to those of the new table
+	number    map[string]uint32 // number of the new block, by block and sites
+	functions map[uint32]uint32 // maps the trace's numbers to those of the new table
 	name      []byte
 	program   *trace.Program
 }
@@ -185,7 +186,7 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// goesOn reports whether a reference of a block belongs to the execution.
+// goesOn reports whether a reference of a block belongs to the current execution.
 func (e *execution) goesOn(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
@@ -254,20 +255,21 @@ func (m *Importer) functionOf(f uint32) uint32 {
 const (
 	historyRows = 6
 	mostStreams = 4
-	// nearBytes is the distance from a stream's last address within which a row without a
-	// predicted address continues it.
+	// nearBytes is the maximum distance from the last address of a stream at which a row whose
+	// address was not predicted continues the stream.
 	nearBytes = 2048
-	// mostGroupSites limits the groups by history, which is useless for irregular references.
+	// mostGroupSites limits the number of sites for grouping by history, which is useless for
+	// irregular references.
 	mostGroupSites = 1 << 16
 )
 
-// siteGroup is the part that the rows of a synthetic site have in common.
+// siteGroup contains the properties that the rows of a synthetic site have in common.
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
-	bytes   uint32 // 0 without NoSize: each record has its own
+	bytes   uint32 // 0 without NoSize: each record has its own size
 	pc      trace.Addr
-	history uint64 // of the rows before, a byte each
+	history uint64 // properties of the previous rows, one byte each
 }
 
 // groupOf returns the group of a row without PC.
@@ -278,7 +280,7 @@ func groupOf(b *trace.Batch, i int, sizes bool) siteGroup {
 	return siteGroup{kind: b.Kind[i], bytes: b.Bytes[i]}
 }
 
-// values is the number of values of a row.
+// values returns the number of values of a row.
 func (g *siteGroup) values() int {
 	if g.bytes == 0 && g.flags&trace.NoSize == 0 {
 		return 2
@@ -286,10 +288,11 @@ func (g *siteGroup) values() int {
 	return 1
 }
 
-// namer assigns rows to synthetic sites as [Importer] describes. Each site has a block of the same number.
+// namer assigns rows to synthetic sites as described for [Importer]. Each site has a block with the
+// same number.
 type namer struct {
 	families
-	groups  []siteGroup // of blocks
+	groups  []siteGroup // by block
 	threads map[uint32]*importThread
 	thread  *importThread // of the last row
 	add     func(siteGroup) uint32
@@ -299,17 +302,18 @@ func newNamer() namer {
 	return namer{families: newFamilies(), threads: map[uint32]*importThread{}}
 }
 
-// family is the blocks of a group.
+// family contains the blocks of a group.
 type family struct {
 	group  siteGroup
 	blocks [mostStreams]uint32
 	count  int
 }
 
-// families is a hash table of families, searched for every few rows: a map is several times slower.
+// families is a hash table of families. It is searched every few rows, and a map would be several
+// times slower.
 type families struct {
 	all  []family
-	slot []uint32 // 1 + the number of a family, by linear probing; 0: none
+	slot []uint32 // 1 + the index of a family, with linear probing; 0: none
 }
 
 func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }
@@ -350,7 +354,7 @@ func (f *families) grow() {
 	}
 }
 
-// importThread predicts a thread's rows as its coder does.
+// importThread predicts the rows of a thread as the encoder does.
 type importThread struct {
 	number   uint32
 	history  uint64
@@ -360,14 +364,14 @@ type importThread struct {
 	streams  []importStream // by block
 }
 
-// importStream is a thread's state of a block.
+// importStream is the state of a block for a thread.
 type importStream struct {
 	encodedValue
-	next uint32 // 1 + the block that followed
-	used uint64 // the number of its last row
+	next uint32 // 1 + the block that followed last
+	used uint64 // number of its last row
 }
 
-// runs reports whether the last row was of a thread.
+// runs reports whether the last row belonged to a thread.
 func (m *namer) runs(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
 
 func (m *namer) turnTo(thread uint32) {
@@ -400,7 +404,7 @@ func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
 	if more := len(m.groups) - len(t.streams); more > 0 {
 		t.streams = append(t.streams, make([]importStream, more)...)
 	}
-	follower := uint32(0) // 1 + the expected block, if it is one of the group
+	follower := uint32(0) // 1 + the expected block, if it belongs to the group
 	if len(t.streams) > 0 {
 		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != *group {
 			follower = 0
@@ -452,10 +456,11 @@ func NewNamer() *Namer {
 	return n
 }
 
-// Program contains the sites so far. It grows.
+// Program returns the program with all sites assigned so far. It grows with further calls of Name.
 func (n *Namer) Program() *trace.Program { return &n.program }
 
-// Name writes the sites of the rows of a batch of a trace with that header; events have site 0.
+// Name writes the sites of the rows of a batch to sites; h is the header of its trace. Events have
+// site 0.
 func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 	for i, kind := range b.Kind {
 		if sites[i] = 0; !kind.IsReference() {
