@@ -22,7 +22,7 @@ type described interface {
 	trace.Describer
 }
 
-// imported makes a container of a trace.
+// imported converts a trace to a container.
 func imported(t failer, r described, full chunkSize) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -46,8 +46,8 @@ func imported(t failer, r described, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// sameTrace checks that a container has the references of a trace: a container does not
-// make up columns that the trace lacks.
+// sameTrace checks that a container has the references of a trace, and no columns that the trace
+// lacks.
 func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	t.Helper()
 	got, err := trace.ReadAll(r)
@@ -68,7 +68,7 @@ func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	}
 }
 
-// someReferences draws a trace: loops over a few streams, and anything.
+// someReferences draws a trace that mixes loops over a few streams with arbitrary references.
 func someReferences(t *rapid.T) *trace.Batch {
 	whole := trace.NewBatch(100)
 	if rapid.Bool().Draw(t, "threads") {
@@ -118,14 +118,14 @@ func TestImportLosesNothing(t *testing.T) {
 		in := tracetest.NewReader(want, 0)
 		r := NewReader("t", bytes.NewReader(imported(t, in, someChunks(t))), Options{})
 		if want.PC != nil && !reflect.ValueOf(want.PC).IsZero() && allZero(want.PC) {
-			want.PC = nil // nothing is known of any instruction
+			want.PC = nil // no instruction is known
 		}
 		sameTrace(t, r, want)
 		if want.Len() == 0 {
 			return
 		}
 		if h, was := r.Header(), in.Header(); h.Sizes != was.Sizes || h.Threads != was.Threads {
-			t.Fatalf("header %+v, want what %+v has", h, was)
+			t.Fatalf("header %+v, want the columns of %+v", h, was)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestImportSmallTraces(t *testing.T) {
 	}
 }
 
-// factsOf gives the facts of a container.
+// factsOf returns the facts of a container.
 func factsOf(t failer, file []byte) []trace.Fact {
 	t.Helper()
 	s, err := Look(NewReader("t", bytes.NewReader(file), Options{}))
@@ -169,8 +169,8 @@ func factsOf(t failer, file []byte) []trace.Fact {
 	return s.Header.Capture
 }
 
-// TestImportBlocks: containers of a trace with the entries of blocks have these, too, and the block
-// of each reference.
+// TestImportBlocks checks that a container converted from a trace with block entries contains these
+// entries, and the block of each reference.
 func TestImportBlocks(t *testing.T) {
 	text := "LOAD: 0x8\nBB START: (main, entry)\nLOAD: 0x10\nSTORE: 0x18\nBB START: (callee, entry)\nSTORE: 0x20\nBB DONE: (callee, entry)\n" +
 		"LOAD: 0x28\nBB DONE: (main, entry)\n" + strings.Repeat("BB START: (main, loop)\n"+strings.Repeat("LOAD: 0x1000\n", 70)+"BB DONE: (main, loop)\n", 3) +
@@ -247,7 +247,7 @@ func TestImportRealTraces(t *testing.T) {
 		}
 		sameTrace(t, NewReader(name, bytes.NewReader(file), Options{}), want)
 		if size := float64(len(file)) / float64(want.Len()); size > most {
-			t.Errorf("%s takes %.4f bytes a reference, want at most %v", name, size, most)
+			t.Errorf("%s takes %.4f bytes per reference, want at most %v", name, size, most)
 		}
 	}
 }

@@ -19,7 +19,7 @@ type step struct {
 	values []uint64
 }
 
-// naiveFile reads a container without errors, as FORMAT.md says and regardless of time.
+// naiveFile reads an intact container exactly as FORMAT.md describes, with no regard for speed.
 func naiveFile(t failer, file []byte) (*trace.Program, []step) {
 	t.Helper()
 	program, all := &trace.Program{}, []step(nil)
@@ -59,7 +59,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// naivePart takes numbers from one part of a chunk.
+// naivePart reads numbers from one part of a chunk.
 type naivePart []byte
 
 func (p *naivePart) take() uint64 {
@@ -202,7 +202,7 @@ type row struct {
 	thread uint32
 }
 
-// naiveRows returns the rows of steps, of these kinds.
+// naiveRows returns the rows of steps that have the given kinds.
 func naiveRows(p *trace.Program, steps []step, kinds trace.Kinds) (all []row) {
 	for _, s := range steps {
 		add := func(r row) {

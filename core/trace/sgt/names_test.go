@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualAMap: each group has one family, whatever distinguishes it.
+// TestFamiliesEqualAMap checks that each group has its own family, whatever distinguishes it from
+// others.
 func TestFamiliesEqualAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
@@ -21,7 +22,7 @@ func TestFamiliesEqualAMap(t *testing.T) {
 		for i := range rapid.Uint64Range(1, 5000).Draw(t, "groups") {
 			g := of(i * i)
 			if got := f.of(&g); got.group != g || got.count == 0 != (want[g] == 0) || got.count > 0 && got.blocks[0] != want[g] {
-				t.Fatalf("group %+v: %+v, want that of block %d", g, got, want[g])
+				t.Fatalf("group %+v: %+v, want the family of block %d", g, got, want[g])
 			}
 			want[g] = uint32(i) + 1
 			f.of(&g).blocks[0], f.of(&g).count = uint32(i)+1, 1
@@ -32,7 +33,7 @@ func TestFamiliesEqualAMap(t *testing.T) {
 	})
 }
 
-// TestNamesMatchContainer: rows get the sites that they have in a container.
+// TestNamesMatchContainer checks that rows get the same sites as in a container.
 func TestNamesMatchContainer(t *testing.T) {
 	r := lackey.NewReader("t", bytes.NewReader(tracetest.Small("data.lackey")))
 	var out bytes.Buffer
@@ -52,7 +53,7 @@ func TestNamesMatchContainer(t *testing.T) {
 	c := NewReader("t", &out, Options{})
 	whole, err := trace.ReadAll(c)
 	if err != nil || !slices.Equal(got, whole.Site) {
-		t.Errorf("%d sites, want those of %d rows; %v", len(got), whole.Len(), err)
+		t.Errorf("%d sites, want one for each of %d rows; %v", len(got), whole.Len(), err)
 	}
 	if a, b := n.Program(), c.Header().Program; !slices.Equal(a.Sites, b.Sites) || len(a.Blocks) != len(b.Blocks) {
 		t.Errorf("%d sites in %d blocks, want %d in %d", len(a.Sites), len(a.Blocks), len(b.Sites), len(b.Blocks))

@@ -9,38 +9,39 @@ import (
 // plan describes the rows of a step of a block, of the selected kinds.
 type plan struct {
 	form   form
-	lead   uint8   // straight plan: rows before rows with values
-	scales []uint8 // of the block's values
+	lead   uint8   // straight plan: number of rows before the rows with values
+	scales []uint8 // scales of the block's values
 	rows   []planRow
 }
 
-// form distinguishes plans by speed.
+// form distinguishes plans by how fast they can be executed.
 type form uint8
 
 const (
-	straight form = iota // every value is the address of one row, in order; rows before and after have none
-	fixed                // always the same number of rows
-	varying              // ranges of 2^32 bytes or more make several rows, ends of continuing loops none
+	straight form = iota // every value is the address of one row, in order; rows before and after these have no value
+	fixed                // the number of rows is always the same
+	varying              // the number of rows varies: a range of 2^32 bytes or more makes several, the end of a continuing loop none
 )
 
-// planRow is one row of a plan. Values are numbered as in the step; constantValue is always 0.
+// planRow is one row of a plan. Values have the same numbers as in the step; the value with number
+// constantValue is always 0.
 type planRow struct {
 	kind  trace.Kind
 	how   rowForm
-	addr  uint8 // the value that is Addr
-	arg   uint8 // the value that is Arg
+	addr  uint8 // number of the value for Addr
+	arg   uint8 // number of the value for Arg
 	bytes uint32
 	site  uint32
 	more  uint64 // added to Arg
 }
 
-// rowForm is the further meaning of values for a row.
+// rowForm says how else values affect a row.
 type rowForm uint8
 
 const (
 	onlyRow     rowForm = iota
-	sizedRow            // the value in arg is Bytes
-	unlessGoing         // there is no row if the value in addr is not 0
+	sizedRow            // the value with number arg is Bytes
+	unlessGoing         // there is no row if the value with number addr is not 0
 )
 
 const constantValue = MaxValues
@@ -48,16 +49,16 @@ const constantValue = MaxValues
 // mostRows limits the rows of a straight plan.
 const mostRows = MaxValues + 16
 
-// planner makes the plans of a program's blocks.
+// planner makes the plans for a program's blocks.
 type planner struct {
 	kinds  trace.Kinds
 	plans  []plan
 	pcs    []trace.Addr // by site
-	hasPC  bool         // a site among them has a PC
-	hasArg bool         // rows of a site among them have a second value
+	hasPC  bool         // one of the sites has a PC
+	hasArg bool         // rows of one of the sites have a second value
 }
 
-// extend makes the plans of new blocks.
+// extend makes the plans for new blocks.
 func (p *planner) extend(program *trace.Program) {
 	for _, s := range program.Sites[len(p.pcs):] {
 		p.pcs = append(p.pcs, s.PC)
@@ -96,10 +97,10 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
-// accesses reports the sites whose rows imply that their block was entered.
+// accesses reports whether rows of a site imply that its block was entered.
 func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
 
-// writePCs fills a column of PCs. Rows of blocks have none.
+// writePCs fills a PC column. Rows of blocks have no PC.
 func (p *planner) writePCs(pc []trace.Addr, kinds []trace.Kind, sites []uint32) {
 	kinds, sites = kinds[:len(pc)], sites[:len(pc)]
 	for i := range pc {
@@ -116,7 +117,7 @@ func (p *planner) blockRow(to *plan, kind trace.Kind, number uint32) {
 	}
 }
 
-// rowOf returns the row of a site whose first value has that number.
+// rowOf returns the row for a site; value is the number of its first value.
 func rowOf(s *trace.Site, number uint32, value int) planRow {
 	r := planRow{kind: s.Kind, addr: constantValue, arg: constantValue, site: number}
 	values := s.Values()
@@ -139,12 +140,12 @@ func rowOf(s *trace.Site, number uint32, value int) planRow {
 	return r
 }
 
-// isConstant reports the rows whose columns never change.
+// isConstant reports whether the columns of a row never change.
 func (r *planRow) isConstant() bool {
 	return r.how == onlyRow && r.addr == constantValue && r.arg == constantValue && r.more == 0
 }
 
-// formOf returns the form of a plan, and the number of rows before rows with values.
+// formOf returns the form of a plan, and the number of rows before the rows with values.
 func formOf(p *plan) (lead uint8, f form) {
 	first := slices.IndexFunc(p.rows, func(r planRow) bool { return !r.isConstant() })
 	if first < 0 {
@@ -169,14 +170,14 @@ func formOf(p *plan) (lead uint8, f form) {
 	return uint8(first), straight
 }
 
-// layout describes a block for coders.
+// layout describes a block for encoders and decoders.
 type layout struct {
-	scales     []uint8 // of its values
-	references uint64  // rows that are references, if none has 2^32 bytes or more
-	sizes      []uint8 // its values that are bytes of references
+	scales     []uint8 // scales of its values
+	references uint64  // number of rows that are references, if no reference has 2^32 bytes or more
+	sizes      []uint8 // numbers of the values that are sizes of references
 }
 
-// referencesOf is the number of references in a step with these values.
+// referencesOf returns the number of references in a step with the given values.
 func (l *layout) referencesOf(values []uint64) uint64 {
 	n := l.references
 	for _, i := range l.sizes {
@@ -185,7 +186,7 @@ func (l *layout) referencesOf(values []uint64) uint64 {
 	return n
 }
 
-// layoutOf returns the layout of a block with these sites.
+// layoutOf returns the layout of a block with the given sites.
 func layoutOf(sites []trace.Site) layout {
 	var l layout
 	for i := range sites {
@@ -211,8 +212,8 @@ func appendLayouts(layouts []layout, p *trace.Program) []layout {
 	return layouts
 }
 
-// scaleOf is the number of low bits that are usually 0 in the differences of a value: the addresses of
-// aligned words.
+// scaleOf returns the number of low bits that are usually 0 in the differences of a value, because
+// it is the address of aligned words.
 func scaleOf(s *trace.Site, value int) uint8 {
 	switch {
 	case value > 0 || s.Kind > trace.Fetch || s.Bytes < 2:
@@ -225,7 +226,8 @@ func scaleOf(s *trace.Site, value int) uint8 {
 	return 3
 }
 
-// rangeRows is the number of rows of a range of that many bytes: the size of a row has 32 bits.
+// rangeRows returns the number of rows that a range of the given number of bytes needs, because the
+// size of a row has 32 bits.
 func rangeRows(bytes uint64) uint64 {
 	if bytes == 0 {
 		return 1
@@ -233,5 +235,5 @@ func rangeRows(bytes uint64) uint64 {
 	return (bytes-1)/mostBytes + 1
 }
 
-// mostBytes is the most bytes of one row.
+// mostBytes is the maximum size of one row.
 const mostBytes = 1<<32 - 1

@@ -5,28 +5,31 @@ import (
 	"math/bits"
 )
 
-// queue contains decoded short tokens on their way to rows. First come steps, one number each:
+// queue contains decoded short tokens that are being converted to rows. First they become steps,
+// one number each:
 //
-//	bit 5        the block is the other one
+//	bit 5        the block is the one in other
 //	from bit 6   the values that miss: at most 24, for tokens of four bytes
-//	opNew        the block is a new one; the zigzag difference from the expected one is in the upper half
+//	opNew        the block is another one; the upper half contains the zigzag difference from the expected block
 //
-// So 0 is an expected step. [decoder.link] converts them to values, one number each: the index of the cell
-// and, above it, whether it misses. Steps of blocks that are not straight remain for [decoder.specials].
+// So 0 is an expected step. [decoder.link] converts steps to values, one number each: the index of
+// the cell and, in a bit above it, whether the value misses. Steps of blocks that are not straight
+// are left to [decoder.specials].
 //
-// There are three loops, over tokens, blocks and values, so that mispredicted branches of one do not stall
-// the others. Masks keep indices in bounds: in WebAssembly a comparison ends an optimised region.
+// There are three loops, over tokens, blocks and values, so that mispredicted branches in one do
+// not stall the others. Masks keep indices in bounds, because in WebAssembly a comparison would end
+// an optimised region.
 type queue struct {
 	stepAt, stepEnd   int // remaining steps
-	valueAt, valueEnd int // remaining values, of earlier steps
+	valueAt, valueEnd int // remaining values of earlier steps
 	missAt, missEnd   int // remaining values that miss
-	tokens            int // read by expandShort
-	written           int // steps that may differ from 0
+	tokens            int // number of tokens read by expandShort
+	written           int // number of steps that may differ from 0
 	steps             [stepRoom]uint64
 	values            [valueRoom]uint64
 	misses            [valueRoom]uint16 // indices in values
-	offs              [valueRoom]uint64 // their differences
-	wrong             error             // of the next step
+	offs              [valueRoom]uint64 // differences of the values that miss
+	wrong             error             // error of the next step
 }
 
 const (
@@ -35,13 +38,13 @@ const (
 	opNew    = 1 << 31
 
 	missedShift = 32
-	narrow      = 2 // most rows of a step for linkNarrow
+	narrow      = 2 // maximum number of rows of a step for linkNarrow
 
 	// Powers of two, so that masks keep indices in bounds.
 	stepRoom   = 1024
 	valueRoom  = 2048
-	mostValues = valueRoom - mostRows // before the last step
-	mostRun    = enoughToRepeat - 1   // expected steps of a short token
+	mostValues = valueRoom - mostRows // maximum number of values before the last step
+	mostRun    = enoughToRepeat - 1   // maximum number of expected steps of a short token
 )
 
 func (q *queue) empty()           { q.stepAt, q.stepEnd, q.valueAt, q.valueEnd, q.wrong = 0, 0, 0, 0, nil }
@@ -56,11 +59,11 @@ func (q *queue) expect(n uint64) uint64 {
 	return n
 }
 
-// followsMask selects the kind of the following block from a token.
+// followsMask selects the bits of a token that say how its block is given.
 const followsMask = 3
 
-// tokenBytes is the length of a token by its first byte, including one further byte of a long run; 0: more
-// than four.
+// tokenBytes maps the first byte of a token to the length of the token, including one further byte
+// for a long run; 0: more than four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))
@@ -75,7 +78,7 @@ var tokenBytes = func() (n [256]uint8) {
 	return n
 }()
 
-// shortToken is a token of one byte: its run, and the operation of the step after it.
+// shortToken is a decoded one-byte token: its run, and the step after it.
 type shortToken struct {
 	op  uint16
 	run uint8 // more than shortRun: the token has more bytes
@@ -95,9 +98,9 @@ var shortTokens = func() (t [256]shortToken) {
 	return t
 }()
 
-// expand fills the empty queue with the steps of the next tokens, up to a long one. The lengths
-// of runs of expected steps are unpredictable, and a loop over each would cost a mispredicted branch. So
-// all steps are expected ones at first, and tokens skip their runs.
+// expand fills the empty queue with the steps of the next tokens, up to a long token. The lengths
+// of runs of expected steps are unpredictable, and a loop over each run would cost a mispredicted
+// branch. So all steps are initially set to expected steps, and tokens skip their runs.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -139,8 +142,8 @@ func (d *decoder) expand() {
 	d.control, q.stepAt, q.stepEnd, q.written = control, 0, at, at
 }
 
-// expandShort decodes tokens of one byte at content[control:], and returns the new number of steps. It sets
-// q.tokens.
+// expandShort decodes one-byte tokens at content[control:], and returns the new number of steps. It
+// sets q.tokens.
 func (d *decoder) expandShort(at, end, control int) int {
 	q := &d.queue
 	content := (*[window]byte)(d.content[control:])
@@ -159,8 +162,8 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link converts up to most steps to values, as many as fit, and returns their number. It stops before a
-// step of a block that is not straight, and before an invalid one.
+// link converts up to most steps to values, as many as fit, and returns their number. It stops
+// before an invalid step and before a step of a block that is not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -179,8 +182,9 @@ func (d *decoder) link(most uint64) uint64 {
 	return steps
 }
 
-// linkNarrow converts steps up to end, while they are of known straight blocks of few rows. The next block
-// depends only on the previous one. Each step is written as if it had two rows.
+// linkNarrow converts steps up to end, as long as they belong to known straight blocks with few
+// rows. The next block depends only on the previous one. Each step is written as if it had two
+// rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {
@@ -213,7 +217,7 @@ func (d *decoder) linkNarrow(end int) {
 	d.before, q.stepAt, q.valueEnd, q.missEnd = uint32(before), at, out, miss
 }
 
-// linkWide converts one step, and reports whether it is of a straight block.
+// linkWide converts one step if its block is straight, and reports whether it is.
 func (d *decoder) linkWide() bool {
 	q, blocks := &d.queue, d.blocks.all
 	op := q.steps[q.stepAt]
@@ -239,7 +243,7 @@ func (d *decoder) linkWide() bool {
 	return true
 }
 
-// linkNew makes the new block of the next step the expected one.
+// linkNew makes the new block of the next step the expected block.
 func (d *decoder) linkNew() error {
 	op := &d.queue.steps[d.queue.stepAt]
 	off := *op >> 32
@@ -247,8 +251,8 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of the next steps, up to most, while they are of known blocks that are not
-// straight. It returns the same as [decoder.fill].
+// specials writes the rows of up to most steps, as long as they belong to known blocks that are not
+// straight. It returns the same values as [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

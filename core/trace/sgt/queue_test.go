@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueMatchesTokens: whether tokens are expanded into the queue or taken one by one, the steps
-// are those that were written, except for those that the chunk still holds.
+// TestQueueMatchesTokens checks that the decoded steps are those that were written, whether tokens
+// are expanded into the queue or read one by one.
 func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}
@@ -38,7 +38,7 @@ func TestQueueMatchesTokens(t *testing.T) {
 	})
 }
 
-// expanded takes all steps of a decoder's control part.
+// expanded decodes all steps of a decoder's control part.
 func expanded(t failer, d *decoder) (all []behind) {
 	for d.steps > 0 {
 		from := len(all)

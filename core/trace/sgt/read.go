@@ -10,62 +10,62 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options are options on reading; the zero value reads everything that can be read.
+// Options configures reading; the zero value reads everything that can be read.
 type Options struct {
-	// Strict stops at the first chunk that cannot be read. Otherwise it is left out, and the error
-	// replaces io.EOF.
+	// Strict stops reading at the first chunk that cannot be read. Otherwise such chunks are left
+	// out, and the error replaces io.EOF at the end.
 	Strict bool
 }
 
-// Reader reads a container in the order of tickets, front to back. Chunks wait compressed until it is their
-// turn.
+// Reader reads a container in the order of tickets, front to back. Chunks remain compressed until
+// it is their turn.
 type Reader struct {
 	name    string
 	options Options
 	source  source
-	ended   error  // of the source, io.EOF for a whole file; nil: not yet
-	floor   uint64 // of later tickets
+	ended   error  // error at the end of the source; io.EOF: a complete file; nil: not yet ended
+	floor   uint64 // minimum of later tickets
 
 	*told
 	planner
 	lanes   map[uint32]*lane
-	turn    []*lane // a heap by the next step
+	turn    []*lane // heap, ordered by the next step
 	reused  reused
-	each    func(frame) error // called with frames other than chunks'; may be nil
-	latest  *known            // with the last chunk that was read
-	now     *known            // with the rows that were returned; nil: there were none
-	shown   told              // of now, or all at the end
-	ahead   *chunk            // that was read in advance; nil: none
+	each    func(frame) error // called with all frames except those of chunks; may be nil
+	latest  *known            // what is known with the last chunk that was read
+	now     *known            // what is known with the returned rows; nil: no rows have been returned
+	shown   told              // the tables in now, or all tables at the end
+	ahead   *chunk            // chunk that was read in advance; nil: none
 	early   earlyLimit
-	earlies int // chunks decoded early, with remaining rows
+	earlies int // number of chunks decoded in advance that have remaining rows
 	lost    Lost
-	err     error // that ended the trace
+	err     error // the error that ended the trace
 	apart   apart
 }
 
-// source returns chunks in the order of the file, and passes other frames to the reader.
+// source returns chunks in file order, and passes other frames to the reader.
 type source interface {
 	next(r *Reader) (*chunk, error)
-	at() uint64 // bytes read
+	at() uint64 // number of bytes read
 }
 
 // Lost describes the unreadable parts of a file.
 type Lost struct {
 	Chunks     uint64
-	References uint64 // in them, as far as known
-	Frames     uint64 // other frames than chunks
-	First      error  // of the first lost one; nil: nothing is lost
-	Offset     uint64 // of its frame
+	References uint64 // number of references in them, as far as known
+	Frames     uint64 // number of lost frames other than chunks
+	First      error  // error of the first lost part; nil: nothing is lost
+	Offset     uint64 // offset of the frame of that part
 }
 
-// lane is the position of one thread.
+// lane is the reading position in one thread.
 type lane struct {
 	thread uint32
-	ticket uint64 // of the next step
+	ticket uint64 // ticket of the next step
 	queue  []*chunk
-	d      *decoder // of the first ticket; nil: not begun
-	early  *early   // rows before the decoder's; nil: none
-	rows   uint64   // of the first chunk that were returned
+	d      *decoder // decoder of the first chunk; nil: not started
+	early  *early   // rows to return before the decoder's; nil: none
+	rows   uint64   // number of returned rows of the first chunk
 }
 
 // NewReader returns a reader of the container in r; name is the trace's name in errors.
@@ -80,19 +80,21 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 		lanes:   map[uint32]*lane{},
 		reused:  reused{split: runtime.GOARCH == "wasm"},
 	}
-	if !o.Strict { // which reads nothing after damage
+	if !o.Strict { // a strict reader must read nothing after damage
 		r.early = earlyHere()
 	}
 	return r
 }
 
-// Select selects kinds of rows, before the first Next.
+// Select selects kinds of rows. It must be called before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace, before the first Next.
+// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. It must be called
+// before the first Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
-// Header describes the trace by the frames before the returned rows. It does not depend on read-ahead.
+// Header describes the trace as known from the frames before the returned rows. It does not depend
+// on how far the reader has read ahead.
 func (r *Reader) Header() trace.Header {
 	t, hasPC := r.told, r.hasPC
 	if r.now != nil {
@@ -106,14 +108,14 @@ func (r *Reader) Header() trace.Header {
 	}
 }
 
-// Ending describes how the run ended, once everything is read.
+// Ending describes how the run ended; it is known once everything has been read.
 func (r *Reader) Ending() Ending { return r.ending }
 
-// Lost describes what could not be read so far.
+// Lost describes the parts that could not be read so far.
 func (r *Reader) Lost() Lost { return r.lost }
 
-// Next fills b as [trace.Reader] says. If a file is cut or damaged, it returns everything that can be read
-// and then a [*trace.DamageError].
+// Next fills b as described for [trace.Reader]. If a file is cut off or damaged, Next returns
+// everything that can be read, and then a [*trace.DamageError].
 func (r *Reader) Next(b *trace.Batch) error {
 	b.Reset()
 	if r.err != nil {
@@ -166,7 +168,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds the columns to b that the file can fill.
+// columns adds to b the columns that the file can fill.
 func (r *Reader) columns(b *trace.Batch) columns {
 	b.NeedSite()
 	if !r.now.noThreads {
@@ -188,7 +190,8 @@ func fillThread(column []uint32, thread uint32) {
 	}
 }
 
-// top returns the lane of the next step, nil at the end. It reads as long as an earlier step may come.
+// top returns the lane of the next step, or nil at the end. It reads chunks as long as a later
+// chunk may contain an earlier step.
 func (r *Reader) top() *lane {
 	for {
 		if len(r.turn) > 0 && r.ready() {
@@ -207,7 +210,8 @@ func (r *Reader) top() *lane {
 	}
 }
 
-// ready reports whether the first lane's step is the next one, and enough chunks are being decoded early.
+// ready reports whether the first lane has the next step, and enough chunks are being decoded in
+// advance.
 func (r *Reader) ready() bool {
 	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
 }
@@ -276,7 +280,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 
 // step decodes the next step. The values are valid until the next call.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
-	r.early = earlyLimit{} // which would make rows
+	r.early = earlyLimit{} // decoding in advance would make rows
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()
@@ -309,7 +313,7 @@ func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
 	}
 }
 
-// begin decompresses the first chunk of a lane.
+// begin decompresses the first chunk of a lane, or waits for its rows.
 func (r *Reader) begin(l *lane) error {
 	c := l.queue[0]
 	l.rows = 0
@@ -322,7 +326,7 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// leave ends a lane's first chunk, with the error err. It returns row.
+// leave ends the first chunk of a lane, with the error err if it is not nil. It returns row.
 func (r *Reader) leave(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
@@ -331,7 +335,7 @@ func (r *Reader) leave(l *lane, err error, row int) int {
 	return row
 }
 
-// lose records what cannot be read.
+// lose records a part that cannot be read.
 func (r *Reader) lose(l Lost) {
 	if r.lost.First == nil {
 		r.lost.First, r.lost.Offset = l.First, l.Offset
@@ -344,14 +348,14 @@ func (r *Reader) lose(l Lost) {
 	}
 }
 
-// drop removes the first chunk of a lane, and moves the lane to its place.
+// drop removes the first chunk of a lane, and moves the lane to its new place in the heap.
 func (r *Reader) drop(l *lane) {
 	r.endEarly(l)
 	r.reused.takeBack(l.queue[0], l.d)
 	l.d = nil
 	l.queue = slices.Delete(l.queue, 0, 1)
 	if len(r.turn) == 0 {
-		return // stopped
+		return // reading was stopped
 	}
 	if len(l.queue) > 0 {
 		l.ticket = l.queue[0].firstTicket
@@ -384,7 +388,7 @@ func (r *Reader) damage(at uint64, err error) error {
 	return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(at), Err: err}
 }
 
-// refuse turns an error of a frame into one of the trace.
+// refuse converts an error of a frame to an error of the trace.
 func (r *Reader) refuse(at uint64, err error) error {
 	var version *VersionError
 	if errors.As(err, &version) {
@@ -394,7 +398,7 @@ func (r *Reader) refuse(at uint64, err error) error {
 	return r.damage(at, err)
 }
 
-// String describes what is lost.
+// String describes the lost parts.
 func (l Lost) String() string {
 	var words []string
 	if l.Chunks > 0 {
@@ -413,7 +417,7 @@ func several(n uint64, noun string) string {
 	return decimal(n) + " " + noun + "s"
 }
 
-// Recognise reports whether head, the beginning of a file, is a container, and otherwise the
+// Recognise reports whether head, the beginning of a file, is a container; if not, it returns the
 // reason.
 func Recognise(head []byte) (reason string, ok bool) {
 	if BeginsWith(head, tagFile) {
@@ -422,7 +426,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	return "bytes 8 to 11 are not SGT.", false
 }
 
-// The lanes of a reader are a binary heap by (ticket, thread).
+// The lanes of a reader form a binary heap, ordered by (ticket, thread).
 
 type place struct {
 	ticket uint64
@@ -435,8 +439,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns the position up to which the first lane may run: the place of the second, or the floor if
-// more chunks may come.
+// limit returns the place up to which the first lane may run: the place of the second lane, or the
+// floor if there may be more chunks before that.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {
@@ -450,7 +454,7 @@ func (r *Reader) limit() place {
 	return limit
 }
 
-// rise moves a lane up to its place in the heap.
+// rise moves the lane at index i up to its place in the heap.
 func (r *Reader) rise(i int) {
 	for i > 0 {
 		above := (i - 1) / 2
@@ -462,7 +466,7 @@ func (r *Reader) rise(i int) {
 	}
 }
 
-// sink moves a lane down to its place in the heap.
+// sink moves the lane at index i down to its place in the heap.
 func (r *Reader) sink(i int) {
 	for {
 		first := i

@@ -85,7 +85,7 @@ func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
 	return all
 }
 
-// write makes a container of a program's steps.
+// write writes the steps of a program to a container.
 func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -105,7 +105,7 @@ func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// rowsOf drains a reader in batches of a number of rows and returns its last error.
+// rowsOf reads all rows in batches of the given size, and returns them and the last error.
 func rowsOf(t failer, r trace.Reader, most int) (all []row, end error) {
 	t.Helper()
 	b := trace.NewBatch(most)
@@ -146,12 +146,14 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly draws how much is decoded early, whether or not it pays on this machine.
+// someEarly draws how much is decoded in advance, whether or not this is worthwhile on this
+// machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
 }
 
-// TestStepsRoundTrip: the naive decoder returns the steps that the encoder was given.
+// TestStepsRoundTrip checks that the naive decoder returns the steps that were passed to the
+// encoder.
 func TestStepsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -165,7 +167,8 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsEqualReference, in batches of any size.
+// TestRowsEqualReference compares the rows with those of the reference implementation, in batches
+// of any size.
 func TestRowsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -181,7 +184,7 @@ func TestRowsEqualReference(t *testing.T) {
 		}
 		references := uint64(len(naiveRows(p, steps, trace.AllKinds)))
 		if e := r.Ending(); e != (Ending{true, references, End{"exit", 3, 7}}) {
-			t.Fatalf("the end is told as %+v, want %d references", e, references)
+			t.Fatalf("the ending is %+v, want %d references", e, references)
 		}
 		o, err := ReadOutline(bytes.NewReader(file), int64(len(file)))
 		if threads := threadsOf(naiveRows(p, steps, trace.DataKinds|1<<trace.Fetch)); err != nil || o.References != references || o.Threads != threads {
@@ -193,7 +196,7 @@ func TestRowsEqualReference(t *testing.T) {
 	})
 }
 
-// threadsOf counts the threads of rows.
+// threadsOf returns the number of threads of rows.
 func threadsOf(rows []row) int {
 	threads := map[uint32]bool{}
 	for _, r := range rows {
@@ -230,7 +233,8 @@ func compareRows(t failer, how string, got, want []row) {
 	}
 }
 
-// TestCutAnywhere: all whole chunks before the cut are read, and then the cut is reported.
+// TestCutAnywhere checks that all complete chunks before a cut are read, and that the cut is then
+// reported.
 func TestCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -246,15 +250,15 @@ func TestCutAnywhere(t *testing.T) {
 			t.Fatalf("cut at %d of %d: %v", cut, len(file), end)
 		}
 		if len(got) > len(whole) || !isSubsequence(got, whole) {
-			t.Fatalf("cut at %d: %d rows that are not among those of the whole", cut, len(got))
+			t.Fatalf("cut at %d: %d rows that are not a part of the whole trace", cut, len(got))
 		}
 		if chunks := wholeChunks(t, file[:cut]); uint64(len(got)) != chunks {
-			t.Fatalf("cut at %d: %d rows, want the %d of whole chunks", cut, len(got), chunks)
+			t.Fatalf("cut at %d: %d rows, want the %d rows of complete chunks", cut, len(got), chunks)
 		}
 	})
 }
 
-// isSubsequence reports whether part is whole with some rows left out.
+// isSubsequence reports whether part equals whole with some rows left out.
 func isSubsequence(part, whole []row) bool {
 	for _, r := range whole {
 		if len(part) > 0 && part[0] == r {
@@ -264,7 +268,7 @@ func isSubsequence(part, whole []row) bool {
 	return len(part) == 0
 }
 
-// wholeChunks counts the references of chunks that are whole.
+// wholeChunks returns the number of references in complete chunks.
 func wholeChunks(t failer, file []byte) (references uint64) {
 	s := &stream{feed: feed{r: bytes.NewReader(file)}}
 	r := newReader("t", Options{}, s, &told{})
@@ -277,8 +281,8 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 	}
 }
 
-// TestWrongBytes: whatever byte is wrong, the rows are a part of the trace, and an error reports
-// the damage, unless the byte is never read.
+// TestWrongBytes checks that, whatever byte is wrong, the rows are a part of the trace, and an
+// error reports the damage unless the byte is never read.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -298,8 +302,8 @@ func TestWrongBytes(t *testing.T) {
 	})
 }
 
-// FuzzReader: no bytes make the reader panic, allocate memory out of proportion to the file, or
-// continue for ever without a row; and a source reads the same.
+// FuzzReader checks that no input makes the reader panic, allocate memory out of proportion to the
+// file, or continue for ever without returning a row, and that a source reads the same rows.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {
@@ -321,8 +325,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// drain reads a limited part from two readers of the same file, which make rows of values in the
-// two ways: they must agree.
+// drain reads a limited part of the same file with two readers, which convert values to rows in the
+// two ways. They must agree.
 func drain(t *testing.T, r, other *Reader) {
 	r.reused.split, other.reused.split = false, true
 	b, same := trace.NewBatch(0), trace.NewBatch(0)
@@ -332,7 +336,7 @@ func drain(t *testing.T, r, other *Reader) {
 			t.Fatalf("error %v, split %v", err, otherErr)
 		}
 		if !slices.Equal(b.Addr, same.Addr) || !slices.Equal(b.Kind, same.Kind) || !slices.Equal(b.Bytes, same.Bytes) || !slices.Equal(b.Site, same.Site) {
-			t.Fatalf("%d rows, split %d others", b.Len(), same.Len())
+			t.Fatalf("%d rows, but %d different rows when split", b.Len(), same.Len())
 		}
 		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
 			t.Fatalf("%d rows, error %v", b.Len(), err)
@@ -346,7 +350,8 @@ func drain(t *testing.T, r, other *Reader) {
 	}
 }
 
-// FuzzChunk puts bytes into the parts of a chunk with correct checksums and arbitrary headers.
+// FuzzChunk writes arbitrary bytes to the parts of a chunk, with correct checksums and an arbitrary
+// header.
 func FuzzChunk(f *testing.F) {
 	p := blocksOf("ls", "", "L", "lsls")
 	p.Sites[1].Kind, p.Sites[1].Bytes = trace.RangeRead, 0
@@ -358,7 +363,7 @@ func FuzzChunk(f *testing.F) {
 		if err := w.Module(AppendModule(nil, p)); err != nil {
 			t.Fatal(err)
 		}
-		good := func(ticket uint64) { // a chunk that nothing is wrong with, around it
+		good := func(ticket uint64) { // correct chunks around the fuzzed one
 			if err := w.Step(2, ticket, 2, []uint64{8}); err != nil {
 				t.Fatal(err)
 			}

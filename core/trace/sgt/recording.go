@@ -11,13 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// ChunkHead describes a chunk: it is the content of its CHNK frame.
+// ChunkHead is the content of the CHNK frame that describes a chunk.
 type ChunkHead struct {
 	Thread                                uint32
 	Steps, References                     uint64
 	FirstTicket, LastTicket, Floor        uint64
 	ControlBytes, ValueBytes, TicketBytes uint64
-	FrameBytes                            uint64 // of its LZ4 frame
+	FrameBytes                            uint64 // length of its LZ4 frame
 }
 
 // RecordedChunk is a chunk of a recording, with the offset of its LZ4 frame.
@@ -26,15 +26,16 @@ type RecordedChunk struct {
 	Offset int64
 }
 
-// Recording is a container up to its last whole frame: the recorder may have been killed.
+// Recording is a container up to its last complete frame, because the recorder may have been
+// killed.
 type Recording struct {
 	Header trace.Header
 	Ending Ending
 	Chunks []RecordedChunk
 }
 
-// ReadRecording reads everything but the content of chunks. The error reports wrong tables, or that there
-// is no container.
+// ReadRecording reads everything except the content of chunks. It returns an error if tables are
+// wrong, or if the file is not a container.
 func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	in := &stream{feed: feed{r: sectionFrom(file, 0, size)}, headersOnly: true}
 	r := newReader("the recording", Options{}, in, &told{})
@@ -53,13 +54,14 @@ func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 		}, int64(in.feed.at - c.frameBytes)})
 	}
 	if !r.begun {
-		return nil, errors.New("the trace was not even begun")
+		return nil, errors.New("the file does not contain the beginning of a trace")
 	}
 	recording.Header, recording.Ending = r.Header(), r.ending
 	return recording, nil
 }
 
-// CopyChunk writes a chunk, given its LZ4 frame. It is for writers without steps of their own.
+// CopyChunk writes a chunk, given its head and its LZ4 frame. It is meant for writers that write no
+// steps of their own.
 func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 	w.begin()
 	w.body = w.body[:0]
@@ -77,26 +79,27 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 	w.write(frame)
 }
 
-// Renumberer changes the numbers of blocks in the chunks of a recording. Only the control part of a chunk
-// names blocks, by their distance from the expected one, and only blocks other than the two that followed
-// last (FORMAT.md, "Chunks"). So values and tickets are unchanged, and only those two blocks of the
-// coder's state are needed. Block 0 keeps its number, because chunks begin as if it had run.
+// Renumberer changes the numbers of blocks in the chunks of a recording. Only the control part of a
+// chunk contains block numbers, as distances from the expected block, and only of blocks other than
+// the two that followed last (FORMAT.md, "Chunks"). So values and tickets do not change, and of the
+// coder's state only these two blocks are needed. Block 0 keeps its number, because chunks begin as
+// if it had been executed.
 type Renumberer struct {
-	number  []uint32 // new numbers by the old ones
+	number  []uint32 // new number of each block, by old number
 	follow  []follow // by old number
-	changed []uint32 // blocks whose entry in follow has changed
+	changed []uint32 // blocks whose entries in follow have changed
 
-	decoder        // unpacks
-	old     []byte // a packed chunk
+	decoder        // decompresses chunks
+	old     []byte // a compressed chunk
 	made    []byte // the new control part, then the new content
 	frame   bytes.Buffer
 	packer  *lz4.Writer
 }
 
-// follow are the blocks that followed a block: last, and before that.
+// follow contains the blocks that followed a block: last, and before that.
 type follow struct{ next, other uint32 }
 
-// NewRenumberer returns one for the new numbers of blocks, by the old ones.
+// NewRenumberer returns a Renumberer that replaces block n by number[n].
 func NewRenumberer(number []uint32) *Renumberer {
 	r := &Renumberer{number: number, follow: make([]follow, len(number)), packer: lz4.NewWriter(nil)}
 	for i := range r.follow {
@@ -105,7 +108,8 @@ func NewRenumberer(number []uint32) *Renumberer {
 	return r
 }
 
-// Chunk changes a chunk's head and returns its new LZ4 frame, which is valid until the next call.
+// Chunk updates the head of a chunk and returns its new LZ4 frame, which is valid until the next
+// call.
 func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 	old := chunk{controlBytes: c.ControlBytes, valueBytes: c.ValueBytes, ticketBytes: c.TicketBytes}
 	old.packed = slices.Grow(r.old[:0], int(c.FrameBytes))[:c.FrameBytes]
@@ -126,8 +130,8 @@ func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 	return r.frame.Bytes(), nil
 }
 
-// translate sets r.made to the new control part of that number of steps. The old one ends at end,
-// with slack after it.
+// translate sets r.made to the new control part, for the given number of steps. The old control
+// part ends at end and is followed by slack.
 func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}

@@ -6,16 +6,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Restorer writes a container from all rows of an earlier container, with all events and the tables of
-// the program, as in a loop-compressed trace. The rows of an execution of a block become a step again.
-// Rows of a trace without a program, or whose tables cannot be written, are imported: see [Importer].
+// Restorer writes a container from all rows of an earlier container, with all events and the
+// program's tables, for example from a loop-compressed trace. The rows of each execution of a block
+// become a step again. Rows of a trace that has no program, or whose tables cannot be written, are
+// imported; see [Importer].
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact
 	w      *Writer
-	other  *Importer // instead of w
+	other  *Importer // used instead of w, or nil
 	tables Tables
-	ticket uint64 // of the next step
+	ticket uint64 // ticket of the next step
 	rows   uint64
 	step   restored
 	err    error
@@ -29,7 +30,7 @@ type restored struct {
 	next   uint32 // next expected site
 	end    uint32
 	values []uint64
-	more   trace.Addr // address at which the previous row continues if it is one part of a large reference, else 0
+	more   trace.Addr // address at which a large reference continues after the previous row; 0: it does not continue
 }
 
 // RestoreError reports rows that do not form whole blocks.
@@ -39,14 +40,14 @@ type RestoreError struct {
 }
 
 func (e *RestoreError) Error() string {
-	return "row " + decimal(e.Row) + " is not one of the block that began before it, want " + e.Want +
-		"; of a part of a trace, references are written by: stackglass convert"
+	return "row " + decimal(e.Row) + " does not belong to the block that began before it, want " + e.Want +
+		"; to write only the references of a part of a trace, use: stackglass convert"
 }
 
-// NewRestorer begins a container; facts are added to the trace's own.
+// NewRestorer starts a container; facts are added to those of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
-// Write writes the rows of a batch of a trace with that header.
+// Write writes the rows of a batch; h is the header of its trace.
 func (r *Restorer) Write(b *trace.Batch, h trace.Header) error {
 	r.begin(h)
 	if r.other != nil {
@@ -93,7 +94,7 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	kind, thread, number := b.Kind[i], trace.At(b.Thread, i), trace.At(b.Site, i)
 	switch kind {
 	case trace.BareBlock, trace.Call, trace.Return:
-		return nil // the block's flags and sites say so
+		return nil // implied by the block's flags and sites
 	case trace.BlockEntry:
 		if err := r.finish(p); err != nil {
 			return err
@@ -142,14 +143,14 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	return nil
 }
 
-// goesOn notes that the next row may continue a large reference.
+// goesOn records that the next row may continue a large reference.
 func (s *restored) goesOn(addr trace.Addr, bytes uint32) {
 	if s.more = 0; bytes == mostBytes {
 		s.more = addr + mostBytes
 	}
 }
 
-// enter begins a step.
+// enter starts a step.
 func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	b := &p.Blocks[block]
 	r.step = restored{open: true, block: block, thread: thread, next: b.FirstSite, end: b.FirstSite + b.Sites, values: r.step.values[:0]}
@@ -159,7 +160,7 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass skips sites that make no row, up to another one: ends of worksharing loops that continue.
+// pass skips sites before site to that make no row: ends of worksharing loops that continue.
 func (r *Restorer) pass(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {
@@ -184,7 +185,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 
 func (r *Restorer) wrong(want string) error { return &RestoreError{Row: r.rows, Want: want} }
 
-// Close ends the container; h is the trace's header at its end.
+// Close ends the container; h is the header at the end of the trace.
 func (r *Restorer) Close(h trace.Header, e End) error {
 	r.begin(h)
 	if r.other != nil {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// restoredFrom makes a container of the rows of another.
+// restoredFrom makes a container from the rows of another one.
 func restoredFrom(t failer, file []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,7 +52,8 @@ func allRows(t failer, file []byte) (all trace.Batch, h trace.Header) {
 	}
 }
 
-// TestRestoringIsExact: all rows in their order, and the program.
+// TestRestoringIsExact checks that the restored container has the program and all rows in the same
+// order.
 func TestRestoringIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -68,8 +69,8 @@ func TestRestoringIsExact(t *testing.T) {
 	})
 }
 
-// TestRestoringOthers: rows without a program are imported, and rows that are not whole blocks are
-// refused.
+// TestRestoringOthers checks that rows without a program are imported, and that rows that are not
+// whole blocks are refused.
 func TestRestoringOthers(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRestorer(&out, nil)
@@ -114,7 +115,7 @@ func TestRestoringOthers(t *testing.T) {
 			err = r.Close(trace.Header{Program: p}, End{})
 		}
 		if refused := new(RestoreError); !errors.As(err, &refused) {
-			t.Errorf("%s: %v, want that it is refused", name, err)
+			t.Errorf("%s: %v, want a RestoreError", name, err)
 		}
 	}
 }

@@ -11,12 +11,12 @@ import (
 
 // Part selects steps of a container.
 type Part struct {
-	Kinds       trace.Kinds // of references; events are always kept
+	Kinds       trace.Kinds // kinds of references; events are always kept
 	Threads     []uint32    // ascending; nil: all
-	Skip, Limit uint64      // references of these kinds and threads; no limit: 0
+	Skip, Limit uint64      // numbers of references of these kinds and threads; Limit 0: no limit
 }
 
-// isWhole reports whether nothing is left out.
+// isWhole reports whether the part leaves nothing out.
 func (p *Part) isWhole() bool {
 	return p.Kinds&trace.AllKinds == trace.AllKinds && p.Threads == nil && p.Skip == 0 && p.Limit == 0
 }
@@ -40,28 +40,30 @@ func (p *Part) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Rewriter writes a part of a container into another one, in the order of tickets, so that readers need not
-// sort threads. Blocks, steps and tickets are kept. Blocks lose sites of omitted kinds. The
-// references of a step that Skip or Limit cuts become steps of synthetic blocks.
+// Rewriter writes a part of a container to another container, in the order of tickets, so that
+// readers need not sort threads. It keeps blocks, steps and tickets, but blocks lose sites of
+// omitted kinds. If Skip or Limit cuts a step, its remaining references become steps of synthetic
+// blocks.
 type Rewriter struct {
 	r    *Reader
 	w    *Writer
 	part Part
 
-	toSkip, left uint64 // references
+	toSkip, left uint64 // numbers of references
 	blocks       []rewrittenBlock
-	modules      []uint64 // numbers in the new file
-	written      uint64   // modules in it
+	modules      []uint64 // their numbers in the new file
+	written      uint64   // number of modules in the new file
 	values       []uint64
 }
 
 // rewrittenBlock describes a block in the new file.
 type rewrittenBlock struct {
-	number uint32  // in the new file
+	number uint32  // its number in the new file
 	keep   []uint8 // values to keep; nil: all
 }
 
-// NewRewriter begins a container with a part of the container of r, from which nothing was read.
+// NewRewriter starts a container with a part of the container that r reads. r must not have read
+// anything yet.
 func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	x := &Rewriter{r: r, w: NewWriter(w, 0, nil), part: part, toSkip: part.Skip, left: part.Limit}
 	if part.Limit == 0 {
@@ -71,7 +73,7 @@ func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	return x
 }
 
-// frame copies a frame other than a chunk's.
+// frame copies a frame that does not belong to a chunk.
 func (x *Rewriter) frame(f frame) error {
 	switch f.tag {
 	case tagFile:
@@ -90,7 +92,7 @@ func (x *Rewriter) frame(f frame) error {
 	return nil
 }
 
-// module copies a module, without the sites that are left out.
+// module copies a module without the omitted sites.
 func (x *Rewriter) module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
@@ -110,7 +112,8 @@ func (x *Rewriter) module(body []byte) error {
 	return x.w.Module(body)
 }
 
-// thin removes the sites of other kinds from the blocks of a module, and sets keep to the remaining values.
+// thin removes the sites of omitted kinds from the blocks of a module, and sets keep to the numbers
+// of the remaining values.
 func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	sites := p.Sites
 	p.Sites = nil
@@ -118,7 +121,7 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 		b := &p.Blocks[i]
 		old, value := sites[b.FirstSite:b.FirstSite+b.Sites], uint8(0)
 		keep[i] = []uint8{}
-		number := make([]uint32, len(old)+1) // 1 + the site's new number, as instructions have it
+		number := make([]uint32, len(old)+1) // 1 + the new number of each site, in the form that instructions use
 		b.FirstSite = uint32(len(p.Sites))
 		for n := range old {
 			first := value
@@ -139,8 +142,8 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies at most this number of steps. It returns io.EOF at the end; other errors may report
-// damage.
+// Copy copies at most the given number of steps. It returns io.EOF at the end; other errors may
+// report damage.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {
@@ -160,7 +163,7 @@ func (x *Rewriter) Copy(steps int) error {
 	return nil
 }
 
-// References is the number of references written so far.
+// References returns the number of references written so far.
 func (x *Rewriter) References() uint64 { return x.w.total }
 
 // step copies a step, or its references within the part.
@@ -222,7 +225,7 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container; how is the end of the run if the old container has none.
+// Close ends the new container; how describes the end of the run if the old container does not.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rewritten makes a container of a part of another.
+// rewritten makes a container from a part of another one.
 func rewritten(t failer, file []byte, part Part) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -30,7 +30,8 @@ func rewritten(t failer, file []byte, part Part) []byte {
 	return out.Bytes()
 }
 
-// TestRewritingAllKeepsSteps: with their tickets, and the tables.
+// TestRewritingAllKeepsSteps checks that rewriting a whole container keeps its steps, their
+// tickets, and the tables.
 func TestRewritingAllKeepsSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -45,14 +46,14 @@ func TestRewritingAllKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestRewritingAPart: it has those references of the whole that are of the chosen kinds and
-// threads, from the first to the last.
+// TestRewritingAPart checks that a part has the references of the chosen kinds and threads, from
+// the first to the last chosen one.
 func TestRewritingAPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		for i := range p.Sites {
 			if p.Sites[i].Kind.IsReference() && p.Sites[i].Bytes == 0 {
-				p.Sites[i].Flags = trace.NoSize // of one row each, so that they can be counted
+				p.Sites[i].Flags = trace.NoSize // so that each reference is one row and can be counted
 			}
 		}
 		steps := someSteps(t, p, 5)
@@ -73,21 +74,21 @@ func TestRewritingAPart(t *testing.T) {
 			t.Fatalf("%v", end)
 		}
 		sites := r.Header().Program.Sites
-		for i := range got { // sites have new numbers and the same content
+		for i := range got { // sites have new numbers, but the same content
 			site, was := sites[got[i].site], p.Sites[want[min(i, len(want)-1)].site]
 			if site.Block, was.Block = 0, 0; site != was {
-				t.Fatalf("row %d is of the site\n%+v, want\n%+v", i, site, was)
+				t.Fatalf("row %d has site\n%+v, want\n%+v", i, site, was)
 			}
 			got[i].site = want[i].site
 		}
 		compareRows(t, "part", got, want)
 		if e := r.Ending(); e.References != uint64(len(want)) || part.Limit == 0 && e.Status != 3 {
-			t.Fatalf("the end is %+v, want %d references and what the old one says", e, len(want))
+			t.Fatalf("the ending is %+v, want %d references and the other values of the old ending", e, len(want))
 		}
 	})
 }
 
-// TestRewritingDamage: the readable part is copied, and the damage is reported.
+// TestRewritingDamage checks that the readable part is copied and the damage is reported.
 func TestRewritingDamage(t *testing.T) {
 	file := written(t, generatedPrograms[3])
 	x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(file[:len(file)*2/3]), Options{}), Part{Kinds: trace.AllKinds})

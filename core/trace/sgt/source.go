@@ -10,20 +10,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Source is a container with an index: see [trace.Source]. A reader that finds the index wrong fails.
+// Source is a container with an index; see [trace.Source]. A reader fails if it finds that the
+// index is wrong.
 type Source struct {
 	name   string
 	file   io.ReaderAt
 	size   int64
-	first  *told        // of the tables before all chunks
-	all    *told        // of all tables
-	tables []uint64     // offsets of all
-	chunks []chunkEntry // in the order of the file
+	first  *told        // contents of the tables before the first chunk
+	all    *told        // contents of all tables
+	tables []uint64     // offsets of all tables
+	chunks []chunkEntry // in file order
 }
 
-// NewSource reads the index of a file of size bytes. beside is another reader of the file, or nil:
-// the tables that it read before the first chunk need not be read again. The error reports that
-// the file has no index, or a wrong one.
+// NewSource reads the index of a file of size bytes. beside is nil, or another reader of the file,
+// so that the tables that it read before the first chunk need not be read again. NewSource returns
+// an error if the file has no index, or a wrong one.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -53,7 +54,7 @@ func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Sour
 	return s, nil
 }
 
-// ascends reports whether all offsets are within the file and ascending.
+// ascends reports whether all offsets are ascending and within the file.
 func (s *Source) ascends() bool {
 	for i := range s.chunks {
 		if s.chunks[i].at >= uint64(s.size) || i > 0 && s.chunks[i].at <= s.chunks[i-1].at {
@@ -68,13 +69,13 @@ func (s *Source) ascends() bool {
 	return true
 }
 
-// before lists the tables before an offset.
+// before returns the offsets of the tables before an offset.
 func (s *Source) before(end uint64) []uint64 {
 	n, _ := slices.BinarySearch(s.tables, end)
 	return s.tables[:n]
 }
 
-// tell returns the contents of the tables before an offset; t has read the first of them.
+// tell returns the contents of the tables before an offset; t contains the first of them.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
@@ -92,11 +93,11 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 	return t, nil
 }
 
-// mostReferences is more than any file contains, so that sums do not overflow.
+// mostReferences is more than any file contains; it prevents sums from overflowing.
 const mostReferences = 1 << 60
 
-// Chunks lists the chunks; none if more than one thread has some, because the order of chunks then
-// does not determine the order of references.
+// Chunks lists the chunks. It returns nil if chunks belong to more than one thread, because their
+// order does not then determine the order of references.
 func (s *Source) Chunks() (list []trace.Chunk) {
 	references := uint64(0)
 	for i := range s.chunks {
@@ -117,8 +118,8 @@ func (s *Source) Kinds() (all trace.Kinds) {
 	return all
 }
 
-// Open implements [trace.Source]. The reader has the same tables of the program as a reader that
-// has read the file up to the chunk.
+// Open implements [trace.Source]. The reader has the same tables as a reader that has read the file
+// up to the chunk.
 func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].at >= chunk })
 	in := &indexed{of: s, chunks: s.chunks[i:]}
@@ -147,11 +148,11 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	return slices.Equal(of.tables[:n], s.before(chunk))
 }
 
-// indexed is a stream from a chunk on that must agree with the index.
+// indexed is a stream that starts at a chunk and must agree with the index.
 type indexed struct {
 	stream
 	of     *Source
-	chunks []chunkEntry // to come
+	chunks []chunkEntry // chunks still to be read
 }
 
 func (s *indexed) next(r *Reader) (*chunk, error) {
@@ -173,7 +174,7 @@ func (s *indexed) next(r *Reader) (*chunk, error) {
 	return c, nil
 }
 
-var errIndex = errors.New("the index disagrees with it")
+var errIndex = errors.New("the index does not match the file")
 
 // notEOF distinguishes the end of a chunk from the end of the trace.
 func notEOF(err error) error {
@@ -183,14 +184,14 @@ func notEOF(err error) error {
 	return err
 }
 
-// apart is the position of a reader in chunks of one thread: see [trace.Mover].
+// apart is the position of a reader of chunks of one thread; see [trace.Mover].
 type apart struct {
 	is   bool
-	here trace.Position // after the returned rows
-	stop trace.Position // of [Reader.Until]
+	here trace.Position // position after the returned rows
+	stop trace.Position // argument of [Reader.Until]
 }
 
-// gave advances the position by rows of a chunk.
+// gave advances the position by the given number of rows of a chunk.
 func (a *apart) gave(chunk uint64, rows int) {
 	if a.here.Chunk != chunk {
 		a.here = trace.Position{Chunk: chunk}
@@ -198,7 +199,8 @@ func (a *apart) gave(chunk uint64, rows int) {
 	a.here.Rows += uint64(rows)
 }
 
-// room limits b to the rows of a chunk before the stop, and reports whether there may be any.
+// room limits b to the rows of a chunk before the stop, and reports whether there may be any such
+// rows.
 func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {
 		return true
@@ -214,22 +216,23 @@ func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	return left > 0
 }
 
-// Position is the position after the rows that were returned.
+// Position returns the position after the rows returned so far.
 func (r *Reader) Position() trace.Position { return r.apart.here }
 
-// Until implements [trace.Mover]. The chunks must be of one thread: see [Source.Chunks].
+// Until implements [trace.Mover]. The chunks must belong to one thread; see [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
 	r.early = earlyLimit{} // chunks may be skipped
 }
 
-// Narrow implements [trace.Mover]. A chunk that is being decoded has plans of its own.
+// Narrow implements [trace.Mover]. It does not affect a chunk that is being decoded, which has its
+// own plans.
 func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.planner = planner{kinds: kinds}
 	r.extend(&r.program)
 }
 
-// Pass implements [trace.Mover]. It reads chunks without decoding them.
+// Pass implements [trace.Mover]. It reads the chunks that it skips, but does not decode them.
 func (r *Reader) Pass(chunk uint64) error {
 	for r.err == nil {
 		l := r.top()
@@ -258,11 +261,11 @@ func (r *Reader) Pass(chunk uint64) error {
 type index struct {
 	chunks []chunkEntry
 	tables []uint64
-	at     uint64 // of its frame
+	at     uint64 // offset of its frame
 }
 
-// endBytes is the length of the end of a file with an index: the offset of the INDX frame, a mark,
-// and the checksum.
+// endBytes is the length of the last part of a file with an index: the offset of the INDX frame, a
+// magic string, and the checksum.
 const endBytes = 8 + len(indexEnd) + 4
 
 // parseIndex reads the body of an INDX frame.
@@ -283,7 +286,7 @@ func parseIndex(body []byte) (x index, err error) {
 		x.tables[i] = at
 	}
 	if rest := body[r.at:]; r.wrong == nil && (len(rest) != endBytes-4 || string(rest[8:]) != indexEnd) {
-		r.fail("bytes of the index's end", uint64(len(rest)), decimal(uint64(endBytes-4))+" with its mark")
+		r.fail("bytes of the index's end", uint64(len(rest)), decimal(uint64(endBytes-4))+" with the magic string")
 	}
 	if r.wrong != nil {
 		return x, r.wrong
@@ -292,7 +295,7 @@ func parseIndex(body []byte) (x index, err error) {
 	return x, nil
 }
 
-// ReadOutline reads only the index at the end of a container of size bytes. The error reports that
+// ReadOutline reads only the index at the end of a container of size bytes. It returns an error if
 // the file has no index.
 func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
 	x, err := readIndex(file, size)
@@ -316,7 +319,7 @@ func outlineOf(chunks []chunkEntry) (o trace.Outline) {
 
 var errNoIndex = errors.New("there is no index at the end")
 
-// readIndex finds the index of a file by its last bytes.
+// readIndex locates the index of a file from the last bytes, and reads it.
 func readIndex(r io.ReaderAt, size int64) (index, error) {
 	var end [endBytes]byte
 	if size < int64(endBytes) {
@@ -342,7 +345,8 @@ func frameAt(r io.ReaderAt, size int64, at uint64) (frame, error) {
 	return in.next()
 }
 
-// sectionFrom returns a reader of a file of size bytes from an offset on, which skips for free.
+// sectionFrom returns a reader of a file of size bytes that starts at an offset and can skip
+// without reading.
 func sectionFrom(r io.ReaderAt, at uint64, size int64) *io.SectionReader {
 	return io.NewSectionReader(r, int64(at), max(0, size-int64(at)))
 }

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// chunkEntry is a chunk's entry in the index.
+// chunkEntry is the entry of a chunk in the index.
 type chunkEntry struct {
 	at                      uint64 // offset of the CHNK frame
 	thread                  uint32
@@ -16,18 +16,18 @@ type chunkEntry struct {
 // chunk is a chunk as its CHNK frame describes it.
 type chunk struct {
 	chunkEntry
-	floor                                 uint64 // all later chunks have tickets from here on
-	controlBytes, valueBytes, ticketBytes uint64 // of its three parts
+	floor                                 uint64 // all tickets of later chunks are at least this
+	controlBytes, valueBytes, ticketBytes uint64 // lengths of its three parts
 	frameBytes                            uint64
 
 	packed []byte // the LZ4 frame
-	early  *early // nil: it is not being decoded early
-	known  *known // the tables before it
+	early  *early // nil: the chunk is not being decoded in advance
+	known  *known // the tables before the chunk
 }
 
 // Limits of a chunk.
 const (
-	mostSteps   = 1 << 26 // in a chunk
+	mostSteps   = 1 << 26 // steps in a chunk
 	mostContent = 1 << 26 // bytes in a chunk
 	mostPacked  = mostContent + 1<<20
 )
@@ -46,12 +46,12 @@ func parseChunk(body []byte) (c chunk, err error) {
 		r.fail("content bytes", content, "at most "+decimal(mostContent))
 	}
 	if c.lastTicket < c.firstTicket {
-		r.fail("last ticket", c.lastTicket, "at least the first, "+decimal(c.firstTicket))
+		r.fail("last ticket", c.lastTicket, "at least the first ticket, "+decimal(c.firstTicket))
 	}
 	return c, r.end()
 }
 
-// contentBytes is the length of the three parts.
+// contentBytes returns the total length of the three parts.
 func (c *chunk) contentBytes() uint64 { return c.controlBytes + c.valueBytes + c.ticketBytes }
 
 // stream is a source that reads a file from front to back.
@@ -62,7 +62,7 @@ type stream struct {
 
 func (s *stream) at() uint64 { return s.feed.at }
 
-// next reads frames until a chunk comes.
+// next reads frames up to the next chunk.
 func (s *stream) next(r *Reader) (*chunk, error) {
 	for {
 		f, err := s.feed.next()
@@ -80,7 +80,7 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 			}
 		case err == errCheck:
 			if f.tag == tagModule || f.tag == "" {
-				// The numbers of all later blocks depend on it.
+				// The numbers of all later blocks depend on this frame.
 				return nil, r.damage(f.at, err)
 			}
 			r.lose(Lost{Frames: 1, First: err, Offset: f.at})
@@ -96,8 +96,8 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 	}
 }
 
-// chunk reads the content after the frame of a chunk; wrong is the error of the frame itself. A
-// wrong chunk is skipped: it is nil.
+// chunk reads the content after the frame of a chunk; wrong is the error of the frame itself. If
+// the chunk is wrong, chunk skips it and returns nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()
 	packed := c.packed
@@ -149,7 +149,7 @@ func (s *stream) skipLZ4() error {
 	return err
 }
 
-// bit is 1 if flags have the flag.
+// bit returns 1 if flags contain the flag, otherwise 0.
 func bit(flags, flag byte) int {
 	if flags&flag != 0 {
 		return 1
@@ -165,7 +165,7 @@ func (f *feed) skip(n int) error {
 		if left := s.Size() - at; left < done {
 			done, err = left, io.EOF
 		}
-		_, _ = s.Seek(done, io.SeekCurrent) // within the file
+		_, _ = s.Seek(done, io.SeekCurrent) // cannot fail, because the target is within the file
 	} else {
 		done, err = io.CopyN(io.Discard, f.r, done)
 	}

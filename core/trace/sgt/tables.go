@@ -14,18 +14,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How the tables in a MODL body are packed.
+// How the tables in a MODL body are compressed.
 const (
 	packedPlain = 0
 	packedLZ4   = 1
 )
 
-// largestTables is the most bytes that a module's tables may unpack to.
+// largestTables is the maximum decompressed size of a module's tables.
 const largestTables = 1 << 26
 
-// AppendModule appends the body of a MODL frame with the tables of p, a program of one module. Its
-// numbers are as [ParseModule] returns them for the first module of a program. It does not contain
-// objects' addresses, which are unknown until the program runs.
+// AppendModule appends the body of a MODL frame with the tables of p, a program of one module. The
+// numbers in p must be those that [ParseModule] returns for the first module of a program. The
+// tables do not contain the addresses of objects, which are unknown until the program runs.
 func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
@@ -35,8 +35,8 @@ func AppendTables(dst []byte, p *trace.Program) []byte {
 	return appendTables(append(dst, packedPlain), p)
 }
 
-// AppendPacked appends a byte for the compression and the content: as one LZ4 frame if that is
-// shorter, and content not too long for [Unpack].
+// AppendPacked appends a byte that identifies the compression, and the content. It writes the
+// content as one LZ4 frame if that is shorter and the content is not too long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
 	var packed bytes.Buffer
 	packLZ4(&packed, lz4.NewWriter(nil), content)
@@ -46,8 +46,8 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces the contents of to by one LZ4 frame of content. A writer into memory has no
-// errors, and the option is valid.
+// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. Errors are ignored,
+// because writing to memory cannot fail and the option is valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
 	w.Reset(to)
@@ -56,14 +56,14 @@ func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	_ = w.Close()
 }
 
-// Unpack returns the content passed to [AppendPacked], at most 2^26 bytes. If it is not compressed,
-// it is a part of body.
+// Unpack returns the content passed to [AppendPacked], at most 2^26 bytes. If the content is not
+// compressed, the result is a part of body.
 func Unpack(body []byte) ([]byte, error) {
 	c := cursor{bytes: body}
-	if packing := c.below(packedLZ4+1, "packing"); c.wrong != nil {
+	if packing := c.below(packedLZ4+1, "compression"); c.wrong != nil {
 		return nil, c.wrong
 	} else if uint64(body[0]) != packing {
-		return nil, &TableError{What: "packing", Got: uint64(body[0]), Want: "one byte, less than " + decimal(packedLZ4+1)}
+		return nil, &TableError{What: "compression", Got: uint64(body[0]), Want: "one byte, less than " + decimal(packedLZ4+1)}
 	}
 	if body[0] == packedPlain {
 		return body[1:], nil
@@ -74,30 +74,31 @@ func Unpack(body []byte) ([]byte, error) {
 	}
 	tables, err := io.ReadAll(io.LimitReader(r, largestTables+1))
 	if err != nil {
-		return nil, errors.New("tables cannot be unpacked: " + err.Error())
+		return nil, errors.New("tables cannot be decompressed: " + err.Error())
 	}
 	if len(tables) > largestTables {
-		return nil, &TableError{What: "unpacked bytes", Got: uint64(len(tables)), Want: "at most " + decimal(largestTables)}
+		return nil, &TableError{What: "decompressed bytes", Got: uint64(len(tables)), Want: "at most " + decimal(largestTables)}
 	}
 	return tables, nil
 }
 
-// tableForm writes one module's tables, or reads them: one description serves both ways. Numbers
-// that are read are numbers of the program to which the module will be appended.
+// tableForm writes or reads one module's tables, with one description of the format for both
+// directions. Numbers that it reads are those of the program to which the module will be appended.
 type tableForm struct {
-	*trace.Program                         // with the sites of its blocks in order
-	texts                         []string // in the order of their first use
+	*trace.Program                         // the sites are in the order of its blocks
+	texts                         []string // strings, in the order of their first use
 	module, function, block, site uint32   // the module's first numbers
 
-	cursor // while reading
+	cursor // used while reading
 	reads  bool
 
-	out    []byte            // while writing: the tables after the texts
-	number map[string]uint64 // of texts
+	out    []byte            // used while writing: the tables after the strings
+	number map[string]uint64 // numbers of strings
 }
 
 // ParseModule reads the body of a MODL frame and appends the module to a program. Its numbers
-// continue the numbers of the modules before it. An error leaves the program unchanged.
+// continue those of the previous modules. If ParseModule returns an error, the program is
+// unchanged.
 func ParseModule(body []byte, into *trace.Program) error {
 	tables, err := Unpack(body)
 	if err != nil {
@@ -129,7 +130,8 @@ func ParseModule(body []byte, into *trace.Program) error {
 	return nil
 }
 
-// checkFunctions checks that functions' blocks exist, and numbers them.
+// checkFunctions checks that the blocks of functions exist, and converts their numbers to those of
+// the program.
 func (t *tableForm) checkFunctions() {
 	for i := range t.Functions {
 		f := &t.Functions[i]
@@ -150,12 +152,12 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. Inlining it in its many callers would only add code.
+// put writes a number. Inlining it in its many callers would only make the code larger.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
 
-// u64 codes a number.
+// u64 writes or reads a number.
 func (t *tableForm) u64(v *uint64) {
 	if t.reads {
 		*v = t.uv()
@@ -164,7 +166,7 @@ func (t *tableForm) u64(v *uint64) {
 	}
 }
 
-// under codes a number less than limit; what names it.
+// under writes or reads a number below limit; what names it in errors.
 func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what string) {
 	if t.reads {
 		*v = T(t.below(limit, what))
@@ -173,10 +175,10 @@ func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what 
 	}
 }
 
-// u32 codes a number of 32 bits.
+// u32 writes or reads a 32-bit number.
 func (t *tableForm) u32(v *uint32, what string) { under(t, v, 1<<32, what) }
 
-// s codes the number of a text.
+// s writes or reads a string as its number.
 func (t *tableForm) s(text *string) {
 	if !t.reads {
 		n, known := t.number[*text]
@@ -191,7 +193,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries codes a list whose entries take at least least bytes each.
+// entries writes or reads a list, each entry of which takes at least least bytes.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -203,7 +205,7 @@ func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*
 	}
 }
 
-// list makes a list of n entries, nil for none.
+// list returns a list of n entries, or nil if n is 0.
 func list[T any](n int) []T {
 	if n == 0 {
 		return nil
@@ -214,7 +216,7 @@ func list[T any](n int) []T {
 func (t *tableForm) all() {
 	t.codeModule(&t.Modules[0])
 	entries(t, &t.Functions, 7, "functions", t.codeFunction)
-	n := uint32(0) // of the block
+	n := uint32(0) // number of the block
 	entries(t, &t.Blocks, 13, "blocks", func(b *trace.Block) {
 		t.codeBlock(n, b)
 		n++
@@ -232,7 +234,7 @@ func (t *tableForm) all() {
 	t.sources()
 }
 
-// sources codes the source files, which older files lack.
+// sources writes or reads the source files, which older files lack.
 func (t *tableForm) sources() {
 	all := &t.Modules[0].Sources
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all) == 0 {
@@ -262,7 +264,8 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	})
 }
 
-// outlineFunction is the flag of a body of a parallel region; flags from firstTarget on are the target's.
+// outlineFunction is the flag for the body of a parallel region. The flags from firstTarget on are
+// those of the target.
 const (
 	outlineFunction = 1
 	firstTarget     = 1
@@ -354,12 +357,14 @@ func (t *tableForm) codeSite(s *trace.Site) {
 	under(t, &s.Flags, 1<<32, "flags")
 }
 
-// isSiteKind reports whether sites can have a kind: blocks and functions make the other rows.
+// isSiteKind reports whether sites can have a kind; blocks and functions make the rows of other
+// kinds.
 func isSiteKind(k trace.Kind) bool {
 	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
 
-// instructions codes the instructions of all blocks, or nothing if no block has any.
+// instructions writes or reads the instructions of all blocks; it writes nothing if no block has
+// any.
 func (t *tableForm) instructions() {
 	n := 0
 	if t.reads {
@@ -396,7 +401,7 @@ func (t *tableForm) use(use *int32, instrs int64) {
 	*use = int32(v)
 }
 
-// appendStr appends a str: its length and its bytes.
+// appendStr appends a string: its length and its bytes.
 func appendStr(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
@@ -409,7 +414,7 @@ func unzigzag(z uint64) uint64 { return z>>1 ^ -(z & 1) }
 
 // appendPrefix appends a prefix varint.
 func appendPrefix(dst []byte, v uint64) []byte {
-	more := (bits.Len64(v|1) - 1) / 7 // bytes after the first
+	more := (bits.Len64(v|1) - 1) / 7 // number of bytes after the first
 	if more >= 8 {
 		return binary.LittleEndian.AppendUint64(append(dst, 0), v)
 	}
@@ -421,11 +426,12 @@ func appendPrefix(dst []byte, v uint64) []byte {
 	return dst
 }
 
-// cursor reads numbers and texts. After an error, which wrong describes, it reads zeros.
+// cursor reads numbers and strings. After the first error, which it stores in wrong, it returns
+// zeros.
 type cursor struct {
 	bytes []byte
 	at    int
-	last  int // where the last number began
+	last  int // start of the last number
 	wrong *TableError
 }
 
@@ -442,14 +448,14 @@ func (c *cursor) uv() uint64 {
 	v, n := binary.Uvarint(c.bytes[c.at:])
 	c.last = c.at
 	if n <= 0 {
-		c.fail("number", uint64(len(c.bytes)-c.at), "LEB128 in the bytes that are left")
+		c.fail("number", uint64(len(c.bytes)-c.at), "LEB128 in the remaining bytes")
 		return 0
 	}
 	c.at += n
 	return v
 }
 
-// below reads a number less than limit; what names it.
+// below reads a number below limit; what names it in errors.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {
@@ -459,20 +465,21 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 	return v
 }
 
-// u32 reads a number of 32 bits.
+// u32 reads a 32-bit number.
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
-// count reads the length of a list whose entries have at least least bytes each, and checks that they fit.
+// count reads the length of a list whose entries have at least least bytes each, and checks that
+// they can fit into the remaining bytes.
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {
-		c.fail(what, n, "at most "+decimal(most)+" in the bytes that are left")
+		c.fail(what, n, "at most "+decimal(most)+" in the remaining bytes")
 		return 0
 	}
 	return int(n)
 }
 
-// str reads a text.
+// str reads a string.
 func (c *cursor) str() string {
 	n := c.count(1, "length of a text")
 	c.at += n
@@ -482,7 +489,7 @@ func (c *cursor) str() string {
 // end checks that all bytes were read.
 func (c *cursor) end() error {
 	if c.at < len(c.bytes) {
-		c.fail("bytes behind the end", uint64(len(c.bytes)-c.at), "none")
+		c.fail("bytes after the end", uint64(len(c.bytes)-c.at), "none")
 	}
 	if c.wrong != nil {
 		return c.wrong

@@ -23,7 +23,7 @@ func somePlace(t *rapid.T) trace.Place {
 	return trace.Place{File: someText.Draw(t, "file"), Line: rapid.Uint32().Draw(t, "line"), Column: rapid.Uint32().Draw(t, "column")}
 }
 
-// listOf draws a list, nil for an empty one as readers give it.
+// listOf draws a list; an empty list is nil, as readers return it.
 func listOf[T any](t *rapid.T, most int, draw func(*rapid.T) T) []T {
 	all := rapid.SliceOfN(rapid.Custom(draw), 0, most).Draw(t, "list")
 	if len(all) == 0 {
@@ -144,7 +144,7 @@ func TestModulesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestLargeModulesArePacked: the tables of repeated code shrink.
+// TestLargeModulesArePacked checks that the tables of repetitive code are compressed.
 func TestLargeModulesArePacked(t *testing.T) {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	for range 1000 {
@@ -152,15 +152,15 @@ func TestLargeModulesArePacked(t *testing.T) {
 	}
 	body := AppendModule([]byte("before"), p)
 	if string(body[:6]) != "before" || body[6] != packedLZ4 || len(body) > 500 {
-		t.Errorf("%d bytes, packing %d, want packed ones after the existing bytes", len(body), body[6])
+		t.Errorf("%d bytes, compression %d, want compressed tables after the existing bytes", len(body), body[6])
 	}
 	var got trace.Program
 	if err := ParseModule(body[6:], &got); err != nil || !reflect.DeepEqual(got, *p) {
-		t.Errorf("%v, or other blocks returned", err)
+		t.Errorf("%v, or the blocks differ", err)
 	}
 }
 
-// tables writes numbers as LEB128 after the packing.
+// tables writes the compression byte, and numbers as LEB128 after it.
 func tables(numbers ...uint64) []byte {
 	body := []byte{packedPlain}
 	for _, n := range numbers {
@@ -177,19 +177,19 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 		want string
 		body []byte
 	}{
-		{`tables at byte 0: number 0, want LEB128 in the bytes that are left`, nil},
-		{`tables at byte 0: packing 2, want less than 2`, []byte{2}},
-		{`tables at byte 0: packing 128, want one byte, less than 2`, []byte{0x80, 0}},
-		{`tables cannot be unpacked: `, []byte{1, 9, 9, 9, 9, 9}},
-		{`tables at byte 0: strings 4096, want at most 0 in the bytes that are left`, tables(4096)},
-		{`tables at byte 1: number 3, want LEB128 in the bytes that are left`, tables(1, 1<<40)[:5]},
-		{`tables at byte 1: length of a text 1099511627776, want at most 0 in the bytes that are left`, tables(1, 1<<40)},
+		{`tables at byte 0: number 0, want LEB128 in the remaining bytes`, nil},
+		{`tables at byte 0: compression 2, want less than 2`, []byte{2}},
+		{`tables at byte 0: compression 128, want one byte, less than 2`, []byte{0x80, 0}},
+		{`tables cannot be decompressed: `, []byte{1, 9, 9, 9, 9, 9}},
+		{`tables at byte 0: strings 4096, want at most 0 in the remaining bytes`, tables(4096)},
+		{`tables at byte 1: number 3, want LEB128 in the remaining bytes`, tables(1, 1<<40)[:5]},
+		{`tables at byte 1: length of a text 1099511627776, want at most 0 in the remaining bytes`, tables(1, 1<<40)},
 		{`tables at byte 2: string 1, want less than 1`, tables(1, 0, 1)},
 		{`tables at byte 9: function of a block 1, want less than 1`, block(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`tables at byte 13: loop 2, want less than 2`, block(0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`kind of a site 6, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`kind of a site 8, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`bytes behind the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
+		{`bytes after the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
 		{`end of a function's blocks 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
 		{`lists of instructions 1, want none, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
 	} {
@@ -232,7 +232,7 @@ func FuzzParseModule(f *testing.F) {
 	})
 }
 
-// prefixValue is the reference implementation of a prefix varint, bit by bit.
+// prefixValue is the reference implementation of prefix varints; it works bit by bit.
 func prefixValue(b []byte) (v uint64, n int) {
 	t := 0
 	for t < 8 && b[0]>>t&1 == 0 {
@@ -263,7 +263,7 @@ func TestPrefixNumbers(t *testing.T) {
 		want := rapid.Uint64().Draw(t, "value") >> rapid.IntRange(0, 63).Draw(t, "shift")
 		b := appendPrefix(nil, want)
 		if got, n := prefixValue(b); got != want || n != len(b) {
-			t.Fatalf("%d is %v, which is %d in %d bytes", want, b, got, n)
+			t.Fatalf("%d is written as %v, which is read as %d from %d bytes", want, b, got, n)
 		}
 		if back := unzigzag(zigzag(want)); back != want {
 			t.Fatalf("zigzag of %d is read back as %d", want, back)

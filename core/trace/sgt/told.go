@@ -10,32 +10,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// told contains all frames of a file except steps.
+// told contains the contents of all frames of a file except those with steps.
 type told struct {
-	begun       bool // the first frame was there
+	begun       bool // the first frame has been read
 	version     uint64
 	pointerBits uint64
 	facts       []trace.Fact
 	program     trace.Program
-	firstObject []uint32 // by module
+	firstObject []uint32 // index of the first object of each module
 	ending      Ending
-	indexed     bool // the index was there: the file is whole
+	indexed     bool // the index has been read, so the file is complete
 	indexAt     uint64
 	indexBody   []byte
 	tables      []uint64 // offsets of all frames except chunks and the index
 	shared      bool     // the current slices of objects and threads are in use
 
-	noThreads, noSizes bool // by the facts
+	noThreads, noSizes bool // according to the facts
 }
 
-// Ending is the content of the DONE frame, which a file that was cut does not have.
+// Ending is the content of the DONE frame, which is absent if the file was cut off.
 type Ending struct {
 	Known      bool
 	References uint64
 	End
 }
 
-// String describes how the run ended, "" if that is unknown.
+// String describes how the run ended, or returns "" if that is unknown.
 func (e Ending) String() string {
 	switch number, failed := strings.CutPrefix(e.How, "error "); {
 	case !e.Known:
@@ -48,7 +48,7 @@ func (e Ending) String() string {
 	return e.How
 }
 
-// errnoText describes the Linux errors that writing a file may fail with.
+// errnoText describes the Linux errors that can occur when a file is written.
 var errnoText = map[string]string{
 	"1":   "operation not permitted",
 	"5":   "input/output error",
@@ -64,23 +64,24 @@ var errnoText = map[string]string{
 	"122": "disk quota exceeded",
 }
 
-// VersionError reports that a file was written for later versions of this program.
+// VersionError reports that a file needs a later version of this program.
 type VersionError struct {
 	File           string
-	Version, Needs uint64 // of the container; of the oldest reader that understands it
+	Version, Needs uint64 // version of the container; oldest version of readers that understand it
 }
 
 func (e *VersionError) Error() string {
-	return e.File + ": version " + decimal(e.Version) + " of the container, which readers from version " + decimal(e.Needs) +
-		" on understand; this is " + decimal(Version) + ": take a newer stackglass"
+	return e.File + ": container version " + decimal(e.Version) + " needs a reader of version " + decimal(e.Needs) +
+		" or later, but this one has version " + decimal(Version) + "; use a newer stackglass"
 }
 
 var (
 	errFirst  = errors.New("it does not begin like a container")
-	errSecond = errors.New("another trace begins here: files cannot be joined, convert each")
+	errSecond = errors.New("another trace begins here: files cannot be concatenated; convert each of them")
 )
 
-// clone returns a copy that learns on its own. t must be shared, or learn no more.
+// clone returns an independent copy, which can read further frames. t must be shared, or read no
+// further frames.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
@@ -90,7 +91,7 @@ func (t *told) clone() *told {
 	return &c
 }
 
-// own makes objects and threads private, because later frames overwrite them.
+// own makes private copies of objects and threads, because later frames overwrite them.
 func (t *told) own() {
 	if p := &t.program; t.shared {
 		p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads)
@@ -98,7 +99,7 @@ func (t *told) own() {
 	}
 }
 
-// take reads a frame that is not a chunk's.
+// take reads a frame that does not belong to a chunk.
 func (t *told) take(f frame) error {
 	r := cursor{bytes: f.body}
 	if f.tag != tagIndex {
@@ -144,7 +145,7 @@ func (t *told) takeFile(r *cursor) error {
 	t.pointerBits = r.uv()
 	t.learn(r.facts())
 	if version > Version && r.wrong == nil {
-		return nil // a later version may have more
+		return nil // a later version may contain more
 	}
 	return r.end()
 }
@@ -170,7 +171,7 @@ func (t *told) takeObjects(r *cursor) {
 		objects = objects[:t.firstObject[module+1]-t.firstObject[module]]
 	}
 	if n != len(objects) {
-		r.fail("addresses of objects", uint64(n), "one for each of the module's "+strconv.Itoa(len(objects)))
+		r.fail("addresses of objects", uint64(n), "one for each of the module's "+strconv.Itoa(len(objects))+" objects")
 	}
 	for i := range min(n, len(objects)) {
 		objects[i].Addr = r.uv()
@@ -200,7 +201,7 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn records facts. The last one of a name is valid.
+// learn records facts. Of several facts with the same name, the last one is valid.
 func (t *told) learn(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {
@@ -213,15 +214,15 @@ func (t *told) learn(facts []trace.Fact) {
 	t.facts = append(t.facts, facts...)
 }
 
-// known contains the tables before a chunk: rows of the chunk may refer to nothing else, and the
-// header shown with them has nothing else.
+// known contains the tables before a chunk. Rows of the chunk can refer only to these tables, and
+// the header returned with the rows contains only these.
 type known struct {
 	told
-	blocks        int // with plans
+	blocks        int // number of blocks with plans
 	hasPC, hasArg bool
 }
 
-// learned updates latest, which the following chunks refer to.
+// learned updates latest, to which the following chunks refer.
 func (r *Reader) learned() {
 	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
 		r.shared = true
@@ -229,10 +230,10 @@ func (r *Reader) learned() {
 	}
 }
 
-// isNews reports whether more is known with a chunk than is shown.
+// isNews reports whether more is known with a chunk than the current header shows.
 func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
 
-// peek reads up to the first chunk. The error reports that there is none.
+// peek reads up to the first chunk. It returns an error if there is no chunk.
 func (r *Reader) peek() error {
 	if !r.begun && r.ended == nil {
 		if r.ahead, r.ended = r.source.next(r); r.ended != nil {

@@ -11,42 +11,43 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chunkSize is the number of bytes of content or of steps, whichever comes first, of a full chunk.
+// chunkSize is the number of bytes of content, or of steps, at which a chunk is full, whichever is
+// reached first.
 type chunkSize struct {
 	bytes int
 	steps uint64
 }
 
-// usualChunks are small enough that several workers share a trace of a minute, and large enough that learning
-// every site's stride again costs nothing.
+// usualChunks is small enough for several workers to share a trace of one minute, and large enough
+// that the cost of learning every site's stride again is negligible.
 var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
 // Writer writes a container. The first error is final, and [Writer.Close] returns it.
 type Writer struct {
 	out     io.Writer
-	at      uint64 // bytes written
+	at      uint64 // number of bytes written
 	err     error
-	layouts []layout // of all blocks
+	layouts []layout // layouts of all blocks
 
 	threads map[uint32]*openChunk
-	open    []*openChunk // those with steps
-	current *openChunk   // of the last step
-	ticket  uint64       // of the last step
-	bytes   int          // content of the open chunks, but for the current one's
-	fill    uint64       // steps in them
+	open    []*openChunk // chunks with steps
+	current *openChunk   // chunk of the last step
+	ticket  uint64       // ticket of the last step
+	bytes   int          // bytes of content of all open chunks except the current one
+	fill    uint64       // number of steps in these chunks
 
 	pointerBits uint64
 	facts       []trace.Fact
-	full        chunkSize // of all open chunks together
+	full        chunkSize // limit for all open chunks together
 	beforeFlush func()    // declares new blocks; may be nil
 
-	frame, body []byte // of the frame being written
+	frame, body []byte // buffers for the frame being written
 	content     []byte
 	packed      bytes.Buffer
 	packer      *lz4.Writer
 	index       indexWriter
-	references  uint64 // in chunks that are written
-	total       uint64 // of all steps
+	references  uint64 // number of references in the chunks already written
+	total       uint64 // number of references of all steps
 }
 
 // openChunk is the chunk to which a thread's steps are written.
@@ -55,13 +56,13 @@ type openChunk struct {
 	encoder
 }
 
-// NewWriter begins a container with facts about the capture. pointerBits is the width of the program's
-// addresses, 0 if unknown.
+// NewWriter starts a container with facts about the capture. pointerBits is the width of the
+// program's addresses, or 0 if unknown.
 func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
 	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
 
-// begin writes the first frame, if it is not written yet.
+// begin writes the first frame unless it has been written.
 func (w *Writer) begin() {
 	if w.at > 0 {
 		return
@@ -81,7 +82,7 @@ func appendFacts(dst []byte, facts []trace.Fact) []byte {
 	return dst
 }
 
-// put writes a frame that is not a chunk's.
+// put writes a frame that does not belong to a chunk.
 func (w *Writer) put(tag string, body []byte) {
 	w.begin()
 	w.index.table(w.at)
@@ -95,7 +96,7 @@ func (w *Writer) write(p []byte) {
 	w.at += uint64(len(p))
 }
 
-// Facts adds facts of the capture.
+// Facts adds facts about the capture.
 func (w *Writer) Facts(facts []trace.Fact) {
 	if w.at == 0 {
 		w.facts = append(w.facts, facts...)
@@ -104,8 +105,8 @@ func (w *Writer) Facts(facts []trace.Fact) {
 	w.put(tagCapture, appendFacts(nil, facts))
 }
 
-// Module writes a module's tables, the body of a MODL frame. Block numbers continue the earlier
-// modules'.
+// Module writes a module's tables, given as the body of a MODL frame. Block numbers continue those
+// of earlier modules.
 func (w *Writer) Module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
@@ -116,7 +117,7 @@ func (w *Writer) Module(body []byte) error {
 	return w.err
 }
 
-// Objects writes the addresses of a module's objects.
+// Objects writes the addresses of the objects of a module.
 func (w *Writer) Objects(module uint32, addrs []trace.Addr) {
 	w.put(tagObjects, appendObjects(nil, module, addrs))
 }
@@ -140,7 +141,7 @@ func appendThread(dst []byte, t trace.Thread) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
-// Tags writes the texts of calipers, numbered from first on.
+// Tags writes the tags of calipers, numbered from first on.
 func (w *Writer) Tags(first int, tags []string) {
 	w.put(tagTags, appendTags(nil, first, tags))
 }
@@ -153,8 +154,8 @@ func appendTags(dst []byte, first int, tags []string) []byte {
 	return dst
 }
 
-// Step writes one execution of a block by a thread. Steps come in the order of tickets; values has
-// one value for each site of the block.
+// Step writes one execution of a block by a thread. Steps must be written in the order of tickets.
+// values contains the values of the block's sites, in order.
 func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint64) error {
 	if w.current == nil || w.current.thread != thread {
 		w.turnTo(thread)
@@ -172,7 +173,7 @@ func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint6
 	return w.err
 }
 
-// turnTo makes the chunk of a thread the current one.
+// turnTo makes the chunk of a thread the current chunk.
 func (w *Writer) turnTo(thread uint32) {
 	if w.current != nil {
 		w.fill += w.current.steps
@@ -224,11 +225,11 @@ func (w *Writer) chunk(c *openChunk, floor uint64) {
 // End describes how a run ended.
 type End struct {
 	How    string // "exit", "abort", "signal 11", "limit", "fork", "converted"
-	Status uint64 // that the process exited with
-	Lost   uint64 // steps lost by the capture
+	Status uint64 // exit status of the process
+	Lost   uint64 // number of steps lost by the capture
 }
 
-// Close writes the rest, the end of the run, and the index.
+// Close writes the remaining chunks, the end of the run, and the index.
 func (w *Writer) Close(e End) error {
 	w.Flush()
 	w.begin()
@@ -242,7 +243,7 @@ func (w *Writer) Close(e End) error {
 type indexWriter struct {
 	chunks, tables         []byte
 	chunkCount, tableCount uint64
-	lastChunk, lastTable   uint64 // offsets
+	lastChunk, lastTable   uint64 // offsets of the last chunk and table
 }
 
 func (x *indexWriter) table(at uint64) {
@@ -260,7 +261,7 @@ func (x *indexWriter) chunk(at uint64, fields []uint64) {
 	x.chunkCount++
 }
 
-// body returns the body of the INDX frame at that offset.
+// body returns the body of the INDX frame, which will be at offset at.
 func (x *indexWriter) body(at uint64) []byte {
 	b := append(binary.AppendUvarint(nil, x.chunkCount), x.chunks...)
 	b = append(binary.AppendUvarint(b, x.tableCount), x.tables...)

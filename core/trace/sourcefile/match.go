@@ -6,29 +6,30 @@ import (
 	"strings"
 )
 
-// Kept is the fate of a line in another version of its file.
+// Kept says what became of a line in another version of its file.
 type Kept uint8
 
-// The fates of a line. Blanks do not count.
+// What can become of a line. Blanks are ignored.
 const (
-	Removed Kept = iota // it is not there
-	Same                // between the same lines as before
-	Moved               // elsewhere, with the same text
-	Changed             // between the same lines, with a text that is at least half the same
+	Removed Kept = iota // the line is absent
+	Same                // the line is unchanged and in its place
+	Moved               // the line is elsewhere, with the same text
+	Changed             // the line is in its place, and at least half of its text is the same
 )
 
-// String names a fate as tables do.
+// String returns the word that tables use for k.
 func (k Kept) String() string { return [...]string{"removed", "same", "moved", "changed"}[k] }
 
-// Match is where a line is in another version.
+// Match locates a line in another version.
 type Match struct {
-	Line int // from 0; -1 if it is not there
+	Line int // from 0; -1: the line is absent
 	Kept Kept
 }
 
-// MatchLines finds the lines of one version of a file in another one: first those that are in both in
-// the same order, by lines that are in both only once (patience diff) and the longest common sequence
-// between them, then lines that moved, and then lines that changed. No line of b is found twice.
+// MatchLines finds the lines of one version of a file in another version. It first finds lines that
+// are in both versions in the same order: lines that occur only once in each (patience diff), and
+// the longest common subsequence between them. Then it finds lines that moved, and finally lines
+// that changed. No line of b is matched twice.
 func MatchLines(a, b []string) []Match {
 	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
 	for i := range m.to {
@@ -43,10 +44,10 @@ func MatchLines(a, b []string) []Match {
 type matcher struct {
 	a, b  []string
 	to    []Match
-	taken []Kept // by line of b: how a line of a matches it; Removed: none does
+	taken []Kept // by line of b: how a line of a matches it; Removed: no line does
 }
 
-// normal returns the lines without the blanks around their words.
+// normal returns the lines with blanks reduced to single spaces between words.
 func normal(lines []string) []string {
 	list := make([]string, len(lines))
 	for i, line := range lines {
@@ -57,10 +58,10 @@ func normal(lines []string) []string {
 
 func (m *matcher) take(a, b int, k Kept) { m.to[a], m.taken[b] = Match{b, k}, k }
 
-// mostCells is the largest table for a longest common sequence.
+// mostCells is the maximum size of the table for a longest common subsequence.
 const mostCells = 1 << 22
 
-// common matches lines of a[fromA:toA] and b[fromB:toB] that are in both in the same order.
+// common matches lines that are in both a[fromA:toA] and b[fromB:toB] in the same order.
 func (m *matcher) common(fromA, toA, fromB, toB int) {
 	for ; fromA < toA && fromB < toB && m.a[fromA] == m.b[fromB]; fromA, fromB = fromA+1, fromB+1 {
 		m.take(fromA, fromB, Same)
@@ -86,7 +87,7 @@ func (m *matcher) common(fromA, toA, fromB, toB int) {
 	m.common(fromA, toA, fromB, toB)
 }
 
-// once returns the lines of a part that occur only once, and their numbers.
+// once maps each line that occurs only once in a part to its number, and all other lines to -1.
 func once(lines []string, from, to int) map[string]int {
 	at := map[string]int{}
 	for i := from; i < to; i++ {
@@ -99,10 +100,11 @@ func once(lines []string, from, to int) map[string]int {
 	return at
 }
 
-// anchors is the longest list of lines that are once in each part, in the same order in both.
+// anchors returns the longest list of lines that occur once in each part, in the same order in
+// both.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
 	inA, inB := once(m.a, fromA, toA), once(m.b, fromB, toB)
-	var ends []int // of the shortest-ending list of each length: an index in pairs
+	var ends []int // for each length, the end of the list that ends first, as an index in pairs
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -127,7 +129,8 @@ func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
 	return list
 }
 
-// longest matches the longest common sequence of two parts, by the textbook's table.
+// longest matches the longest common subsequence of two parts, with the table of the textbook
+// algorithm.
 func (m *matcher) longest(fromA, toA, fromB, toB int) {
 	width := toB - fromB + 1
 	cells := make([]int32, (toA-fromA+1)*width)
@@ -153,12 +156,13 @@ func (m *matcher) longest(fromA, toA, fromB, toB int) {
 	}
 }
 
-// leastMoved is the length of the shortest text that is found elsewhere: a brace is everywhere.
+// leastMoved is the minimum length of a text that counts as moved, because short texts such as a
+// brace occur everywhere.
 const leastMoved = 8
 
-// moved matches lines that are left over once in each version.
+// moved matches unmatched lines whose text occurs once in each version.
 func (m *matcher) moved() {
-	at := map[string][2]int{} // a line of a and one of b, from 1; -1 for several
+	at := map[string][2]int{} // a line of a and a line of b, from 1; -1: several lines
 	count := func(text string, side, line int) {
 		lines := at[text]
 		if lines[side]++; lines[side] == 1 {
@@ -185,12 +189,12 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead is the number of lines after the last match in which a changed line is searched.
+// mostAhead is the number of lines after the last match that are searched for a changed line.
 const mostAhead = 32
 
-// changed matches lines, between unchanged ones, whose texts are at least half the same.
+// changed matches lines between unchanged lines if at least half of their texts is the same.
 func (m *matcher) changed() {
-	from := 0 // the first line of b after the last that stayed
+	from := 0 // the line of b after the last matched line
 	for i := 0; i < len(m.a); i++ {
 		if m.to[i].Kept == Same {
 			from = m.to[i].Line + 1
@@ -216,7 +220,7 @@ func (m *matcher) changed() {
 	}
 }
 
-// alike is the share of the words and signs of two lines that occur in both, 0 to 1.
+// alike returns the share, from 0 to 1, of the words and signs of two lines that occur in both.
 func alike(a, b string) float64 {
 	count := map[string]int{}
 	of := words(a)
@@ -233,7 +237,7 @@ func alike(a, b string) float64 {
 	return 2 * float64(both) / float64(max(len(of)+len(others), 1))
 }
 
-// words splits a line into names, numbers and single signs.
+// words splits a line into names, numbers and single punctuation marks.
 func words(line string) (list []string) {
 	letter := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMatchLines: lines are matched in spite of comments before them, another order, and changed text.
+// TestMatchLines checks that lines are matched despite added comments, a different order, and
+// changed text.
 func TestMatchLines(t *testing.T) {
 	before := strings.Split(`#define N 32
 double a[N][N];
@@ -41,7 +42,7 @@ int main(void)
 	}
 }
 
-// longest is the length of the longest common sequence, by its definition.
+// longest returns the length of the longest common subsequence, by definition.
 func longest(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -52,8 +53,9 @@ func longest(a, b []string) int {
 	return max(longest(a[1:], b), longest(a, b[1:]))
 }
 
-// TestMatchesAreOneToOne: no line is matched twice, equal texts are the same or moved, the same lines keep
-// their order, and if no line is unique, there are as many of them as possible.
+// TestMatchesAreOneToOne checks that no line is matched twice, that lines with equal texts are the
+// same or moved, that the same lines keep their order, and that there are as many of them as
+// possible if no line is unique.
 func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}
@@ -61,7 +63,7 @@ func TestMatchesAreOneToOne(t *testing.T) {
 			return rapid.SliceOfN(rapid.SampledFrom(texts[:rapid.IntRange(1, len(texts)).Draw(t, "texts")]), 0, 9).Draw(t, name)
 		}
 		a, b := draw("a"), draw("b")
-		twice := rapid.Bool().Draw(t, "twice") // each line twice: none is unique
+		twice := rapid.Bool().Draw(t, "twice") // each line occurs twice, so none is unique
 		if twice {
 			a, b = append(a, a...), append(b, b...)
 			a, b = a[:min(len(a), 10)], b[:min(len(b), 10)]
@@ -74,7 +76,7 @@ func TestMatchesAreOneToOne(t *testing.T) {
 			case m.Line < 0:
 				continue
 			case taken[m.Line]:
-				t.Fatalf("line %d of %q is found twice in %q", m.Line, b, a)
+				t.Fatalf("line %d of %q is matched twice by %q", m.Line, b, a)
 			case (a[i] == b[m.Line]) == (m.Kept == sourcefile.Changed):
 				t.Fatalf("%q is %v: %q", a[i], m.Kept, b[m.Line])
 			}

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// MostBytes is the length from which on a file is not stored.
+// MostBytes is the maximum length of a file that is stored.
 const MostBytes = 16 << 20
 
-// Pack packs a file. ok is false if it is empty, too long, or not text.
+// Pack compresses a file. ok is false if it is empty, too long, or not text.
 func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	if len(text) == 0 || len(text) > MostBytes || bytes.IndexByte(text, 0) >= 0 {
 		return f, false
@@ -21,7 +21,7 @@ func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	return trace.SourceFile{Name: name, Packed: string(sgt.AppendPacked(nil, text))}, true
 }
 
-// Text returns the text of a file, "" if it is damaged.
+// Text returns the text of a file, or "" if it is damaged.
 func Text(f trace.SourceFile) string {
 	text, err := sgt.Unpack([]byte(f.Packed))
 	if err != nil || len(text) > MostBytes {
@@ -36,7 +36,7 @@ type Files struct {
 	paths []string
 	lines map[string][]string // by requested name
 
-	with    *Files // the other version's files, whose matches are cached
+	with    *Files // the files of the other version, for which matches are cached
 	matches map[[2]string][]Match
 }
 
@@ -49,7 +49,7 @@ func New(all []trace.SourceFile) *Files {
 	return f
 }
 
-// Lines returns the lines of the file of that name, nil if it is missing or ambiguous.
+// Lines returns the lines of the file with that name, or nil if it is missing or ambiguous.
 func (f *Files) Lines(name string) []string {
 	lines, known := f.lines[name]
 	if known {
@@ -62,8 +62,8 @@ func (f *Files) Lines(name string) []string {
 	return lines
 }
 
-// Match calls [MatchLines] for a file and its other version, each found by its name. It keeps its results
-// until it is called with other files.
+// Match calls [MatchLines] for a file and its other version, each given by its name. It caches the
+// results until it is called with a different others.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}
@@ -75,7 +75,7 @@ func (f *Files) Match(name string, others *Files, other string) []Match {
 	return f.matches[names]
 }
 
-// Line returns a line with blanks trimmed and reduced to single ones, "" if it is missing.
+// Line returns a line with blanks reduced to single spaces between words, or "" if it is missing.
 func (f *Files) Line(name string, line uint32) string {
 	lines := f.Lines(name)
 	if line == 0 || int64(line) > int64(len(lines)) {
@@ -84,7 +84,7 @@ func (f *Files) Line(name string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// Split returns the lines of a text, of any system.
+// Split returns the lines of a text, with the line ends of any operating system.
 func Split(text string) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }

@@ -13,7 +13,7 @@ func packed(t *testing.T, name, text string) trace.SourceFile {
 	t.Helper()
 	f, ok := sourcefile.Pack(name, []byte(text))
 	if !ok {
-		t.Fatalf("%s is not taken", name)
+		t.Fatalf("%s is not accepted", name)
 	}
 	return f
 }
@@ -23,7 +23,7 @@ func TestPack(t *testing.T) {
 	for _, text := range []string{"int x;\n", long, "\n\n", "ä"} {
 		f := packed(t, "a.c", text)
 		if got := sourcefile.Text(f); got != text || f.Name != "a.c" {
-			t.Errorf("%s: %d bytes come back as %d", f.Name, len(text), len(got))
+			t.Errorf("%s: %d bytes become %d after compression and decompression", f.Name, len(text), len(got))
 		}
 		if len(f.Packed) > len(text)+1 {
 			t.Errorf("%d bytes take %d", len(text), len(f.Packed))
@@ -69,7 +69,7 @@ func TestLine(t *testing.T) {
 		}
 	}
 	if got := files.Lines("b.c"); got != nil {
-		t.Errorf("two files may be b.c, and it is %q", got)
+		t.Errorf("b.c is ambiguous (two files match), but it resolved to %q", got)
 	}
 	if got := sourcefile.Split("a\n\nb\n"); !slices.Equal(got, []string{"a", "", "b"}) {
 		t.Errorf("split: %q", got)

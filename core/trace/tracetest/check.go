@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Failer is the part of testing.TB and rapid.T that checks need.
+// Failer contains the methods of testing.TB and rapid.T that checks need.
 type Failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -19,12 +19,13 @@ type Failer interface {
 type Outcome struct {
 	Ref
 	HasThread bool
-	ErrorLine int   // of a syntax error, else 0
-	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, else 0
+	ErrorLine int   // line of a syntax error, otherwise 0
+	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, otherwise 0
 }
 
-// Outcomes reads r in batches of rows rows, which it spoils before each fill, and checks what every reader
-// promises: rows or an error, never both, never neither; io.EOF again and again.
+// Outcomes reads r in batches of rows rows, which it spoils before each fill, and checks the
+// contract of every reader: it returns either rows or an error, never both or neither, and after
+// io.EOF always io.EOF again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
 	r = Spoil(r)
@@ -37,7 +38,7 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 			t.Fatalf("%d rows together with the error %v", b.Len(), err)
 		case err == io.EOF:
 			if err = r.Next(b); err != io.EOF || b.Len() != 0 {
-				t.Fatalf("behind the end: %d rows, error %v, want io.EOF again", b.Len(), err)
+				t.Fatalf("after the end: %d rows, error %v, want io.EOF again", b.Len(), err)
 			}
 			return all
 		case errors.As(err, &syntax):
@@ -64,8 +65,9 @@ func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 	return all
 }
 
-// CheckText reads text by open whole, in halves, byte by byte and with the end reported with the last
-// bytes, in batches of one row up to 200, and wants the same outcomes each time.
+// CheckText reads text through open as a whole, in halves, byte by byte, and with the end reported
+// together with the last bytes, in batches of 1 to 200 rows. It requires the same outcomes each
+// time.
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {
@@ -74,10 +76,10 @@ func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []
 		wrap func(io.Reader) io.Reader
 	}{
 		{"whole", 200, func(r io.Reader) io.Reader { return r }},
-		{"three rows a batch", 3, func(r io.Reader) io.Reader { return r }},
-		{"in halves, a row a batch", 1, iotest.HalfReader},
+		{"three rows per batch", 3, func(r io.Reader) io.Reader { return r }},
+		{"in halves, one row per batch", 1, iotest.HalfReader},
 		{"byte by byte", 64, iotest.OneByteReader},
-		{"end with the last bytes", 2, iotest.DataErrReader},
+		{"end reported with the last bytes", 2, iotest.DataErrReader},
 	} {
 		got := Outcomes(t, open(way.wrap(strings.NewReader(text))), way.rows)
 		for i := 0; i < len(got) || i < len(want); i++ {
@@ -96,7 +98,7 @@ func at(all []Outcome, i int) any {
 	return nil
 }
 
-// Endless returns a reader that repeats text for ever.
+// Endless returns a reader that repeats text forever.
 func Endless(text []byte) io.Reader { return &endless{text: text} }
 
 type endless struct {

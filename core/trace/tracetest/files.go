@@ -11,15 +11,16 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TB is the part of testing.TB that is needed here; other benchmarks need not link package testing.
+// TB contains the methods of testing.TB that are needed here, so that other benchmarks need not
+// link package testing.
 type TB interface {
 	Helper()
 	Skip(args ...any)
 	Fatal(args ...any)
 }
 
-// SmallTraces are the names for [Small]: lackey text with threads and instructions, with superblocks, and
-// of data references only; din; CSV.
+// SmallTraces lists the names for [Small]: lackey text with threads and instructions, with
+// superblocks, and of data references only; din; CSV.
 var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "small.din", "small.csv"}
 
 //go:embed testdata
@@ -34,15 +35,15 @@ func Small(name string) []byte {
 	return text
 }
 
-// Packed returns a real compressed trace: the 104,544 data references that lackey recorded of a program
-// that adds up an array and then a list, compressed by lz4 in blocks without checksums.
+// Packed returns a real compressed trace: 104,544 data references that lackey recorded of a program
+// that sums an array and then a list, compressed with lz4 in blocks without checksums.
 func Packed() []byte { return Small("array-list.lackey.lz4") }
 
-// RealTraces are the names for [RealText]: a dense product, a stencil, a sort.
+// RealTraces lists the names for [RealText]: a dense matrix product, a stencil and a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 
-// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA, else ../shared/data
-// from the root of the repository. The error says how to get it.
+// FindData returns the folder of the large traces and their data: $STACKGLASS_DATA or, if that is
+// not set, ../shared/data relative to the root of the repository. The error says how to set it.
 func FindData() (dir string, err error) {
 	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
 		root, err := repository()
@@ -52,12 +53,12 @@ func FindData() (dir string, err error) {
 		dir = filepath.Join(root, "..", "shared", "data")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "traces")); err != nil {
-		return "", errors.New("no traces in " + dir + ": set STACKGLASS_DATA to their folder")
+		return "", errors.New("no traces in " + dir + ": set STACKGLASS_DATA to the folder that contains traces/")
 	}
 	return dir, nil
 }
 
-// DataDir is [FindData] for a test, which it skips without the folder.
+// DataDir calls [FindData] for a test, and skips the test if the folder is missing.
 func DataDir(t TB) string {
 	t.Helper()
 	dir, err := FindData()
@@ -67,7 +68,7 @@ func DataDir(t TB) string {
 	return dir
 }
 
-// RealPath returns the path of one of [RealTraces], compressed, or skips the test.
+// RealPath returns the path of one of [RealTraces], which is compressed, or skips the test.
 func RealPath(t TB, name string) string {
 	t.Helper()
 	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")
@@ -88,7 +89,7 @@ func RealText(t TB, name string, most int64) []byte {
 	return text[:bytes.LastIndexByte(text, '\n')+1]
 }
 
-// repository is the nearest folder above that has a go.mod.
+// repository returns the nearest parent folder that contains a go.mod.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

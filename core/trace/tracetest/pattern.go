@@ -15,8 +15,8 @@ type Pattern interface {
 	Fill(addrs []trace.Addr)
 }
 
-// Stream generates the first refs references of p, of 8 bytes each. Three of four are loads, by address, the
-// others stores.
+// Stream generates the first refs references of p, with 8 bytes each. Three of four are loads,
+// depending on the address; the others are stores.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
 type stream struct {
@@ -45,7 +45,7 @@ func (s *stream) Header() trace.Header { return trace.Header{Format: "test", Siz
 
 // Generate returns the first refs references of p in memory.
 func Generate(refs int, p Pattern) *trace.Batch {
-	whole, _ := trace.ReadAll(Stream(refs, p)) // a stream has no errors
+	whole, _ := trace.ReadAll(Stream(refs, p)) // a stream returns no errors
 	return whole
 }
 
@@ -54,7 +54,8 @@ const base trace.Addr = 0x10000000
 // Sequential walks through footprintBytes bytes, 8 at a time, again and again.
 func Sequential(footprintBytes int) Pattern { return Strided(8, footprintBytes) }
 
-// Strided walks through footprintBytes bytes in steps of strideBytes, again and again from the same begin.
+// Strided walks through footprintBytes bytes in steps of strideBytes, again and again from the same
+// start.
 func Strided(strideBytes, footprintBytes int) Pattern {
 	return &strided{step: trace.Addr(strideBytes), end: trace.Addr(footprintBytes)}
 }
@@ -70,7 +71,7 @@ func (p *strided) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Uniform refers to lines lines of 64 bytes, all equally likely.
+// Uniform refers to lines lines of 64 bytes, all with equal probability.
 func Uniform(lines int, seed uint64) Pattern {
 	return &uniform{lines: uint64(lines), random: rand.New(rand.NewPCG(seed, 2))}
 }
@@ -103,7 +104,7 @@ func Zipf(lines int, exponent float64, seed uint64) Pattern {
 
 type zipf struct {
 	random *rand.Rand
-	upTo   []float64 // sums of the weights
+	upTo   []float64 // cumulative weights
 	place  []uint32  // position of the k-th line
 }
 
@@ -142,9 +143,9 @@ func (p *mixed) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Multiplication returns the program's tables and the steps of a run of C = A·B of n × n doubles, as a
-// compiler makes it: main clears C, calls multiply and then printf. The innermost loop runs n³ times with
-// three loads, a store and two flops.
+// Multiplication returns the program's tables and the steps of a run of C = A·B of n × n doubles,
+// as a compiler would generate it: main clears C, calls multiply and then printf. The innermost
+// loop runs n³ times with three loads, a store and two flops.
 func Multiplication(n uint64) (*trace.Program, []Step) {
 	p := multiplication()
 	a, b, c := uint64(1)<<20, uint64(1)<<24, uint64(1)<<28

@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Step is one execution of a block: its values in the order of its sites, trace.Site.Values of each.
+// Step is one execution of a block. Values contains the values of its sites in order,
+// trace.Site.Values for each site.
 type Step struct {
 	Block, Thread uint32
 	Values        []uint64
@@ -55,8 +56,8 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = site, arg
 }
 
-// NewProgramReader returns a reader of rows of a program, at most rows in a batch. Its header contains the
-// program as far as rows have named it.
+// NewProgramReader returns a reader of the rows of a program, which returns at most rows of them in
+// a batch. Its header contains only the part of the program to which rows have referred so far.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }
@@ -65,9 +66,9 @@ func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramRe
 type ProgramReader struct {
 	program *trace.Program
 	whole   *trace.Batch
-	rows    int // of whole in a batch
+	rows    int // maximum number of rows of whole in a batch
 	kinds   trace.Kinds
-	next    int // row of whole
+	next    int // next row of whole
 	known   trace.Program
 }
 
@@ -79,7 +80,7 @@ func (r *ProgramReader) Header() trace.Header {
 	return trace.Header{Format: "test", Threads: true, Sizes: true, Sites: true, Program: &r.known}
 }
 
-// Next fills b as [trace.Reader] says. It overwrites the rows of the previous call.
+// Next fills b as described for [trace.Reader]. It overwrites the rows of the previous call.
 func (r *ProgramReader) Next(b *trace.Batch) error {
 	spoil(b)
 	b.NeedThread()
@@ -101,7 +102,7 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// tell makes a block known, with all before it.
+// tell adds a block, and all blocks before it, to the known part of the program.
 func (r *ProgramReader) tell(kind trace.Kind, number uint32) {
 	block := number
 	if kind.IsReference() || kind >= trace.Alloc && kind != trace.BareBlock {
@@ -166,7 +167,7 @@ func addBlock(rng *rand.Rand, p *trace.Program, function uint32, label string, p
 		t := programTypes[rng.IntN(len(programTypes))]
 		s := trace.Site{Kind: trace.Kind(rng.UintN(6)), Bytes: t.bytes, Type: t.name, Block: number}
 		if s.Kind >= trace.RangeRead || rng.IntN(20) == 0 {
-			s.Bytes = 0 // each record says
+			s.Bytes = 0 // each record has its own size
 		}
 		p.Sites = append(p.Sites, s)
 	}
@@ -182,7 +183,8 @@ func addBlock(rng *rand.Rand, p *trace.Program, function uint32, label string, p
 	p.Blocks = append(p.Blocks, b)
 }
 
-// RandomSteps executes blocks of a program at random, on three threads, within little memory.
+// RandomSteps executes blocks of a program at random, on three threads, in a small range of
+// addresses.
 func RandomSteps(rng *rand.Rand, p *trace.Program, steps int) []Step {
 	list := make([]Step, steps)
 	for i := range list {

@@ -1,12 +1,15 @@
 // Package tracetest provides traces for tests and benchmarks: built by hand, generated, and real ones.
 //
 //   - [Lines] and [Of] build traces of a few references.
-//   - [NewReader] replays one in batches of any size. It spoils the batch of the previous call, so
-//     that a consumer that kept a reference to it fails its test. [Spoil] does that for any reader.
-//   - [Stream] generates references by a [Pattern], the same ones for the same seed.
-//   - [Small] returns real traces of a few kilobytes, [RealText] those in $STACKGLASS_DATA.
+//   - [NewReader] replays a trace in batches of any size. It spoils the batch of the previous call,
+//     so that a consumer that kept a reference to the batch fails its test. [Spoil] does the same
+//     for any reader.
+//   - [Stream] generates references from a [Pattern], the same references for the same seed.
+//   - [Small] returns real traces of a few kilobytes, and [RealText] the large traces in
+//     $STACKGLASS_DATA.
 //
-// Unlike the rest of core it reads files and the environment: only tests and benchmarks may import it.
+// Unlike the rest of core, it reads files and the environment, so only tests and benchmarks may
+// import it.
 package tracetest
 
 import (
@@ -26,7 +29,8 @@ type Ref struct {
 	PC     trace.Addr
 }
 
-// Of builds a trace. It has a column of threads if any reference has a thread, and so for PCs.
+// Of builds a trace. It has a thread column if any reference has a thread, and a PC column if any
+// reference has a PC.
 func Of(refs ...Ref) *trace.Batch {
 	b := trace.NewBatch(len(refs))
 	for _, r := range refs {
@@ -43,10 +47,10 @@ func Of(refs ...Ref) *trace.Batch {
 	return b
 }
 
-// Lines builds a trace from words, as papers write them: a letter a to z for a line of lineBytes
-// bytes, before it optionally L, S or M for the kind (default: a load) and a thread with a colon:
-// "a b a", "1:La 2:Sa". Each reference is one byte. It panics on other words, which are errors of
-// the test.
+// Lines builds a trace from words like those in papers, such as "a b a" or "1:La 2:Sa". A letter a
+// to z is a line of lineBytes bytes. It may be preceded by a thread number and a colon, and by L, S
+// or M for the kind (default: a load). Each reference has one byte. Lines panics on any other word,
+// because that is an error in the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {
@@ -55,7 +59,7 @@ func Lines(lineBytes int, words string) *trace.Batch {
 		if thread, after, found := strings.Cut(word, ":"); found {
 			n, err := strconv.ParseUint(thread, 10, 32)
 			if err != nil {
-				panic("tracetest: the thread in " + word + " is no number")
+				panic("tracetest: the thread in " + word + " is not a number")
 			}
 			r.Thread, rest = uint32(n), after
 		}
@@ -78,15 +82,15 @@ func Lines(lineBytes int, words string) *trace.Batch {
 // Reader replays a trace.
 type Reader struct {
 	whole *trace.Batch
-	rows  int // a batch has at most
-	next  int // row of whole
+	rows  int // maximum number of rows in a batch
+	next  int // next row of whole
 }
 
 // NewReader returns a reader of whole that fills batches with at most rows rows, or as many as they hold if
 // rows < 1. It overwrites the rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
-// Next fills b as [trace.Reader] says.
+// Next fills b as described for [trace.Reader].
 func (r *Reader) Next(b *trace.Batch) error {
 	spoil(b)
 	rows := min(b.Cap(), r.whole.Len()-r.next)
@@ -101,7 +105,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// Rewind begins again.
+// Rewind makes the reader start again from the beginning.
 func (r *Reader) Rewind() { r.next = 0 }
 
 // Header describes the columns of the trace.
@@ -113,7 +117,7 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Spoil returns a reader of r that spoils a batch before it is filled again.
+// Spoil returns a reader that reads from r, and spoils a batch before it is filled again.
 func Spoil(r trace.Reader) trace.Reader { return spoiling{r} }
 
 type spoiling struct{ trace.Reader }
@@ -123,15 +127,15 @@ func (s spoiling) Next(b *trace.Batch) error {
 	return s.Reader.Next(b)
 }
 
-// spoil overwrites b, and the room after its rows, and empties it.
+// spoil overwrites the rows of b and its unused capacity, and then empties it.
 func spoil(b *trace.Batch) {
 	b.Resize(b.Cap())
 	b.Spoil()
 	b.Reset()
 }
 
-// Broken returns a reader of the first rows rows of whole and then err, repeatedly unless it is a syntax
-// error, after which it resumes.
+// Broken returns a reader that returns the first rows rows of whole, and then err. It returns err
+// again at every further call, unless err is a syntax error, after which it continues.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }
@@ -157,5 +161,5 @@ func (r *broken) Next(b *trace.Batch) error {
 	return err
 }
 
-// Part returns the rows of whole from lo up to hi, shared with whole.
+// Part returns rows lo up to but excluding hi of whole, which share its memory.
 func Part(whole *trace.Batch, lo, hi int) *trace.Batch { return whole.View(&trace.Batch{}, lo, hi) }

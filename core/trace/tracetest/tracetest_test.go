@@ -29,7 +29,7 @@ func TestReaderSpoilsTheBatch(t *testing.T) {
 	}
 	kept := b.Addr
 	if err := r.Next(b); err != nil || kept[0] == whole.Addr[0] {
-		t.Fatalf("%v, and the batch of before still contains %x", err, kept[0])
+		t.Fatalf("%v, and the previous batch still contains %x", err, kept[0])
 	}
 	r.Rewind()
 	if got := Outcomes(t, r, 3); len(got) != 5 || got[4].Addr != whole.Addr[4] || got[4].Thread != 2 {
@@ -59,7 +59,7 @@ func TestPatterns(t *testing.T) {
 		name     string
 		make     func() Pattern
 		refs     int
-		distinct int // addresses among refs
+		distinct int // number of distinct addresses among refs
 		atLeast  int
 	}{
 		{"sequential", func() Pattern { return Sequential(4096) }, 2000, 512, 512},
