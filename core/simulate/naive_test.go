@@ -326,8 +326,8 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends words to the level below i: those of a whole line of level i, or those that it
-// received from above.
+// writeBack sends words to the level below i: the words of a whole line of level i, or words that
+// level i received from above.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
 }

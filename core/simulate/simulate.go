@@ -134,7 +134,7 @@ type Counts struct {
 
 	// Arrivals from the level above, other than demand accesses.
 	WriteBacksReceived uint64 // dirty lines
-	WriteBackMisses    uint64 // those of WriteBacksReceived whose line was absent
+	WriteBackMisses    uint64 // write-backs received for a line that was absent
 	Updates            uint64 // stores written through
 	CleanVictims       uint64 // clean lines evicted above, for an exclusive level
 
@@ -234,7 +234,8 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes returns how much memory the caches of one core need. Its errors are those of New.
+// MemoryBytes returns how much memory the caches of one core need. It returns the same errors as
+// New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	for i, c := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
@@ -275,7 +276,7 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 	return bytes
 }
 
-// Consume simulates the references of a batch. It fails, with the errors of [New], if a new core's
+// Consume simulates the references of a batch. It returns an error, like [New], if a new core's
 // caches cannot be made.
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil

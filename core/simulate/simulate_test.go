@@ -66,7 +66,7 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 	return s
 }
 
-// The simulator's counts equal those of the reference implementation. The data of the reference
+// The simulator and the reference implementation have equal counts. The data of the reference
 // implementation is checked too: every read sees the last store, wherever the line has been since,
 // and at the end memory contains all stores.
 func TestEqualsReference(t *testing.T) {

@@ -366,7 +366,7 @@ func (r *Below) lost() (lost []lostLine) {
 	return lost
 }
 
-// joinHoles adds the holes below to those of the segment.
+// joinHoles adds the holes below to the holes of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	for _, h := range above { // so that all visits these sets
 		r.sets[a].of(h.set)

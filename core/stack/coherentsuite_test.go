@@ -292,7 +292,7 @@ func RunCoherent(t *testing.T) {
 			sets.Distances(lines, want)
 			Do(m, make([]stack.Op, len(lines)), lines, out, lost)
 			if !slices.Equal(out, want) || *m.Depths() != *sets.Depths() {
-				t.Fatalf("seed %d: the answers differ from those of a stack without holes", seed)
+				t.Fatalf("seed %d: the answers differ from the answers of a stack without holes", seed)
 			}
 		}
 	})

@@ -26,7 +26,7 @@ type Exact struct {
 	share   share
 
 	queue [chunk]deep
-	sink  uint64 // keeps touches from being optimised away
+	sink  uint64 // prevents the compiler from removing touches
 }
 
 var emptyTop = func() (top [topLines]trace.Line) {

@@ -56,7 +56,7 @@ func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *
 	return s
 }
 
-// add appends a step. Of several stores to an untouched line, only the first is a step.
+// add appends a step. Only the first of several stores to an untouched line is a step.
 func (s *Segment) add(at step) {
 	if at.Op == stack.LoseOp && slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == at.Event }) {
 		return

@@ -513,8 +513,7 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// with combines the counts of the top array with those of the lists, whose depths begin at index
-// at.
+// with combines the counts of the top array and of the lists, whose depths begin at index at.
 func (t *nearTally) with(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {

@@ -82,7 +82,7 @@ func TestShelved(t *testing.T) {
 		m := stack.NewShelvedInBlocks(shelf, 0, 100)
 		got, _, err := inSegments(m, stack.NewExact(), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("seed %d: in segments of %d lines, distances differ from those of the whole (error %v)", seed, room, err)
+			t.Fatalf("seed %d: in segments of %d lines, distances differ from the whole trace's (error %v)", seed, room, err)
 		}
 		if m.Lines() != whole.Lines() {
 			t.Errorf("seed %d: %d lines, want %d", seed, m.Lines(), whole.Lines())
@@ -94,10 +94,10 @@ func TestShelved(t *testing.T) {
 
 		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), stack.AllSetNumbers, 100), stack.NewSets(stack.AllSetNumbers), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("seed %d: with sets, in segments of %d lines, distances differ from those of the whole (error %v)", seed, room, err)
+			t.Fatalf("seed %d: with sets, in segments of %d lines, distances differ from the whole trace's (error %v)", seed, room, err)
 		}
 		if *depths != *whole.Depths() {
-			t.Fatalf("seed %d: in segments of %d lines, depths differ from those of the whole", seed, room)
+			t.Fatalf("seed %d: in segments of %d lines, depths differ from the whole trace's", seed, room)
 		}
 	}
 }
@@ -160,12 +160,12 @@ func TestShelvedState(t *testing.T) {
 		m := stack.NewShelvedInBlocks(shelf, all(sets), 100)
 		got, counted, err := inSegments(m, fresh(), lines, room, again)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("seed %d: distances differ from those of the whole (error %v)", seed, err)
+			t.Fatalf("seed %d: distances differ from the whole trace's (error %v)", seed, err)
 		}
 		if sets {
 			depths.Add(counted)
 			if *depths != *whole.(*stack.Sets).Depths() {
-				t.Fatalf("seed %d: depths differ from those of the whole", seed)
+				t.Fatalf("seed %d: depths differ from the whole trace's", seed)
 			}
 		}
 	}

@@ -27,9 +27,8 @@
 //
 // [Sets] covers set-associative caches too: for every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
-// this all-associativity simulation). Of 2^a sets, two lines share one if the last a bits of their
-// numbers agree, so counting the trailing zeros of their exclusive or answers the question for all
-// a:
+// this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
+// numbers agree, so one count of the trailing zeros of their exclusive or decides this for all a:
 //
 //  1. For a line in the top array, the lines above it are known. Each adds one to the depths for
 //     all numbers of sets for which it shares a set with the line: one addition to a word of

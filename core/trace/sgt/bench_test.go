@@ -29,10 +29,9 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers as a capture writes them. Those of regular programs are decoded as
-// long loops; the others have unpredictable branches and addresses. With -cpu=1, and in
-// WebAssembly, the result is for one processor; otherwise chunks are decoded in advance on other
-// processors.
+// BenchmarkRead reads containers as a capture writes them. Regular programs are decoded as long
+// loops; the others have unpredictable branches and addresses. With -cpu=1, and in WebAssembly, the
+// result is for one processor; otherwise chunks are decoded in advance on other processors.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })

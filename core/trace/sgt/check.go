@@ -81,7 +81,7 @@ func (k *checker) all() {
 	}
 }
 
-// order compares the tickets of a chunk with those of earlier chunks.
+// order compares the tickets of a chunk with the tickets of earlier chunks.
 func (k *checker) order(c *chunk) {
 	if last, ok := k.last[c.thread]; ok && c.firstTicket < last {
 		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets must not decrease")

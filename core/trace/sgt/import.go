@@ -132,11 +132,11 @@ func (m *Importer) Close(e End) error {
 	return m.w.Close(e)
 }
 
-// execution is the current execution of a block of the trace. In traces such as those of PPT, the
-// references of a block differ between executions; in a container, a block always makes the same
-// rows. So a block becomes several blocks, one for each different list of sites of its executions.
-// References that exceed MaxValues values, or that follow references of another block, become a
-// synthetic block, because the original block was not entered again.
+// execution is the current execution of a block of the trace. In some traces, such as PPT traces,
+// the references of a block differ between executions; in a container, a block always makes the
+// same rows. So a block becomes several blocks, one for each different list of sites of its
+// executions. References that exceed MaxValues values, or that follow references of another block,
+// become a synthetic block, because the original block was not entered again.
 type execution struct {
 	begun  bool
 	entry  bool   // the execution began with the entry of the block
@@ -148,7 +148,7 @@ type execution struct {
 // knownBlocks contains the blocks that executions have become.
 type knownBlocks struct {
 	number    map[string]uint32 // number of the new block, by block and sites
-	functions map[uint32]uint32 // maps the trace's numbers to those of the new table
+	functions map[uint32]uint32 // maps the numbers in the trace to the numbers in the new table
 	name      []byte
 	program   *trace.Program
 }

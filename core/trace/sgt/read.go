@@ -31,7 +31,7 @@ type Reader struct {
 	lanes   map[uint32]*lane
 	turn    []*lane // heap, ordered by the next step
 	reused  reused
-	each    func(frame) error // called with all frames except those of chunks; may be nil
+	each    func(frame) error // called with all frames except CHNK frames; may be nil
 	latest  *known            // what is known with the last chunk that was read
 	now     *known            // what is known with the returned rows; nil: no rows have been returned
 	shown   told              // the tables in now, or all tables at the end

@@ -167,8 +167,8 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsEqualReference compares the rows with those of the reference implementation, in batches
-// of any size.
+// TestRowsEqualReference compares the rows with the reference implementation's, in batches of any
+// size.
 func TestRowsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

@@ -44,7 +44,7 @@ func (e *RestoreError) Error() string {
 		"; to write only the references of a part of a trace, use: stackglass convert"
 }
 
-// NewRestorer starts a container; facts are added to those of the trace.
+// NewRestorer starts a container; facts are added to the facts of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
 // Write writes the rows of a batch; h is the header of its trace.

@@ -83,7 +83,8 @@ func Unpack(body []byte) ([]byte, error) {
 }
 
 // tableForm writes or reads one module's tables, with one description of the format for both
-// directions. Numbers that it reads are those of the program to which the module will be appended.
+// directions. It converts the numbers that it reads to numbers of the program to which the module
+// will be appended.
 type tableForm struct {
 	*trace.Program                         // the sites are in the order of its blocks
 	texts                         []string // strings, in the order of their first use
@@ -97,7 +98,7 @@ type tableForm struct {
 }
 
 // ParseModule reads the body of a MODL frame and appends the module to a program. Its numbers
-// continue those of the previous modules. If ParseModule returns an error, the program is
+// continue the numbers of the previous modules. If ParseModule returns an error, the program is
 // unchanged.
 func ParseModule(body []byte, into *trace.Program) error {
 	tables, err := Unpack(body)
@@ -130,8 +131,8 @@ func ParseModule(body []byte, into *trace.Program) error {
 	return nil
 }
 
-// checkFunctions checks that the blocks of functions exist, and converts their numbers to those of
-// the program.
+// checkFunctions checks that the blocks of functions exist, and converts their numbers to numbers
+// of the program.
 func (t *tableForm) checkFunctions() {
 	for i := range t.Functions {
 		f := &t.Functions[i]
@@ -264,8 +265,8 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	})
 }
 
-// outlineFunction is the flag for the body of a parallel region. The flags from firstTarget on are
-// those of the target.
+// outlineFunction is the flag for the body of a parallel region. The flags from firstTarget on
+// describe the target.
 const (
 	outlineFunction = 1
 	firstTarget     = 1

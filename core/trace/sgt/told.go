@@ -201,7 +201,7 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn records facts. Of several facts with the same name, the last one is valid.
+// learn records facts. If several facts have the same name, the last one is valid.
 func (t *told) learn(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {

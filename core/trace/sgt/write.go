@@ -105,8 +105,8 @@ func (w *Writer) Facts(facts []trace.Fact) {
 	w.put(tagCapture, appendFacts(nil, facts))
 }
 
-// Module writes a module's tables, given as the body of a MODL frame. Block numbers continue those
-// of earlier modules.
+// Module writes a module's tables, given as the body of a MODL frame. Block numbers continue the
+// numbers of earlier modules.
 func (w *Writer) Module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {

@@ -9,7 +9,7 @@ import (
 // Kept says what became of a line in another version of its file.
 type Kept uint8
 
-// What can become of a line. Blanks are ignored.
+// The ways in which a line can change. Blanks are ignored.
 const (
 	Removed Kept = iota // the line is absent
 	Same                // the line is unchanged and in its place
