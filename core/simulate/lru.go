@@ -124,7 +124,7 @@ func (t *list) resident() (lines uint64) { return uint64(len(t.at)) }
 type recency struct {
 	index
 	ways   uint64
-	frames []frame // set by set
+	frames []frame // frames of all sets, set by set
 }
 
 func newRecency(where index, ways uint64) *recency {

@@ -13,8 +13,8 @@ import (
 // each line, and finds everything by slow searches. The data of an 8-byte word is the number of the
 // store that wrote it.
 type naive struct {
-	caches [][]*naiveLevel // by level
-	levels []*naiveLevel   // of the core that issues the current reference
+	caches [][]*naiveLevel // caches of each level
+	levels []*naiveLevel   // levels of the core that issues the current reference
 	states map[place]map[int]byte
 	msi    bool
 	words  data // contents of memory
@@ -33,7 +33,7 @@ type place struct {
 type naiveLevel struct {
 	hierarchy.Cache
 	number               int
-	first, end           int // cores
+	first, end           int // first core and end of the cores that use it
 	sets, ways           uint64
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
@@ -41,7 +41,7 @@ type naiveLevel struct {
 	used, emptied        map[[2]uint64]int // last use, and last eviction, of a way of a set
 	draw                 *rand.Rand
 	counts               *Counts
-	by                   map[int]*Counts // by core
+	by                   map[int]*Counts // counts of each core
 }
 
 type naiveLine struct {

@@ -11,7 +11,7 @@ import (
 type placed struct {
 	index
 	ways   uint64
-	frames []frame               // set by set
+	frames []frame               // frames of all sets, set by set
 	at     map[trace.Line]uint64 // the frame of each line; nil for few ways
 	empty  []uint32              // empty ways, set by set; the last of a set is used next
 	left   []uint32              // number of empty ways in each set

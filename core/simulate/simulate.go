@@ -106,11 +106,11 @@ import (
 // Result contains the counts of a simulation.
 type Result struct {
 	Levels        []Level // first level first
-	Cores         []Core  // by number
+	Cores         []Core  // indexed by core number
 	Memory, Flush Traffic // during the run, and the write-backs at its end
 
 	Folded     int    // threads that share a core, because there are more than [MaxCores]
-	References uint64 // of the trace
+	References uint64 // number of references in the trace
 	Split      uint64 // references that touch several lines of the first level
 }
 
@@ -118,14 +118,14 @@ type Result struct {
 type Level struct {
 	Cache      hierarchy.Cache
 	Run, Flush Counts
-	Resident   uint64   // lines at the end
+	Resident   uint64   // number of lines present at the end
 	Caches     int      // number of caches
 	Cores      []Counts // Run, by the core that caused each event; an invalidation counts for the core that loses the line
 }
 
 // Core is a simulated processor core.
 type Core struct {
-	Threads []uint32 // of the trace, ascending
+	Threads []uint32 // threads of the trace that run on the core, ascending
 }
 
 // Counts contains the numbers of events at one level.
@@ -133,12 +133,12 @@ type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // demand accesses
 
 	// Arrivals from the level above, other than demand accesses.
-	WriteBacksReceived uint64 // dirty lines
+	WriteBacksReceived uint64 // dirty lines written back to this level
 	WriteBackMisses    uint64 // write-backs received for a line that was absent
-	Updates            uint64 // stores written through
+	Updates            uint64 // stores written through to this level
 	CleanVictims       uint64 // clean lines evicted above, for an exclusive level
 
-	WriteBacksSent uint64 // to the level below
+	WriteBacksSent uint64 // write-backs sent to the level below
 
 	// Fills is the sum of Evictions, Taken, Given, Invalidated and the resident lines.
 	Fills     uint64 // lines inserted, on demand or from above
@@ -169,7 +169,7 @@ type Traffic struct {
 
 // Options configures a simulation.
 type Options struct {
-	Seed     uint64 // for random replacement
+	Seed     uint64 // seed for random replacement
 	Protocol Protocol
 	// Cores lists groups of threads, each of which runs on one core. Every other thread has its own
 	// core.
@@ -182,8 +182,8 @@ type Simulator struct {
 	h        hierarchy.Hierarchy
 	protocol Protocol
 	seed     uint64
-	caches   [][]*level // by level
-	connect  *bus       // between the caches of the last level
+	caches   [][]*level // caches of each level
+	connect  *bus       // bus between the caches of the last level
 	buses    []int      // levels whose caches are on a bus
 	memory   Traffic
 
@@ -193,7 +193,7 @@ type Simulator struct {
 	unused       *core           // the first core, until a thread runs on it
 	appeared     []*core
 	folded       int    // threads that share a core, because there are too many
-	now          *core  // of the current reference; nil: unknown
+	now          *core  // core of the current reference; nil: unknown
 	thread       uint32 // the thread that runs on now
 	threaded     bool   // the trace has threads
 	partly       []int  // levels whose caches only some cores share: events that other cores cause count for the core of the last reference

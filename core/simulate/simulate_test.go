@@ -363,9 +363,9 @@ func TestMemoryBytes(t *testing.T) {
 	}
 }
 
-// TestSizesMissing checks that a reference without a size accesses the rest of its four-byte word,
+// TestMissingSizes checks that a reference without a size accesses the rest of its four-byte word,
 // as in DineroIV: it touches one line, and that number of bytes is written through.
-func TestSizesMissing(t *testing.T) {
+func TestMissingSizes(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
 	s, err := New(h, Options{})
 	if err != nil {

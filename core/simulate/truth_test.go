@@ -109,9 +109,9 @@ func TestDineroIV(t *testing.T) {
 // prediction assumes that the level sees every access.
 const mostOff = 0.01
 
-// TestPredictionsOfDineroIV compares predictions from one profile with every run: first levels must
+// TestPredictDineroIV compares predictions from one profile with every run: first levels must
 // be exact, second levels close.
-func TestPredictionsOfDineroIV(t *testing.T) {
+func TestPredictDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -60,7 +60,7 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // entries of the segment's stack
-	stamps  stamps // of the entries below, the topmost entry last
+	stamps  stamps // stamps of the entries below, the topmost entry last
 	holes   holes
 	table   table // lines that the segment touched have the stamp onTop, lost lines fresh, as in Coherent
 	sets    [SetCounts]belowSets
@@ -68,10 +68,10 @@ type Below struct {
 }
 
 type belowSet struct {
-	entries []trace.Line // from the top, noLine for holes; no deeper than the lists of a Coherent
+	entries []trace.Line // entries from the top, noLine for holes; no deeper than the lists of a Coherent
 	above   uint32
 	room    uint8
-	mask    uint64 // of the holes that the state lists
+	mask    uint64 // mask of the holes that the state lists
 }
 
 // NewBelow returns a Below made from the state of a model for the same numbers of sets.

@@ -25,7 +25,7 @@ import (
 
 type coherentState struct {
 	lost    []lostLine   // ascending
-	entries []trace.Line // from the top of the stack, noLine for holes; no more holes than lost lines
+	entries []trace.Line // entries from the top of the stack, noLine for holes; no more holes than lost lines
 	holes   [SetCounts][]setMask
 }
 

@@ -36,8 +36,8 @@ type wayLists []*wayPage
 // pushes all other entries down. All rings of a page are short until one of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
-	rings []uint32 // of all sets of the page; nil if no set has two entries
-	mask  uint8    // entries of a ring - 1
+	rings []uint32 // rings of all sets of the page; nil if no set has two entries
+	mask  uint8    // number of entries in a ring - 1
 }
 
 type waySet struct {

@@ -96,8 +96,8 @@ func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, bat
 	got.same(t, events, &want)
 }
 
-// EqualRestored compares a model with one that was restored from its state at a cut, and the states
-// of both.
+// EqualRestored compares a model with a model that was restored from its state at a cut, and
+// compares the final states of both.
 func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut int) {
 	t.Helper()
 	whole, again := stack.NewCoherent(numbers), stack.NewCoherent(numbers)
@@ -120,7 +120,7 @@ func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut
 	}
 }
 
-// TB is what testing.TB and rapid.T have in common.
+// TB contains the methods that testing.TB and rapid.T have in common.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -41,7 +41,7 @@ type deep struct {
 	line    trace.Line
 	evicted trace.Line // the line that fell off the top array's end, if the array was searched
 	index   int32
-	how     int32 // of [Sets]
+	how     int32 // used by [Sets]: how the access moves its line
 }
 
 // NewExact returns an empty model.

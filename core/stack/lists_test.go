@@ -33,7 +33,7 @@ func TestNewer(t *testing.T) {
 // A model of few lines has few pages of lists: finer lists are made when coarser lists overflow.
 func TestListsGrow(t *testing.T) {
 	for _, c := range []struct {
-		lines, want int // pages
+		lines, want int // number of pages wanted
 	}{{100, 1}, {600, 1 + 2}, {10_000, 1 + 2 + 32}, {1 << setBits, 1 + 2 + 32}, {3 << setBits, 1 + 2 + 32 + 512}} {
 		m := NewSets(AllSetNumbers)
 		lines, out := make([]uint64, 2*c.lines), make([]uint32, 2*c.lines)

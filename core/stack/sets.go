@@ -48,7 +48,7 @@ type Sets struct {
 	now      uint32 // the last number given to a fall or an access
 	last     uint32 // moves are renumbered when now reaches it
 	recent   recency
-	pushed   bool // lines are accessed without counting
+	pushed   bool // whether lines are accessed without counting
 	marks    marks
 }
 

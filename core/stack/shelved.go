@@ -42,7 +42,7 @@ type Shelved struct {
 
 type touched struct {
 	line  trace.Line
-	index uint32 // of its first touch, in order
+	index uint32 // index of its first touch, in order
 	place uint32 // its position in the segment's stack, from the bottom
 }
 

@@ -276,7 +276,7 @@ func TestShelvedFails(t *testing.T) {
 	for n := range whole.Calls() {
 		m, err := run(&stacktest.Shelf{Fails: n + 1})
 		if !errors.Is(err, stacktest.ErrShelf) {
-			t.Fatalf("call %d failed: error %v, want the shelf's", n+1, err)
+			t.Fatalf("call %d failed: error %v, want the spill store's error", n+1, err)
 		}
 		if again := m.Join(stack.NewExact(), slices.Values([]trace.Line(nil))); again != err {
 			t.Fatalf("call %d failed: afterwards %v", n+1, again)
@@ -284,7 +284,7 @@ func TestShelvedFails(t *testing.T) {
 	}
 	for n := range 40 {
 		if _, err := run(&stacktest.Shelf{Flips: n + 1}); err == nil {
-			t.Errorf("read %d gave a wrong byte: no error", n+1)
+			t.Errorf("read %d returned a wrong byte, but no error", n+1)
 		}
 	}
 }

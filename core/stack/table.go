@@ -8,7 +8,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // per line.
 type table struct {
 	parts [tableParts]part
-	lines int // entries in all parts
+	lines int // number of entries in all parts
 }
 
 const (
@@ -28,7 +28,7 @@ type part struct {
 
 type entry struct {
 	key   uint64 // line + 1; 0: empty slot
-	stamp uint32 // or onTop or fresh
+	stamp uint32 // time stamp, or onTop or fresh
 	moved uint32 // number of its last move in the lists of [Sets]; 0: never; in [Coherent]: the id of the line, 0: none
 }
 

@@ -9,7 +9,7 @@ type Program struct {
 	Functions []Function
 	Blocks    []Block
 	Sites     []Site
-	Objects   []Object // global variables
+	Objects   []Object // the global variables
 	Tags      []string // tags of calipers
 	Threads   []Thread
 	// ThreadCount is the number of threads that make references in the whole trace, according to an

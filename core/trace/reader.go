@@ -112,8 +112,8 @@ type Source interface {
 	// Open returns a reader of the rows of the given kinds, starting at the beginning of a chunk.
 	// Several such readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
-	// Agrees reports whether a reader of the same trace that has reached a chunk has seen
-	// the same header state before it as a reader that Open returns.
+	// Agrees reports whether r, another reader of the same trace that has reached a chunk, has seen
+	// the same header state as a reader that Open returns for that chunk.
 	Agrees(r Mover, chunk uint64) bool
 }
 

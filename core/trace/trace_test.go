@@ -120,7 +120,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestValuesOfSites(t *testing.T) {
+func TestSiteValues(t *testing.T) {
 	for _, c := range []struct {
 		site trace.Site
 		want int

@@ -108,7 +108,7 @@ type Event struct {
 // evicted.
 type Private struct {
 	Sets, Ways int
-	lines      map[trace.Line][]trace.Line // by set, most recently used first
+	lines      map[trace.Line][]trace.Line // lines of each set, most recently used first
 }
 
 // Do executes one operation, and reports whether the cache had the line.

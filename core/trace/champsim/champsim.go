@@ -15,8 +15,8 @@
 //
 // Each record becomes a row for the instruction fetch, one for each load, and one for each store,
 // in this order, with the instruction's address as PC. The format has neither sizes nor threads
-// (each file is the trace of one core). ChampSim's other record, cloudsuite_instr, is longer and is
-// not read.
+// (each file is the trace of one core). ChampSim's longer record, cloudsuite_instr, is not
+// supported.
 package champsim
 
 import (
@@ -42,7 +42,7 @@ const (
 	canonicalTop = 47 // all higher bits of an x86-64 or AArch64 user address are equal
 )
 
-// NewReader returns a reader of the records of r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "champsim", r, &parser{})
 }
@@ -73,7 +73,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 	return taken, row, nil
 }
 
-// rows writes the rows of a record from p.slot on, as far as there is room.
+// rows writes the rows of a record, from p.slot on, while there is room.
 func (p *parser) rows(record *[recordBytes]byte, b *trace.Batch, row int) int {
 	pc := binary.LittleEndian.Uint64(record[:])
 	for ; p.slot < slots; p.slot++ {

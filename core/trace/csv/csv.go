@@ -26,7 +26,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader of the table in r; name is the trace's name in errors. A header
+// NewReader returns a reader for the table in r; name is the trace's name in errors. A header
 // without an address is a [*HeaderError].
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
@@ -432,11 +432,11 @@ func Recognise(text []byte) (reason string, ok bool) {
 type Writer struct {
 	w     io.Writer
 	text  []byte
-	has   trace.Header // the columns
+	has   trace.Header // header that says which columns were written
 	begun bool
 }
 
-// NewWriter returns a writer to w.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.

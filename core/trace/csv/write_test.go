@@ -16,7 +16,7 @@ type described interface {
 	trace.Describer
 }
 
-// write returns the table of a trace, in batches of the given number of rows.
+// write writes a trace as a table, in batches of the given number of rows, and returns the text.
 func write(t tracetest.Failer, r described, rows int) string {
 	t.Helper()
 	var text bytes.Buffer

@@ -22,11 +22,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader of the text of r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	sized bool // a line had a size
+	sized bool // a line with a size has been read
 }
 
 // Header implements [lines.Parser].
@@ -35,7 +35,7 @@ func (p *parser) Header() trace.Header { return trace.Header{Format: "din", Size
 // Begin adds no column. Rows have no size unless their line has one.
 func (p *parser) Begin(b *trace.Batch) { clear(b.Bytes) }
 
-// Parse alternates the fast path and single lines.
+// Parse alternates between the fast path and single lines.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for {
 		n, next := plain(window[taken:], b, row)
@@ -161,7 +161,7 @@ type Writer struct {
 	text []byte
 }
 
-// NewWriter returns a writer to w.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // labels contains the labels of the lines for each kind of reference. A modify becomes a load and a

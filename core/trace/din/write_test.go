@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// write returns the text of a trace, in batches of the given number of rows.
+// write writes a trace in batches of the given number of rows, and returns the text.
 func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	t.Helper()
 	var text bytes.Buffer

@@ -60,7 +60,7 @@ const (
 	typeUntakenJump = 49
 )
 
-// NewReader returns a reader of the records of r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "drmemtrace", r, &parser{})
 }
@@ -71,7 +71,7 @@ type parser struct {
 	pcs     bool       // an instruction has been read
 	thread  uint32     // thread to which the records belong
 	threads bool       // a thread record has been read
-	bundled int        // instructions of the current bundle that were delivered
+	bundled int        // number of instructions of the current bundle that were delivered
 }
 
 // Header implements [records.Parser].
@@ -150,7 +150,7 @@ func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
 	return row
 }
 
-// reference writes a row.
+// reference writes the row of a reference.
 func (p *parser) reference(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr, bytes uint32) int {
 	b.Addr[row], b.Bytes[row], b.Kind[row] = addr, bytes, kind
 	if b.PC != nil {

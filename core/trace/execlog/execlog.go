@@ -26,7 +26,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader of the text of r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
@@ -150,7 +150,7 @@ func reference(text []byte) (kind trace.Kind, addr trace.Addr, after []byte, wro
 	case "store":
 		kind = trace.Store
 	default:
-		return noReference, 0, after, nil // a device or a register
+		return noReference, 0, after, nil // the field names a device or a register
 	}
 	field, after = cut(after)
 	addr, wrong = lines.Address("address", field)

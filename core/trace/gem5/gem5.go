@@ -20,7 +20,7 @@
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
 // of a core), which becomes a thread that [trace.Program] names. pc is present if the probe was
-// configured to record it. Addresses are as seen by the probe: usually physical ones.
+// configured to record it. Addresses are as the probe sees them, and usually physical.
 package gem5
 
 import (
@@ -35,8 +35,8 @@ import (
 
 const (
 	magic         = "gem5"
-	longestHeader = 32 << 10 // bytes; longer headers are not examined
-	longestPacket = 1 << 10  // bytes; tags and varints of all fields take less than 100
+	longestHeader = 32 << 10 // in bytes; Recognise accepts longer headers unread
+	longestPacket = 1 << 10  // in bytes; the tags and varints of all fields take fewer than 100
 
 	flagInstFetch = 0x100
 )
@@ -63,7 +63,7 @@ var commands = [...]command{
 // commandOf returns the index of a command in commands.
 func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
-// NewReader returns a reader of the packets of r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "gem5", r, &parser{})
 }

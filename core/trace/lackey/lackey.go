@@ -36,7 +36,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader of the text of r; name is the trace's name in errors. Threads are
+// NewReader returns a reader for the trace in r; name is the trace's name in errors. Threads are
 // numbered as Valgrind numbers them.
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
@@ -100,7 +100,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, rows, err
 }
 
-// parse alternates the fast path and single lines.
+// parse alternates between the fast path and single lines.
 func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for {
 		n, next := p.plain(window[taken:], b, row)
@@ -308,7 +308,7 @@ type Writer struct {
 	threads bool // a thread has been written
 }
 
-// NewWriter returns a writer to w.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 var prefixes = [trace.NumKinds]string{

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// write returns the text of a trace, in batches of the given number of rows.
+// write writes a trace in batches of the given number of rows, and returns the text.
 func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -33,9 +33,9 @@ func readWhole(t tracetest.Failer, text string) *trace.Batch {
 	return b
 }
 
-// TestWrittenAsRead checks that a trace that is read from lackey's text and written is the same
+// TestReadWriteRoundTrip checks that a trace that is read from lackey's text and written is the same
 // trace when it is read again, and that the text is the same if it was in lackey's own form.
-func TestWrittenAsRead(t *testing.T) {
+func TestReadWriteRoundTrip(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
 		want := readWhole(t, string(tracetest.Small(name)))
 		text := write(t, NewReader("t", bytes.NewReader(tracetest.Small(name))), 100)

@@ -8,7 +8,7 @@
 //     a time without checking for the end of the window: it stops at the newline of a line first.
 //  2. A [Parser] reads lines of a window into rows of a batch until the window has been read or the
 //     batch is full.
-//  3. [Reader] alternates the two and implements [trace.Reader].
+//  3. [Reader] alternates between the two, and implements [trace.Reader].
 //
 // If the stream ends with io.EOF, a last line without a newline counts as a line. If it ends with
 // any other error, the incomplete line is dropped.
@@ -173,7 +173,7 @@ type Reader struct {
 	late   trace.LateError
 }
 
-// NewReader returns a reader of the text of r; file is the trace's name in errors.
+// NewReader returns a reader for the text in r; file is the trace's name in errors.
 func NewReader(file string, r io.Reader, p Parser) *Reader {
 	return &Reader{buffer: NewBuffer(r), parser: p, file: file}
 }

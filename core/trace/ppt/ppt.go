@@ -47,7 +47,7 @@ type Reader struct {
 	parse *parser
 }
 
-// NewReader returns a reader of the text of r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r; name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *Reader {
 	p := &parser{kinds: trace.DataKinds}
 	return &Reader{lines.NewReader(name, r, p), p}
@@ -259,7 +259,7 @@ type blocks struct {
 	program   trace.Program
 	functions map[string]uint32
 	labels    map[string]uint32 // the first part of each block
-	parts     []part            // by block
+	parts     []part            // data of each block
 	open      []uint32          // the parts being executed, outermost first
 	called    bool              // a block called by the innermost one has ended since the latter's last reference
 }

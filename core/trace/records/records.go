@@ -51,7 +51,7 @@ type Reader struct {
 	err         error // error at the end of the stream
 }
 
-// NewReader returns a reader of the records of r; file is the trace's name in errors.
+// NewReader returns a reader for the records in r; file is the trace's name in errors.
 func NewReader(file, format string, r io.Reader, p Parser) *Reader {
 	return &Reader{file: file, layer: format, source: r, parser: p, buf: make([]byte, 2*Longest)}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsEqualTheWhole reads a trace of one thread alternately with a reader that continues and
+// TestPartsEqualWhole reads a trace of one thread alternately with a reader that continues and
 // with new readers that begin where it stops, and checks that together they return the whole trace.
-func TestPartsEqualTheWhole(t *testing.T) {
+func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		steps := someSteps(t, p, 8)
@@ -25,7 +25,7 @@ func TestPartsEqualTheWhole(t *testing.T) {
 		most := rapid.SampledFrom([]int{1, 2, 5, 64, 4096}).Draw(t, "rows")
 		s := openSource(t, file)
 		if s.Chunks() == nil && len(steps) > 0 {
-			t.Fatal("the chunks of one thread cannot be shared")
+			t.Fatal("the chunks of one thread cannot be divided among workers")
 		}
 		live := NewReader("t", bytes.NewReader(file), Options{})
 		live.Select(kinds)
@@ -82,11 +82,11 @@ func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace
 	return append(some, trace.Position{Chunk: trace.AtEnd})
 }
 
-// TestSourceSharesNoThreads checks that a trace of several threads is not divided into chunks.
-func TestSourceSharesNoThreads(t *testing.T) {
+// TestThreadsAreNotDivided checks that a trace of several threads is not divided into chunks.
+func TestThreadsAreNotDivided(t *testing.T) {
 	p := blocksOf("l")
 	steps := []step{{1, 0, 0, []uint64{1}}, {2, 1, 0, []uint64{2}}, {1, 2, 0, []uint64{3}}}
 	if chunks := openSource(t, write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 10})).Chunks(); chunks != nil {
-		t.Fatalf("chunks %v of two threads", chunks)
+		t.Fatalf("got chunks %v for two threads, want none", chunks)
 	}
 }

@@ -229,9 +229,9 @@ func (k *checker) index() {
 	case x.at != at:
 		k.tell(at, "the index claims to be at byte "+decimal(x.at))
 	case len(x.chunks) != len(k.chunks):
-		k.tell(at, "the index has "+decimal(uint64(len(x.chunks)))+" chunks, the file "+decimal(uint64(len(k.chunks))))
+		k.tell(at, "the index has "+decimal(uint64(len(x.chunks)))+" chunks, but the file contains "+decimal(uint64(len(k.chunks))))
 	case len(x.tables) != len(k.r.tables):
-		k.tell(at, "the index has "+decimal(uint64(len(x.tables)))+" tables, the file "+decimal(uint64(len(k.r.tables))))
+		k.tell(at, "the index has "+decimal(uint64(len(x.tables)))+" tables, but the file contains "+decimal(uint64(len(k.r.tables))))
 	default:
 		for i, c := range x.chunks {
 			if c != k.chunks[i] {

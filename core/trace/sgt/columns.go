@@ -14,7 +14,7 @@ type columns struct {
 	bytes []uint32
 	kind  []trace.Kind
 	site  []uint32
-	arg   []uint64 // 0 by default
+	arg   []uint64 // zero where it is not written
 }
 
 // describe writes, for the rows of a straight block, the columns that do not depend on values.

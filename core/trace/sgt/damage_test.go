@@ -95,7 +95,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-func TestEndingsInWords(t *testing.T) {
+func TestEndingString(t *testing.T) {
 	for want, e := range map[string]Ending{
 		"":          {},
 		"exit 3":    {Known: true, End: End{How: "exit", Status: 3}},
@@ -109,9 +109,9 @@ func TestEndingsInWords(t *testing.T) {
 	}
 }
 
-// TestSourceOfAFileWithAWrongIndex checks that such a file has no source. The last bytes contain
+// TestSourceWithWrongIndex checks that such a file has no source. The last bytes contain
 // the position of the index.
-func TestSourceOfAFileWithAWrongIndex(t *testing.T) {
+func TestSourceWithWrongIndex(t *testing.T) {
 	whole, _ := chunky(t)
 	for at := range 60 {
 		file := bytes.Clone(whole)
@@ -122,9 +122,9 @@ func TestSourceOfAFileWithAWrongIndex(t *testing.T) {
 	}
 }
 
-// TestReaderWaitsForNoMoreThanTheFloor checks that, if several threads take turns, only the chunks
+// TestReaderWaitsOnlyUpToFloor checks that, if several threads take turns, only the chunks
 // of one turn are waiting.
-func TestReaderWaitsForNoMoreThanTheFloor(t *testing.T) {
+func TestReaderWaitsOnlyUpToFloor(t *testing.T) {
 	p := blocksOf("l")
 	var steps []step
 	for i := range uint64(30000) {
@@ -154,14 +154,14 @@ func TestReaderWaitsForNoMoreThanTheFloor(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheFileAreNoDamage checks that errors of the file are not reported as damage of the
+// TestFileErrorsAreNotDamage checks that errors of the file are not reported as damage of the
 // trace.
-func TestErrorsOfTheFileAreNoDamage(t *testing.T) {
+func TestFileErrorsAreNotDamage(t *testing.T) {
 	whole, _ := chunky(t)
 	gone := errors.New("the disk is gone")
 	got, end := rowsOf(t, NewReader("t", io.MultiReader(bytes.NewReader(whole[:len(whole)/2]), failing{gone}), Options{}), 0)
 	if end != gone || len(got) == 0 {
-		t.Errorf("%d rows and %v, want some and the error of the file", len(got), end)
+		t.Errorf("%d rows and %v, want some rows and the error of the file", len(got), end)
 	}
 }
 

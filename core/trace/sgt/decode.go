@@ -33,7 +33,7 @@ type decoder struct {
 	slots
 	blocks table[decodedBlock]
 	cells  table[cell]
-	plans  []plan // by block number
+	plans  []plan // plan of each block
 
 	packed         bytes.Reader
 	unpacker       *lz4.Reader
@@ -466,13 +466,13 @@ func (d *decoder) turn(s behind) error {
 	return nil
 }
 
-// follow makes another block the expected one, given the zigzag difference of their numbers.
+// follow makes another block the expected block; off is the zigzag difference of their numbers.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
 		return errBlock
 	}
-	slot := d.slot(uint32(number)) // may move the blocks
+	slot := d.slot(uint32(number)) // may move the blocks in memory
 	if was := &d.blocks.all[d.before]; slot != was.next() {
 		was.follow(slot)
 	}

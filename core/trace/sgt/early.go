@@ -49,8 +49,8 @@ type earlyTicket struct {
 
 // earlyLimit limits how much a reader decodes in advance.
 type earlyLimit struct {
-	chunks int // 0: none
-	rows   int // of each chunk
+	chunks int // maximum number of chunks; 0: none
+	rows   int // maximum number of rows of each chunk
 }
 
 // earlyHere returns the best limit for this machine: one chunk per processor, plus the current one.
@@ -189,7 +189,7 @@ type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
 	earlies  []*early
-	split    bool // for new decoders
+	split    bool // value of split for new decoders
 }
 
 // reuse removes the last entry of a pool and returns it, or a new one.

@@ -4,7 +4,7 @@ package sgt
 // chunk, so each block that occurs gets the next slot, and resetting the state takes time only for
 // the slots in use.
 type slots struct {
-	of    []slotAt // by block number
+	of    []slotAt // slot of each block
 	chunk uint32   // number of the chunk; slots of other chunks are invalid
 }
 
@@ -41,13 +41,13 @@ type encoder struct {
 	steps, references       uint64
 	firstTicket, lastTicket uint64
 	ticketSteps             uint64 // number of steps of the last ticket
-	ticketBefore            uint64 // the ticket before it
+	ticketBefore            uint64 // the ticket before the last ticket
 }
 
 type encodedBlock struct {
 	number      uint32
 	next, other uint32 // slots of the block that followed last, and of the block that followed before that
-	first       uint32 // its first value
+	first       uint32 // index of its first value
 }
 
 type encodedValue struct {

@@ -69,9 +69,9 @@ func likePrograms(got, want *trace.Program) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// TestTablesThatCannotBe checks that programs whose sites are not in the order of blocks are left
+// TestTablesOmitUnorderedSites checks that programs whose sites are not in the order of blocks are left
 // out.
-func TestTablesThatCannotBe(t *testing.T) {
+func TestTablesOmitUnorderedSites(t *testing.T) {
 	p := &trace.Program{Blocks: make([]trace.Block, 2), Sites: []trace.Site{{Block: 0}, {Block: 1}}}
 	var tables Tables
 	if got := tables.Append(nil, trace.Header{Program: p}); len(got) > 0 {

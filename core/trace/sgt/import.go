@@ -292,9 +292,9 @@ func (g *siteGroup) values() int {
 // same number.
 type namer struct {
 	families
-	groups  []siteGroup // by block
+	groups  []siteGroup // group of each block
 	threads map[uint32]*importThread
-	thread  *importThread // of the last row
+	thread  *importThread // thread of the last row
 	add     func(siteGroup) uint32
 }
 
@@ -361,7 +361,7 @@ type importThread struct {
 	before   uint32 // block of the last row
 	previous trace.Addr
 	rows     uint64
-	streams  []importStream // by block
+	streams  []importStream // stream of each block
 }
 
 // importStream is the state of a block for a thread.
@@ -449,7 +449,7 @@ type Namer struct {
 	program trace.Program
 }
 
-// NewNamer returns a namer.
+// NewNamer returns a Namer that has assigned no sites.
 func NewNamer() *Namer {
 	n := &Namer{namer: newNamer(), program: trace.Program{Modules: make([]trace.Module, 1)}}
 	n.add = n.newSite

@@ -163,7 +163,7 @@ func naiveChunk(t failer, p *trace.Program, fields []uint64, content []byte) (al
 		}
 	}
 	if at != len(all) || len(all) != int(fields[1]) || ticket != fields[4] || len(value) > 0 {
-		t.Fatalf("a chunk of %d steps has %d, %d with tickets up to %d, and %d bytes of values after them", fields[1], len(all), at, ticket, len(value))
+		t.Fatalf("a chunk of %d steps has %d steps, %d of them with tickets up to %d, and %d extra bytes of values", fields[1], len(all), at, ticket, len(value))
 	}
 	return all
 }

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualAMap checks that each group has its own family, whatever distinguishes it from
+// TestFamiliesEqualMap checks that each group has its own family, whatever distinguishes it from
 // others.
-func TestFamiliesEqualAMap(t *testing.T) {
+func TestFamiliesEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
 		of := func(i uint64) siteGroup {

@@ -32,7 +32,7 @@ type planRow struct {
 	arg   uint8 // number of the value for Arg
 	bytes uint32
 	site  uint32
-	more  uint64 // added to Arg
+	more  uint64 // a constant that is added to Arg
 }
 
 // rowForm says how else values affect a row.
@@ -53,7 +53,7 @@ const mostRows = MaxValues + 16
 type planner struct {
 	kinds  trace.Kinds
 	plans  []plan
-	pcs    []trace.Addr // by site
+	pcs    []trace.Addr // PC of each site
 	hasPC  bool         // one of the sites has a PC
 	hasArg bool         // rows of one of the sites have a second value
 }

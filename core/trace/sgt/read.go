@@ -17,8 +17,8 @@ type Options struct {
 	Strict bool
 }
 
-// Reader reads a container in the order of tickets, front to back. Chunks remain compressed until
-// it is their turn.
+// Reader reads a container from its beginning, and returns rows in the order of tickets. Chunks
+// remain compressed until it is their turn.
 type Reader struct {
 	name    string
 	options Options

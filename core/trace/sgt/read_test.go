@@ -188,11 +188,11 @@ func TestRowsEqualReference(t *testing.T) {
 		}
 		o, err := ReadOutline(bytes.NewReader(file), int64(len(file)))
 		if threads := threadsOf(naiveRows(p, steps, trace.DataKinds|1<<trace.Fetch)); err != nil || o.References != references || o.Threads != threads {
-			t.Fatalf("outline %+v, %v, want %d references of %d threads", o, err, references, threads)
+			t.Fatalf("outline %+v, %v, want %d references by %d threads", o, err, references, threads)
 		}
 		again := NewReader("t", bytes.NewReader(file), Options{})
 		again.early, again.reused.split = someEarly(t), !r.reused.split
-		sameRows(t, "in the other way", again, kinds, most, want)
+		sameRows(t, "with the other implementation", again, kinds, most, want)
 	})
 }
 
@@ -297,7 +297,7 @@ func TestWrongBytes(t *testing.T) {
 		}
 		strict, err := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{Strict: true}), 64)
 		if (err == io.EOF) != (end == io.EOF) || len(strict) > len(got) {
-			t.Fatalf("byte %d is wrong: strictly %d rows and %v, else %d and %v", at, len(strict), err, len(got), end)
+			t.Fatalf("byte %d is wrong: %d rows and %v in strict mode, otherwise %d and %v", at, len(strict), err, len(got), end)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 // if it had been executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
-	follow  []follow // by old number
+	follow  []follow // followers of each block, by old number
 	changed []uint32 // blocks whose entries in follow have changed
 
 	decoder        // decompresses chunks

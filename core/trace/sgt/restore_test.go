@@ -52,9 +52,9 @@ func allRows(t failer, file []byte) (all trace.Batch, h trace.Header) {
 	}
 }
 
-// TestRestoringIsExact checks that the restored container has the program and all rows in the same
+// TestRestoreIsExact checks that the restored container has the program and all rows in the same
 // order.
-func TestRestoringIsExact(t *testing.T) {
+func TestRestoreIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		file := write(t, p, someSteps(t, p, 8), someChunks(t))
@@ -69,9 +69,9 @@ func TestRestoringIsExact(t *testing.T) {
 	})
 }
 
-// TestRestoringOthers checks that rows without a program are imported, and that rows that are not
+// TestRestoreOtherRows checks that rows without a program are imported, and that rows that are not
 // whole blocks are refused.
-func TestRestoringOthers(t *testing.T) {
+func TestRestoreOtherRows(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRestorer(&out, nil)
 	b := trace.NewBatch(2)

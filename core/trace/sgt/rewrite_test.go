@@ -30,9 +30,9 @@ func rewritten(t failer, file []byte, part Part) []byte {
 	return out.Bytes()
 }
 
-// TestRewritingAllKeepsSteps checks that rewriting a whole container keeps its steps, their
+// TestRewriteKeepsSteps checks that rewriting a whole container keeps its steps, their
 // tickets, and the tables.
-func TestRewritingAllKeepsSteps(t *testing.T) {
+func TestRewriteKeepsSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		want := someSteps(t, p, 8)
@@ -46,9 +46,9 @@ func TestRewritingAllKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestRewritingAPart checks that a part has the references of the chosen kinds and threads, from
+// TestRewritePart checks that a part has the references of the chosen kinds and threads, from
 // the first to the last chosen one.
-func TestRewritingAPart(t *testing.T) {
+func TestRewritePart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		for i := range p.Sites {
@@ -88,8 +88,8 @@ func TestRewritingAPart(t *testing.T) {
 	})
 }
 
-// TestRewritingDamage checks that the readable part is copied and the damage is reported.
-func TestRewritingDamage(t *testing.T) {
+// TestRewriteDamage checks that the readable part is copied and the damage is reported.
+func TestRewriteDamage(t *testing.T) {
 	file := written(t, generatedPrograms[3])
 	x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(file[:len(file)*2/3]), Options{}), Part{Kinds: trace.AllKinds})
 	var err error

@@ -19,7 +19,7 @@ type Source struct {
 	first  *told        // contents of the tables before the first chunk
 	all    *told        // contents of all tables
 	tables []uint64     // offsets of all tables
-	chunks []chunkEntry // in file order
+	chunks []chunkEntry // entries of the chunks, in file order
 }
 
 // NewSource reads the index of a file of size bytes. beside is nil, or another reader of the file,

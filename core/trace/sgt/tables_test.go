@@ -199,7 +199,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 			t.Errorf("%v: got\n%v\nwant\n%s", c.body, err, c.want)
 		}
 		if !reflect.DeepEqual(p, trace.Program{}) {
-			t.Errorf("%v: the error left %+v", c.body, p)
+			t.Errorf("%v: after the error, the program is %+v", c.body, p)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestTooManyValues(t *testing.T) {
 	}
 	err := ParseModule(AppendModule(nil, p), &trace.Program{})
 	if err == nil || !strings.Contains(err.Error(), "values of a block 50, want at most 48") {
-		t.Errorf("got %v, want too many values", err)
+		t.Errorf("got %v, want an error about too many values", err)
 	}
 }
 

@@ -34,7 +34,7 @@ func Text(f trace.SourceFile) string {
 type Files struct {
 	all   []trace.SourceFile
 	paths []string
-	lines map[string][]string // by requested name
+	lines map[string][]string // lines of each file, by requested name
 
 	with    *Files // the files of the other version, for which matches are cached
 	matches map[[2]string][]Match

@@ -26,11 +26,11 @@ func TestPack(t *testing.T) {
 			t.Errorf("%s: %d bytes become %d after compression and decompression", f.Name, len(text), len(got))
 		}
 		if len(f.Packed) > len(text)+1 {
-			t.Errorf("%d bytes take %d", len(text), len(f.Packed))
+			t.Errorf("%d bytes are compressed to %d", len(text), len(f.Packed))
 		}
 	}
 	if f := packed(t, "a.c", long); len(f.Packed) > len(long)/20 {
-		t.Errorf("%d equal lines take %d bytes", 10_000, len(f.Packed))
+		t.Errorf("%d equal lines are compressed to %d bytes", 10_000, len(f.Packed))
 	}
 	for what, text := range map[string]string{"nothing": "", "no text": "a\x00b", "too much": strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if _, ok := sourcefile.Pack("a.c", []byte(text)); ok {
