@@ -18,7 +18,8 @@ type Answers struct {
 	Depths    *stack.SetDepths
 }
 
-// Coherent computes the answers with lists with holes, one for each set of each number of sets.
+// Coherent computes the answers from lists with holes: one list for each set of each number of
+// sets.
 func Coherent(events []stacktest.Event) Answers {
 	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
 	for k := range stack.SetCounts {

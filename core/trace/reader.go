@@ -142,7 +142,7 @@ var ErrNotThere = errors.New("the file was changed while it was being read")
 
 // Filler fills batches for [LateError.Next].
 type Filler interface {
-	// Begin prepares a batch without data, whose length is its capacity.
+	// Begin prepares a batch that has no data yet and whose length is its capacity.
 	Begin(b *Batch)
 	// Fill returns the number of rows written, and the error that follows them if it is already
 	// known.

@@ -79,7 +79,7 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "drmemtrace", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// Begin adds the columns that the trace is known so far to have.
+// Begin adds the columns that the trace is known to have so far.
 func (p *parser) Begin(b *trace.Batch) {
 	if p.pcs {
 		b.NeedPC()

@@ -67,7 +67,7 @@ var kinds = func() (table [256]uint8) {
 	return table
 }()
 
-// Begin adds the columns that the trace is known so far to have.
+// Begin adds the columns that the trace is known to have so far.
 func (p *parser) Begin(b *trace.Batch) {
 	p.from = 0
 	if p.pcs {

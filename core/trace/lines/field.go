@@ -152,7 +152,7 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits: an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. The error calls them what.
+// Address reads hexadecimal digits after a required 0x. The parameter what is their name in errors.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -189,7 +189,7 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of at most 32 bits. The error calls it what.
+// Decimal32 reads a decimal number of at most 32 bits. The parameter what is its name in errors.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {

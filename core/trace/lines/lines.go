@@ -151,8 +151,8 @@ var ErrEndBatch = errors.New("the batch ends here")
 type Parser interface {
 	// Header describes the lines read so far.
 	Header() trace.Header
-	// Begin adds the optional columns that the trace is known so far to have to a batch without
-	// data, whose length is its capacity.
+	// Begin adds the optional columns that the trace is known to have so far. The batch has no data
+	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
 	// Parse reads lines of window into b, from row on, until the window is read, b is full or a
 	// line is wrong. It returns the number of bytes and lines read, including a wrong line, and the

@@ -28,8 +28,8 @@ var ErrEndBatch = errors.New("the batch ends here")
 type Parser interface {
 	// Header describes the records read so far.
 	Header() trace.Header
-	// Begin adds the optional columns that the trace is known so far to have to a batch without
-	// data, whose length is its capacity.
+	// Begin adds the optional columns that the trace is known to have so far. The batch has no data
+	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
 	// Parse reads records of window into b, from row on, and returns the number of bytes that it no
 	// longer needs and the number of rows in b. If the rows of a record do not all fit, the record

@@ -245,8 +245,8 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
 // fill writes the rows of at most most steps into c, from index row on, until c is full. It returns
-// the index after the last row, and how many of most remain. While the queue contains values, some
-// steps of the difference are not yet rows.
+// the index after the last row, and how many of most remain. While the queue contains values, the
+// rows of some steps already counted are still missing.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
