@@ -38,7 +38,7 @@ type naiveLevel struct {
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
-	used, emptied        map[[2]uint64]int // last use, and last eviction, of a way of a set
+	used, emptied        map[[2]uint64]int // last use, and last removal, of a way of a set
 	draw                 *rand.Rand
 	counts               *Counts
 	by                   map[int]*Counts // counts of each core

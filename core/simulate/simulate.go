@@ -62,8 +62,9 @@
 // Each thread of the trace runs on its own core, unless [Options.Cores] puts several on one; beyond
 // [MaxCores], further threads are assigned to the existing cores in turn. A level without SharedBy
 // is private. A level that n cores share has one cache for every n consecutive cores. Cores are
-// numbered in the order of Options.Cores, each when its first thread appears, and then in the order
-// in which other threads appear. References are simulated in the order of the trace.
+// numbered as follows: first the groups of Options.Cores, by their lowest thread number, and then
+// other threads in the order in which they appear. References are simulated in the order of the
+// trace.
 //
 // # Coherence
 //

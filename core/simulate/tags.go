@@ -9,8 +9,7 @@ import (
 
 // tags records the lines in a cache, which of them are dirty, and their order of replacement.
 type tags interface {
-	// touch makes a line, if it is present, the most recently used one, and marks it dirty if dirty
-	// is set.
+	// touch records a use of a line, if the line is present, and marks it dirty if dirty is set.
 	touch(line trace.Line, dirty bool) (hit bool)
 	// insert adds an absent line to its set, and evicts another one if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)

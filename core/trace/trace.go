@@ -68,7 +68,7 @@ const (
 	TaskBegin                     // Addr: the task
 	TaskEnd                       // Addr: the task
 	TaskWait                      //
-	BareBlock                     // BlockEntry, but only for blocks without loads, stores and modifies; never selected together with BlockEntry
+	BareBlock                     // BlockEntry for blocks without loads, stores and modifies; only if BlockEntry is not selected
 	endOfKinds
 )
 

@@ -35,7 +35,7 @@ import (
 
 const (
 	magic         = "gem5"
-	longestHeader = 32 << 10 // in bytes; Recognise accepts longer headers unread
+	longestHeader = 32 << 10 // in bytes; longer headers are skipped with an error
 	longestPacket = 1 << 10  // in bytes; the tags and varints of all fields take fewer than 100
 
 	flagInstFetch = 0x100

@@ -258,8 +258,8 @@ const (
 	// nearBytes is the maximum distance from the last address of a stream at which a row whose
 	// address was not predicted continues the stream.
 	nearBytes = 2048
-	// mostGroupSites limits the number of sites for grouping by history, which is useless for
-	// irregular references.
+	// mostGroupSites is the number of sites at which grouping by history stops, because history is
+	// useless for irregular references.
 	mostGroupSites = 1 << 16
 )
 
