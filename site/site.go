@@ -1,6 +1,7 @@
 // Package site embeds the page, the demos and the manual, for the command.
 //
-// tools/sitebuild makes the page in site/dist; a program that was built before that has no page: see [Dist].
+// tools/sitebuild writes the page to site/dist. A program that is built without it has no page: see
+// [Dist].
 package site
 
 import (
@@ -30,16 +31,18 @@ type Topic struct {
 	File  string // the path of its Markdown in the repository
 }
 
-// documented are pages of the manual whose sources are next to the code that they describe.
+// documented contains the pages of the manual whose sources are next to the code that they
+// describe, with their names.
 var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)
 
-// Manual lists the pages of the manual, in the order of docs/index.md, which comes first.
+// Manual lists the pages of the manual, in the order of docs/index.md. The first one is
+// docs/index.md itself.
 func Manual() []Topic {
 	text, err := manual.ReadFile("docs/index.md")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	topics := []Topic{{Name: "index", Title: "Manual", File: "site/docs/index.md"}}
 	group := ""
@@ -58,10 +61,10 @@ func Manual() []Topic {
 	return topics
 }
 
-// ManualPage returns a page of the manual in docs, in Markdown.
+// ManualPage returns the Markdown of a page in docs.
 func ManualPage(name string) ([]byte, error) { return manual.ReadFile("docs/" + name + ".md") }
 
-// ErrNotBuilt reports that the program was built without the page in site/dist.
+// ErrNotBuilt means that the program was built without the page in site/dist.
 var ErrNotBuilt = errors.New("this program was built without the page; run `make site build` in the source folder and use the new bin/stackglass")
 
 // Dist returns the files of the page, or [ErrNotBuilt].
@@ -76,20 +79,20 @@ func Dist() (fs.FS, error) {
 	return files, nil
 }
 
-// Demo is a small real trace with the question that it answers.
+// Demo is a small trace of a real program, with a question that it answers.
 type Demo struct {
 	Name       string        `json:"name"`       // its name for `stackglass demo`
 	Title      string        `json:"title"`      // describes the program
 	Question   string        `json:"question"`   // the question that the demo answers
 	File       string        `json:"file"`       // the trace, in site/demos
 	Source     string        `json:"source"`     // the C program, in the same folder
-	Opens      string        `json:"opens"`      // the view and the caches that the page opens, as in the URL's hash: they answer the question
+	Opens      string        `json:"opens"`      // the view and the caches that answer the question, as in the URL's hash; the page opens them
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Predict    Prediction    `json:"predict"`    // what to predict before the answer, as an exercise
-	Lesson     []string      `json:"lesson"`     // the answer, in two sentences or three
+	Lesson     []string      `json:"lesson"`     // the answer, in two or three sentences
 	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, loops, counters
-	Against    string        `json:"against"`    // another demo to compare it with; "": none
+	Against    string        `json:"against"`    // another demo to compare this one with; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
 
@@ -101,20 +104,21 @@ type Prediction struct {
 	Why     string   `json:"why,omitempty"` // if the lesson does not explain it
 }
 
-// Expectation is a number in a demo's lesson: of misses in a cache, or of invalidated lines.
+// Expectation is a number that a demo's lesson states, such as the misses of a cache.
 type Expectation struct {
 	Cache  string `json:"cache,omitempty"`  // as for --cache
 	Limit  uint64 `json:"limit,omitempty"`  // only the first references; 0: all
 	Thread uint32 `json:"thread,omitempty"` // only this thread's references; 0: all
 	Misses uint64 `json:"misses,omitempty"`
-	// Taken counts references to lines invalidated by another thread's store, if each thread has an unlimited
-	// cache.
+	// Taken counts the references to lines that another thread's store has invalidated, if each
+	// thread has an unlimited cache.
 	Taken uint64 `json:"taken,omitempty"`
 	// Transfers counts the words that thread To is the first to load after thread From wrote them; 0: all.
 	Transfers uint64 `json:"transfers,omitempty"`
 	From      uint32 `json:"from,omitempty"`
-	// False counts the misses of the first false sharing, with the location of the store, FILE:LINE, and the
-	// data. Unshared: there is none, and nothing is invalidated.
+	// False counts the misses of the first false sharing, with the location of the store,
+	// FILE:LINE, and the data. Unshared means that there is no false sharing, and no line is
+	// invalidated.
 	False    uint64 `json:"false,omitempty"`
 	At       string `json:"at,omitempty"`
 	Data     string `json:"data,omitempty"`

@@ -34,7 +34,7 @@ func read(t *testing.T, file string) *open.Trace {
 	return reader
 }
 
-// analyse makes the profile of a demo's references, as far as spec chooses them.
+// analyse returns the profile of the demo's references that spec selects.
 func analyse(t *testing.T, file string, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, read(t, file))
@@ -51,7 +51,7 @@ func analyse(t *testing.T, file string, spec analysis.Spec) *profile.Profile {
 	}
 }
 
-// TestDemos analyses each demo and checks every number that it promises.
+// TestDemos analyses each demo and checks every number that its lesson states.
 func TestDemos(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {
@@ -70,7 +70,7 @@ func TestDemos(t *testing.T) {
 				t.Errorf("%d lines, demos.json says %d", got, d.Lines)
 			}
 			if len(d.Expected) == 0 {
-				t.Error("it promises no number")
+				t.Error("the demo has no expected numbers")
 			}
 			for _, e := range d.Expected {
 				checkExpectation(t, d, e)
@@ -97,11 +97,11 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 		checkMisses(t, d, e)
 	}
 	if lesson := strings.ReplaceAll(strings.Join(d.Lesson, " "), ",", ""); !names(lesson, named) {
-		t.Errorf("the lesson does not name the %d that is expected", named)
+		t.Errorf("the lesson does not contain the expected number %d", named)
 	}
 }
 
-// names reports whether a lesson has a number, or "once" for 1.
+// names reports whether a lesson contains the number n, or "misses once" for 1.
 func names(lesson string, n uint64) bool {
 	if n == 1 && strings.Contains(lesson, "misses once") {
 		return true
@@ -125,10 +125,9 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	counts, cold := analyse(t, d.File, spec).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
 	misses := profile.NewCurve(counts, cold).Misses
 	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
-	// If a lesson says that only first accesses are left, smaller caches must have other misses,
-	// too.
+	// If a lesson says that only cold misses remain, smaller caches must have other misses, too.
 	if got == d.Lines && misses(cache.SizeBytes/uint64(cache.LineBytes)-1) == got {
-		t.Errorf("%s: a line less misses no more, so the lesson names too large a cache", e.Cache)
+		t.Errorf("%s: a cache with one line less has as many misses, so the lesson names too large a cache", e.Cache)
 	}
 	if got != e.Misses {
 		t.Errorf("%s: %d misses, demos.json says %d", e.Cache, got, e.Misses)
@@ -141,7 +140,7 @@ func checkFalse(t *testing.T, d Demo, e Expectation) {
 	cases := p.Communication.False
 	if e.Unshared {
 		if got := taken(t, d.File, d.References); len(cases) != 0 || got != 0 {
-			t.Errorf("false sharing %+v, and lines are taken away %d times", cases, got)
+			t.Errorf("want no false sharing and no invalidations, got %+v and %d invalidations", cases, got)
 		}
 		return
 	}
@@ -172,12 +171,12 @@ func checkTransfers(t *testing.T, d Demo, e Expectation) {
 func checkTaken(t *testing.T, d Demo, e Expectation) {
 	t.Helper()
 	if got := taken(t, d.File, e.Limit); got != e.Taken {
-		t.Errorf("lines were taken away %d times in %d references, demos.json says %d", got, e.Limit, e.Taken)
+		t.Errorf("%d references to invalidated lines in the first %d references, demos.json says %d", got, e.Limit, e.Taken)
 	}
 }
 
-// taken counts the events of [Expectation.Taken]. A store makes the line its thread's alone;
-// another thread that returns to the line has lost it.
+// taken counts the events of [Expectation.Taken]. A store invalidates the line in all other
+// threads; a later reference by one of them counts.
 func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }
@@ -210,8 +209,8 @@ func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	}
 }
 
-// TestDemosContainNoFolder: a trace may be passed on, and contains nothing about the machine that
-// made it.
+// TestDemosContainNoFolder checks that a demo's trace contains no path of the machine that recorded
+// it, because traces are published.
 func TestDemosContainNoFolder(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {
@@ -228,7 +227,7 @@ func TestDemosContainNoFolder(t *testing.T) {
 		err = nil
 		h := reader.Header()
 		if h.Program == nil || len(h.Capture) == 0 {
-			t.Fatalf("%s tells nothing of the program", d.File)
+			t.Fatalf("%s has no description of the program or of the capture", d.File)
 		}
 		for _, text := range texts(h) {
 			if strings.HasPrefix(text, "/") {
@@ -238,7 +237,7 @@ func TestDemosContainNoFolder(t *testing.T) {
 	}
 }
 
-// texts are the places where a capture may have left a path.
+// texts returns the texts in which a capture may have left a path.
 func texts(h trace.Header) (list []string) {
 	for _, fact := range h.Capture {
 		list = append(list, fact.Value)
@@ -271,11 +270,11 @@ func checkText(t *testing.T, d Demo) {
 		t.Errorf("%d sentences are shown in the views %q", len(d.Lesson), d.Views)
 	}
 	if n := len(d.Predict.Choices); d.Predict.Ask == "" || n < 3 || n > 4 || d.Predict.Right < 0 || d.Predict.Right >= n {
-		t.Errorf("the exercise has %d choices, of which %d is right", n, d.Predict.Right)
+		t.Errorf("the exercise has %d choices, and the right one is number %d", n, d.Predict.Right)
 	}
 	for _, view := range d.Views {
 		if !slices.Contains([]string{"overview", "locality", "caches", "threads", "communication", "loops", "counters"}, view) {
-			t.Errorf("there is no view %q of a demo", view)
+			t.Errorf("a demo has no view %q", view)
 		}
 	}
 	if !strings.HasSuffix(d.Question, "?") {
@@ -296,7 +295,7 @@ func checkText(t *testing.T, d Demo) {
 func TestDist(t *testing.T) {
 	files, err := Dist()
 	if errors.Is(err, ErrNotBuilt) {
-		t.Skip("left out: site/dist is empty; make site fills it")
+		t.Skip("skipped: site/dist is empty; run make site")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -313,12 +312,13 @@ func TestDist(t *testing.T) {
 		}
 		plain := strings.NewReplacer("&#39;", "'", "&#34;", `"`).Replace(string(text))
 		if !strings.Contains(plain, rules) {
-			t.Errorf("%s does not carry the page's policy", name)
+			t.Errorf("%s does not contain the page's policy", name)
 		}
 	}
 }
 
-// TestWorkshop: the teacher's page has the right prediction of each exercise, in the order of the page.
+// TestWorkshop checks that the teacher's page lists the right prediction for each exercise, in the
+// page's order.
 func TestWorkshop(t *testing.T) {
 	page, err := os.ReadFile("docs/workshop.md")
 	if err != nil {

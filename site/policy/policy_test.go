@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// allowed are the sources that a directive may name.
+// allowed reports whether a directive may name a source.
 func allowed(directive, source string) bool {
 	switch source {
 	case "'none'", "'self'":
@@ -14,7 +14,7 @@ func allowed(directive, source string) bool {
 		return directive == "script-src"
 	case "data:":
 		return directive == "img-src"
-	case "blob:": // of the page's own memory
+	case "blob:": // from the page's own memory
 		return directive == "img-src" || directive == "worker-src"
 	}
 	return strings.HasPrefix(source, "'sha256-") && (directive == "script-src" || directive == "style-src")
@@ -23,7 +23,7 @@ func allowed(directive, source string) bool {
 func TestPoliciesKeepToTheirOrigin(t *testing.T) {
 	for _, p := range []string{Content, Meta, Single([]string{"'sha256-a'"}, []string{"'sha256-b'"})} {
 		if !strings.HasPrefix(p, "default-src 'none'; ") {
-			t.Errorf("%s allows what it does not name", p)
+			t.Errorf("%s does not start by forbidding everything", p)
 		}
 		for _, directive := range strings.Split(p, "; ") {
 			name, sources, _ := strings.Cut(directive, " ")
@@ -35,14 +35,14 @@ func TestPoliciesKeepToTheirOrigin(t *testing.T) {
 		}
 	}
 	if allowed("connect-src", "https:") || allowed("script-src", "'unsafe-inline'") || allowed("connect-src", "blob:") {
-		t.Error("everything is allowed here")
+		t.Error("this test allows every source")
 	}
 }
 
 func TestMetaPolicyIsAllowed(t *testing.T) {
 	for _, directive := range []string{"frame-ancestors", "report-uri", "sandbox"} {
 		if strings.Contains(Meta, directive) || strings.Contains(Single(nil, nil), directive) {
-			t.Errorf("%s does nothing in a meta element", directive)
+			t.Errorf("%s has no effect in a meta element", directive)
 		}
 	}
 	if !strings.Contains(Content, "frame-ancestors 'none'") {
