@@ -21,8 +21,8 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// TestCitationsResolve checks that every cited section of core/MODELS.md exists, and every
-// cited Markdown document.
+// TestCitationsResolve checks that every cited section of core/MODELS.md and every cited Markdown
+// document exists.
 func TestCitationsResolve(t *testing.T) {
 	sections := map[string]bool{}
 	for _, m := range section.FindAllStringSubmatch(read(t, models), -1) {
@@ -47,7 +47,7 @@ func TestCitationsResolve(t *testing.T) {
 			}
 			for _, cited := range documents(name, line) {
 				if !resolves(root(t), name, cited) {
-					t.Errorf("%s:%d: there is no %s in this folder or those above it", name, i+1, cited)
+					t.Errorf("%s:%d: there is no %s in this folder or its parents", name, i+1, cited)
 				}
 			}
 		}
@@ -57,8 +57,8 @@ func TestCitationsResolve(t *testing.T) {
 	}
 }
 
-// TestModelsLinks checks that the links within core/MODELS.md, its table of contents among
-// them, lead to its headings.
+// TestModelsLinks checks that the links within core/MODELS.md, including its table of contents,
+// lead to its headings.
 func TestModelsLinks(t *testing.T) {
 	text := read(t, models)
 	anchors := map[string]bool{}
@@ -68,7 +68,7 @@ func TestModelsLinks(t *testing.T) {
 	links := inner.FindAllStringSubmatch(text, -1)
 	for _, m := range links {
 		if !anchors[m[1]] {
-			t.Errorf("%s links to #%s, and no heading has that anchor", models, m[1])
+			t.Errorf("%s links to #%s, but no heading has that anchor", models, m[1])
 		}
 	}
 	if len(links) < 10 {
@@ -76,7 +76,7 @@ func TestModelsLinks(t *testing.T) {
 	}
 }
 
-// anchor returns the link target that GitHub gives to a heading.
+// anchor returns the link target that GitHub generates for a heading.
 func anchor(heading string) string {
 	keep := func(r rune) rune {
 		switch {
@@ -90,8 +90,8 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// documents returns the Markdown files that a line of a file names. A link counts by its target.
-// Web addresses and formats such as %s/README.md do not count.
+// documents returns the Markdown files that a line of a file names. For a link, it returns the
+// target. Web addresses and format strings such as %s/README.md are ignored.
 func documents(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")
@@ -105,8 +105,8 @@ func documents(file, line string) (names []string) {
 	return names
 }
 
-// resolves reports whether a cited file name means a file in the folder of the citing file, or in
-// one of those above it, up to the root of the repository.
+// resolves reports whether a cited file name refers to a file in the folder of the citing file, or
+// in one of its parents up to the root of the repository.
 func resolves(root, file, cited string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(dir, cited)))); err == nil {

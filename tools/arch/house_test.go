@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// topLevel is everything that may lie at the top, besides dot-files.
+// topLevel lists everything that the top folder may contain, besides dot-files.
 var topLevel = map[string]bool{
 	"core": true, "workers": true, "wasm": true, "ui": true, "site": true, "tools": true,
 	"go.mod": true, "go.sum": true, "Makefile": true, "LICENSE": true, "README.md": true, "CHANGELOG.md": true,
@@ -24,7 +24,7 @@ func TestTopLevelIsFixed(t *testing.T) {
 	}
 	for _, e := range entries {
 		if !topLevel[e.Name()] && !strings.HasPrefix(e.Name(), ".") {
-			t.Errorf("%s: nothing of that name belongs at the top", e.Name())
+			t.Errorf("%s does not belong in the top folder", e.Name())
 		}
 	}
 }
@@ -33,16 +33,16 @@ func TestEveryFolderIntroducesItself(t *testing.T) {
 	for folder := range mayImport {
 		text, err := os.ReadFile(filepath.Join(root(t), folder, "README.md"))
 		if err != nil {
-			t.Errorf("%s has no README.md: three to ten lines on what lives there and where to start", folder)
+			t.Errorf("%s has no README.md: write three to ten lines on what the folder contains and where to start", folder)
 			continue
 		}
 		if len(bytes.TrimSpace(text)) < 100 {
-			t.Errorf("%s/README.md says next to nothing", folder)
+			t.Errorf("%s/README.md is nearly empty", folder)
 		}
 	}
 }
 
-func TestCommandIsOnlyConnected(t *testing.T) {
+func TestCommandMainIsSmall(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root(t), "tools", "stackglass", "main.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestCommandIsOnlyConnected(t *testing.T) {
 	}
 }
 
-// TestPackagesTeach: every package has a comment.
-func TestPackagesTeach(t *testing.T) {
+// TestPackagesAreDocumented checks that every package has a doc comment.
+func TestPackagesAreDocumented(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range sources(t) {
 		if !s.test {
@@ -70,13 +70,13 @@ func TestPackagesTeach(t *testing.T) {
 func TestGeneratedFilesSaySo(t *testing.T) {
 	for _, s := range sources(t) {
 		if strings.HasSuffix(s.name, "_gen.go") && !ast.IsGenerated(s.syntax) {
-			t.Errorf("%s: its first lines do not say: Code generated … DO NOT EDIT.", s.name)
+			t.Errorf("%s: the first lines lack: Code generated … DO NOT EDIT.", s.name)
 		}
 	}
 }
 
-// TestNoTimeIsAsserted: the tests of the core compare numbers, never clocks.
-// Speed is measured by benchmarks and compared by benchstat.
+// TestNoTimeIsAsserted checks that tests of the core do not depend on the clock. Speed is measured
+// by benchmarks and compared with benchstat.
 func TestNoTimeIsAsserted(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test || !under(s.dir, "core") {
@@ -88,15 +88,15 @@ func TestNoTimeIsAsserted(t *testing.T) {
 				return true
 			}
 			if pkg, ok := call.X.(*ast.Ident); ok && pkg.Name == "time" && (call.Sel.Name == "Now" || call.Sel.Name == "Since") {
-				t.Errorf("%s: a test looks at the clock", s.name)
+				t.Errorf("%s: a test reads the clock", s.name)
 			}
 			return true
 		})
 	}
 }
 
-// TestNamesSayWhat: these names say nothing.
-func TestNamesSayWhat(t *testing.T) {
+// TestPackageNamesAreMeaningful rejects package names that say nothing.
+func TestPackageNamesAreMeaningful(t *testing.T) {
 	empty := map[string]bool{"util": true, "utils": true, "helper": true, "helpers": true, "common": true, "misc": true, "base": true, "manager": true}
 	for _, s := range sources(t) {
 		if empty[s.syntax.Name.Name] {
@@ -105,7 +105,7 @@ func TestNamesSayWhat(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTested: the table of possible faults names existing tests.
+// TestFaultsAreTested checks that the tests named in the table of possible faults exist.
 func TestFaultsAreTested(t *testing.T) {
 	table := read(t, "wasm/FAULTS.md")
 	tests := map[string]bool{}

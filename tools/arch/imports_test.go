@@ -8,8 +8,8 @@ import (
 )
 
 // mayImport lists, for every top-level folder, which others it may import: tools, wasm, ui →
-// workers → core. Nothing may import tools. Of site, only the page's policy may be imported, by
-// servers of the page.
+// workers → core. Nothing may import tools. The only importable package of site is the page's
+// policy, for servers of the page.
 var mayImport = map[string][]string{
 	"core":    {"core"},
 	"workers": {"workers", "core", "site/policy"},
@@ -19,9 +19,9 @@ var mayImport = map[string][]string{
 	"tools":   {"tools", "site", "workers", "core", "ui"},
 }
 
-// withinCore says the same for the folders of core, and for a package in one that has an
-// entry of its own: imports run towards trace. Nothing
-// of core may import oracle: predictions do not use what they are checked against.
+// withinCore does the same for the folders of core, and for packages in them that have their own
+// entry: imports run towards trace. Nothing of core may import oracle: predictions do not use what
+// they are checked against.
 var withinCore = map[string][]string{
 	"trace":       {"trace"},
 	"codec":       {"codec"},
@@ -97,8 +97,8 @@ var inside = map[string]map[string][]string{
 	},
 }
 
-// isHelper reports packages for tests only, such as stack/stacktest, which may
-// use what tests use.
+// isHelper reports whether a package is for tests only, such as stack/stacktest. Such packages may
+// import the same packages as tests.
 func isHelper(dir string) bool {
 	for part := range strings.SplitSeq(dir, "/") {
 		if strings.HasSuffix(part, "test") && part != "test" {
@@ -122,7 +122,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		from, _, _ := strings.Cut(s.dir, "/")
 		allowed, known := mayImport[from]
 		if !known {
-			t.Errorf("%s: Go code outside of the folders %v", s.name, mayImport)
+			t.Errorf("%s: Go code outside the folders %v", s.name, mayImport)
 			continue
 		}
 		for imported, at := range s.imports {
@@ -149,7 +149,7 @@ func TestCoreRunsTowardsTrace(t *testing.T) {
 			allowed, known = withinCore[from]
 		}
 		if !known {
-			t.Errorf("core/%s has no place in the order of imports: enter it here", from)
+			t.Errorf("core/%s has no place in the import order: add it here", from)
 			continue
 		}
 		for imported, at := range s.imports {
@@ -167,9 +167,9 @@ func TestCoreRunsTowardsTrace(t *testing.T) {
 	}
 }
 
-// TestAnalysesAreInTheTable: the framework imports its analyses in table.go only, and they
-// import its contract only. Package sample plugs into the framework as a Sampling, and uses
-// both.
+// TestAnalysesAreInTheTable checks that the framework imports its analyses only in table.go, and
+// that they import only its contract. Package sample implements Sampling for the framework, and may
+// import both.
 func TestAnalysesAreInTheTable(t *testing.T) {
 	const framework = "core/analysis"
 	for _, s := range sources(t) {
@@ -182,7 +182,7 @@ func TestAnalysesAreInTheTable(t *testing.T) {
 			switch {
 			case !ours:
 			case s.dir == framework && child && to != framework+"/contract" && to != framework+"/index":
-				t.Errorf("%s: %s may not import %s: only table.go knows the analyses", at, framework, to)
+				t.Errorf("%s: %s may not import %s: only table.go may import the analyses", at, framework, to)
 			case s.dir != framework && to == framework:
 				t.Errorf("%s: %s may not import %s, only its contract", at, s.dir, framework)
 			}
@@ -203,20 +203,20 @@ func TestFoldersHaveAnOrderInside(t *testing.T) {
 			from := innerName(s.dir, folder)
 			allowed, known := order[from]
 			if !known {
-				t.Errorf("%s has no place in the order of imports inside %s: enter it here", s.dir, folder)
+				t.Errorf("%s has no place in the import order inside %s: add it here", s.dir, folder)
 				continue
 			}
 			for imported, at := range s.imports {
 				to, ours := strings.CutPrefix(imported, module)
 				if ours && under(to, folder) && !has(allowed, innerName(to, folder)) {
-					t.Errorf("%s: %s may not import %s, of %s only %v", at, s.dir, to, folder, allowed)
+					t.Errorf("%s: %s may not import %s; of %s, it may import only %v", at, s.dir, to, folder, allowed)
 				}
 			}
 		}
 	}
 }
 
-// innerName is the path of a package below folder, "." for folder itself.
+// innerName returns the path of a package relative to folder, "." for folder itself.
 func innerName(dir, folder string) string {
 	if dir == folder {
 		return "."
@@ -224,9 +224,9 @@ func innerName(dir, folder string) string {
 	return strings.TrimPrefix(dir, folder+"/")
 }
 
-// TestOrdersAreOrders checks the rules above: every folder in them exists, and following
-// them never leads back to where it began.
-func TestOrdersAreOrders(t *testing.T) {
+// TestImportOrdersHaveNoCycles checks the rules above: every folder in them exists, and the
+// permitted imports form no cycle.
+func TestImportOrdersHaveNoCycles(t *testing.T) {
 	packages := map[string]bool{}
 	for _, s := range sources(t) {
 		for dir := s.dir; dir != "."; dir = path.Dir(dir) {
@@ -266,7 +266,8 @@ func TestOrdersAreOrders(t *testing.T) {
 	}
 }
 
-// TestPageHasNoOracle: what answers are checked against is for tests and for the command.
+// TestPageHasNoOracle checks that the page does not contain the reference implementations, which
+// are for tests and for the command.
 func TestPageHasNoOracle(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || under(s.dir, "core") || under(s.dir, "tools") {
@@ -280,22 +281,23 @@ func TestPageHasNoOracle(t *testing.T) {
 	}
 }
 
-// TestTraceIsTheBottom: the package that everything uses uses nothing of ours.
-func TestTraceIsTheBottom(t *testing.T) {
+// TestTraceImportsNothingOfOurs: every package uses trace, so it may not use any other package of
+// the repository.
+func TestTraceImportsNothingOfOurs(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.dir != "core/trace" || s.test {
 			continue
 		}
 		for imported, at := range s.imports {
 			if strings.HasPrefix(imported, module) {
-				t.Errorf("%s: core/trace imports %s, want nothing of ours", at, imported)
+				t.Errorf("%s: core/trace imports %s, but may not import any package of the repository", at, imported)
 			}
 		}
 	}
 }
 
-// TestCoreKnowsNoPlatform: the core runs natively and in the browser alike, so its input is
-// readers, writers and bytes.
+// TestCoreKnowsNoPlatform checks that the core is independent of the platform: it runs natively and
+// in the browser, so it uses readers, writers and bytes for input and output.
 func TestCoreKnowsNoPlatform(t *testing.T) {
 	for _, s := range sources(t) {
 		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
@@ -310,7 +312,7 @@ func TestCoreKnowsNoPlatform(t *testing.T) {
 	}
 }
 
-// TestBrowserCodeIsLean: these packages would make a wasm program several times larger.
+// TestBrowserCodeIsLean rejects packages that would make a wasm program several times larger.
 func TestBrowserCodeIsLean(t *testing.T) {
 	heavy := map[string]string{
 		"fmt":           "strconv and error types",

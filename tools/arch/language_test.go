@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// forbidden are patterns of English that readers had to read twice, with what to write instead. A match
-// that continues with one of the words in but is not one.
+// forbidden lists patterns of English that readers had to read twice, with the advice that the test
+// prints. A match that is followed by one of the words in but is allowed.
 var forbidden = []struct {
 	pattern *regexp.Regexp
 	but     []string
@@ -39,11 +39,11 @@ var forbidden = []struct {
 	{regexp.MustCompile(`\b(?:foretells?|foretold|mimicked)\b`), nil, "write predict or synthesise"},
 }
 
-// most is how many sentences of each kind may have a forbidden pattern: none, except in documents and
-// comments that are older than this test. These numbers only become smaller.
+// most is the number of sentences of each kind that may contain a forbidden pattern: none, except
+// in documents that are older than this test. These numbers may only be lowered.
 var most = map[string]int{"documents": 76}
 
-// unchecked are kinds of text that only TestDraw reads.
+// unchecked lists the kinds of text that only TestDraw reads.
 var unchecked = map[string]bool{"other comments": true, "test comments": true, "test messages": true, "test names": true}
 
 var (
@@ -56,7 +56,7 @@ var (
 	script      = regexp.MustCompile(`(?s)<script.*?</script>|<!--.*?-->`)
 )
 
-// TestLanguage: sentences that people read avoid the forbidden patterns.
+// TestLanguage checks that sentences that people read contain no forbidden pattern.
 func TestLanguage(t *testing.T) {
 	found := map[string][]string{}
 	sentences(t, func(kind, name, s string) {
@@ -66,15 +66,16 @@ func TestLanguage(t *testing.T) {
 	})
 	for kind, list := range found {
 		if len(list) > most[kind] {
-			t.Errorf("%d sentences of %s have forbidden patterns, at most %d may:\n%s", len(list), kind, most[kind], strings.Join(list, "\n"))
+			t.Errorf("%d sentences of %s contain forbidden patterns, at most %d are allowed:\n%s", len(list), kind, most[kind], strings.Join(list, "\n"))
 		}
 	}
 }
 
-var draw = flag.Int("draw", 0, "print this many random sentences of each kind of text, to judge them")
+var draw = flag.Int("draw", 0, "print this number of random sentences of each kind of text, to judge them")
 var seed = flag.Uint64("seed", 1, "which random sentences")
 
-// TestDraw prints random sentences: go test ./tools/arch -run TestDraw -v -draw 20 -seed 7
+// TestDraw prints random sentences. Run it with: go test ./tools/arch -run TestDraw -v -draw 20
+// -seed 7
 func TestDraw(t *testing.T) {
 	if *draw == 0 {
 		t.Skip("no -draw")

@@ -24,7 +24,7 @@ type source struct {
 	imports map[string]token.Position
 }
 
-// root is the repository's root.
+// root returns the root folder of the repository.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
@@ -37,20 +37,20 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// skipped are folders of files that are not ours to judge.
+// skipped reports whether a folder contains files that these tests do not check.
 func skipped(name string) bool {
 	base := path.Base(name)
 	return base == "node_modules" || base == "testdata" || name == "site/dist" ||
 		name == "bin" || name == "build" || strings.HasPrefix(base, ".") && name != "."
 }
 
-// walk calls visit for every file that is ours.
+// walk calls visit for every file that these tests check.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	walkBut(t, skipped, visit)
 }
 
-// walkBut calls visit for every file outside of the folders for which skip is true.
+// walkBut calls visit for every file, except in folders for which skip returns true.
 func walkBut(t *testing.T, skip func(name string) bool, visit func(name string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root(t)), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -19,15 +19,15 @@ const (
 	aDependency             // -MD and the like
 	aLanguage               // -x
 	aPhase                  // -c
-	aMachine                // used wherever code is generated
-	aDrop                   // is left out
+	aMachine                // used in every step that generates code
+	aDrop                   // removed from the command line
 )
 
 // argument is one option with its value, or one file.
 type argument struct {
 	words    []string // as typed
 	role     role
-	language string // of a source, if -x said it
+	language string // of a source, if set by -x
 }
 
 func (a *argument) name() string { return a.words[0] }
@@ -61,14 +61,14 @@ const (
 type commandLine struct {
 	args    []argument
 	mode    mode
-	output  string // of -o, or ""
-	why     string // the reason of pass, if a user may wonder
+	output  string // the value of -o, or ""
+	why     string // the reason for pass, if it is worth telling the user
 	refused string // an unsupported option: a sanitizer
 	shared  bool   // builds a shared library
 	partial bool   // -r: links objects to an object
 }
 
-// separate are options whose value is the next word.
+// separate lists the options whose value is the next word.
 var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote -idirafter -iprefix
 	-iwithprefix -iwithprefixbefore -isysroot -iwithsysroot -iframework -cxx-isystem -stdlib++-isystem
 	-include-pch -ivfsoverlay -F -MF -MT -MQ -MJ -Xclang -Xlinker -Xpreprocessor -Xassembler -Xanalyzer
@@ -77,7 +77,7 @@ var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote 
 	--serialize-diagnostics -resource-dir --sysroot --output --language --include --include-directory
 	--define-macro --undefine-macro --library-directory --for-linker --entry -main-file-name -fmodule-name`)
 
-// elsewhere are options that request something else than objects or programs.
+// elsewhere lists the options that request something other than objects or programs.
 var elsewhere = wordSet(`-E -S -M -MM -fsyntax-only -emit-llvm -emit-ast -emit-pch -emit-module -verify-pch
 	--version -version --help -help --help-hidden -### -dumpversion -dumpmachine -dumpfullversion
 	-cc1 -cc1as --analyze -rewrite-objc -rewrite-legacy-objc --precompile -print -P --autocomplete
@@ -91,10 +91,10 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// instrumentable are the languages, as for -x, that become LLVM IR.
+// instrumentable lists the languages, named as for -x, that are compiled to LLVM IR.
 var instrumentable = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
 
-// languageOf returns a file's language by its name, "" for files that are linked.
+// languageOf returns the language of a file by its extension, or "" if the file is for the linker.
 func languageOf(file string) string {
 	switch ext := filepath.Ext(file); ext {
 	case ".c":
@@ -145,7 +145,7 @@ func parse(args []string) *commandLine {
 	return c
 }
 
-// look distinguishes sources from other files.
+// look determines whether a file is a source.
 func (c *commandLine) look(a *argument, language string) {
 	of := cmp.Or(language, languageOf(a.name()))
 	switch {
@@ -156,7 +156,7 @@ func (c *commandLine) look(a *argument, language string) {
 	}
 }
 
-// roleOf returns the role of an option, by its first word.
+// roleOf returns the role of an option with this first word.
 func roleOf(word string) role {
 	switch {
 	case word == "-" || !strings.HasPrefix(word, "-"):
@@ -187,7 +187,8 @@ func isDependency(word string) bool {
 	return beginsWithAny(word, "-MF", "-MT", "-MQ", "-MJ", "-Wp,-M")
 }
 
-// machine are prefixes of options for the machine and form of code; all others affect only IR.
+// machine lists the prefixes of options that affect code generation; all other options affect only
+// the IR.
 var machine = []string{
 	"-m", "-fPIC", "-fpic", "-fPIE", "-fpie", "-fno-PIC", "-fno-pic", "-fno-PIE", "-fno-pie",
 	"-ffunction-sections", "-fno-function-sections", "-fdata-sections", "-fno-data-sections",
@@ -202,7 +203,7 @@ func isMachine(word string) bool {
 	return beginsWithAny(word, machine...) && !strings.HasPrefix(word, "-module")
 }
 
-// passOn marks the line as one that is passed on to the compiler.
+// passOn marks the command line to be passed on to the compiler.
 func (c *commandLine) passOn(why string) {
 	c.mode = pass
 	if c.why == "" {
@@ -210,7 +211,7 @@ func (c *commandLine) passOn(why string) {
 	}
 }
 
-// judge determines the mode.
+// judge determines the mode of the command line.
 func (c *commandLine) judge() {
 	sources, files := 0, 0
 	for i := range c.args {
@@ -249,7 +250,7 @@ func (c *commandLine) judgeOption(a *argument) {
 	case word == "-ffreestanding":
 		c.passOn("it has no C library to run with")
 	case strings.HasPrefix(word, "--offload") || strings.HasPrefix(word, "-fopenmp-targets"):
-		c.passOn("it is for another processor, too")
+		c.passOn("it contains code for another processor, too")
 	case word == "-shared" || word == "--shared":
 		c.shared = true
 	case word == "-r" || word == "--relocatable":
@@ -257,7 +258,7 @@ func (c *commandLine) judgeOption(a *argument) {
 	}
 }
 
-// sources are the files that can be instrumented.
+// sources returns the files that can be instrumented.
 func (c *commandLine) sources() (list []argument) {
 	for _, a := range c.args {
 		if a.role == aSource {
@@ -267,7 +268,7 @@ func (c *commandLine) sources() (list []argument) {
 	return list
 }
 
-// words are the arguments of these roles, as given.
+// words returns the arguments with these roles, as typed.
 func (c *commandLine) words(roles ...role) (list []string) {
 	for _, a := range c.args {
 		if slices.Contains(roles, a.role) {

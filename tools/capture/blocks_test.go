@@ -23,13 +23,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The trace's counts of blocks and branches are those of clang's coverage for the same code, block
-// by block and edge by edge.
+// These tests compare the trace's counts of blocks and branches with clang's coverage of the same
+// code, block by block and edge by edge.
 
 var branching = []struct {
 	source string
 	flags  []string
-	sample bool // for older compilers
+	sample bool // also tested with older compilers
 }{
 	{source: "branches.c", sample: true}, {source: "switches.c", sample: true}, {source: "recursion.c"}, {source: "computed.c"}, {source: "jumps.c"}, {source: "exits.c"},
 	{source: "callbacks.c"}, {source: "tails.c"}, {source: "throws.cc", flags: []string{"-std=c++17"}, sample: true}, {source: "parallel.c", flags: []string{"-fopenmp"}},
@@ -41,13 +41,13 @@ func TestBranchesMatchCoverage(t *testing.T) {
 	for _, clang := range compilers() {
 		opt := strings.Replace(clang, "clang", "opt", 1)
 		if _, err := exec.LookPath(opt); err != nil {
-			t.Logf("left out: %s is not installed, which counts branches in another way", opt)
+			t.Logf("skipped: %s, which counts branches independently, is not installed", opt)
 			continue
 		}
 		for _, c := range branching {
 			compiler := compilerFor(clang, c.source)
 			if compiler == "" || c.source == "parallel.c" && !hasOpenMP(t, compiler) {
-				t.Logf("left out: %s with %s, which is not installed in full", c.source, clang)
+				t.Logf("skipped: %s with %s, whose installation is incomplete", c.source, clang)
 				continue
 			}
 			for _, level := range []string{"-O0", "-O2"} {
@@ -66,7 +66,7 @@ func TestBranchesMatchCoverage(t *testing.T) {
 					got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 					covered := coverEdges(t, compiler, opt, source, level, c.flags)
 					if want := covered.run(t); want != string(o.stdout) {
-						t.Fatalf("it said %q, want %q", o.stdout, want)
+						t.Fatalf("it printed %q, want %q", o.stdout, want)
 					}
 					covered.compare(t, got)
 				})
@@ -75,7 +75,7 @@ func TestBranchesMatchCoverage(t *testing.T) {
 	}
 }
 
-// blocksOf analyses a trace, on one processor and on several.
+// blocksOf analyses a trace with one worker and with several, and compares the results.
 func blocksOf(t *testing.T, file string) *blocks.Run {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Blocks | analysis.Counters}
@@ -95,7 +95,7 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	}
 	defer several.Close()
 	if q := finish(t, several); !bytes.Equal(p.Encode(), q.Encode()) {
-		t.Error("three workers give another result than one")
+		t.Error("the result of three workers differs from the result of one")
 	}
 	r, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
@@ -115,14 +115,14 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 		}
 	}
 	if !maps.Equal(opcodes, counted) {
-		t.Errorf("instructions of blocks are %v, and %v are counted", opcodes, counted)
+		t.Errorf("blocks executed the instructions %v, but the counters have %v", opcodes, counted)
 	}
 	solve(t, r)
 	return r
 }
 
-// solve checks that a branch system with the run's edges gives the run's counts, whole and proven,
-// for every block and function.
+// solve checks that solving the branch system with the run's edges yields exact counts for every
+// block and function, equal to the run's counts.
 func solve(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	system, err := blocks.FromEdges(r.Program, r.Edges)
@@ -136,12 +136,12 @@ func solve(t *testing.T, r *blocks.Run) {
 	for f := range r.Program.Functions {
 		about := &r.Program.Functions[f]
 		if !solution.Whole[f] {
-			t.Errorf("the counts of %s are not proven", about.Name)
+			t.Errorf("the counts of %s are not exact", about.Name)
 			continue
 		}
 		for b := about.First; b < about.First+about.Blocks; b++ {
 			if solution.Exact[b] != r.Edges.Visits[b] {
-				t.Errorf("block %s of %s is computed to run %d times, want %d", r.Program.Blocks[b].Label, about.Name, solution.Exact[b], r.Edges.Visits[b])
+				t.Errorf("block %s of %s: computed %d executions, want %d", r.Program.Blocks[b].Label, about.Name, solution.Exact[b], r.Edges.Visits[b])
 			}
 		}
 	}
@@ -158,12 +158,12 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// covered is a program whose blocks count themselves, including those between a branch and the
-// block where several meet.
+// covered is a program that counts the executions of its blocks, including the blocks that coverage
+// inserts on critical edges.
 type covered struct {
 	program string
-	code    *trace.Program    // its code when it runs
-	guards  map[blockName]int // numbers of the counters
+	code    *trace.Program    // its code as executed
+	guards  map[blockName]int // the numbers of the blocks' counters
 	counts  map[blockName]uint64
 }
 
@@ -194,7 +194,7 @@ func coverEdges(t *testing.T, compiler, opt, source, level string, flags []strin
 	return c
 }
 
-// number gives every guard in the text a number of its own.
+// number assigns a unique number to every guard in the text.
 func (c *covered) number(t *testing.T, file string) {
 	t.Helper()
 	src, err := os.ReadFile(file)
@@ -250,7 +250,7 @@ func (c *covered) run(t *testing.T) string {
 	cmd := exec.Command(c.program)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=4")
 	cmd.ExtraFiles = []*os.File{out}
-	said, _ := cmd.Output() // its status is its own
+	said, _ := cmd.Output() // any exit status is valid
 	counts, err := os.ReadFile(out.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -262,21 +262,21 @@ func (c *covered) run(t *testing.T) string {
 	return string(said)
 }
 
-// compare compares visits and branches with a trace's.
+// compare compares the counts of blocks and branches with those in a trace.
 func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
 	known := map[blockName]bool{}
 	nameOf := func(p *trace.Program, b uint32) blockName {
 		if p.Blocks[b].Function == trace.NoFunction {
-			return blockName{} // the runtime's own
+			return blockName{} // a block of the runtime
 		}
 		return blockName{p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Label}
 	}
 	for b := range p.Blocks {
 		known[nameOf(p, uint32(b))] = true
 	}
-	ways := map[blockName][]uint32{} // to the heads of basic blocks
+	ways := map[blockName][]uint32{} // successors, which are heads of basic blocks
 	into := map[blockName]int{}
 	for b := range other.Blocks {
 		if name := nameOf(other, uint32(b)); len(other.Blocks[b].Successors) != 1 || other.Blocks[other.Blocks[b].Successors[0]].Part == 0 {
@@ -290,8 +290,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		block, name := &p.Blocks[b], nameOf(p, uint32(b))
 		if want, counted := c.counts[name]; counted && block.Part == 0 && block.Flags&trace.Synthetic == 0 {
-			// A call in the place of a return that others share counts the return, and may not come
-			// back to it.
+			// If a tail call replaces a shared return block, coverage counts the return, but
+			// control may not come back to it.
 			if got := r.Edges.Visits[b]; got != want && (got < want || got-passed(r, uint32(b)) > want) {
 				t.Errorf("%v ran %d times, want %d", name, got, want)
 			}
@@ -301,7 +301,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		if len(block.Successors) < 2 || len(ways[name]) != len(block.Successors) {
 			continue
 		}
-		// Edges to one block count as one.
+		// Several edges to the same block count as one.
 		want, got, unknown := map[uint32]uint64{}, map[uint32]uint64{}, map[uint32]bool{}
 		for i, to := range block.Successors {
 			got[to] += r.Edges.Taken[b][i]
@@ -321,12 +321,12 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		}
 	}
 	if visits < 5 || edges < 4 || ran < 100 {
-		t.Errorf("%d blocks and %d branches were held against others, and %d executions", visits, edges, ran)
+		t.Errorf("only %d blocks, %d branches and %d executions were compared", visits, edges, ran)
 	}
 	t.Logf("%d blocks, %d branches, %d executions", visits, edges, ran)
 }
 
-// passed is how often calls stood for a block's return.
+// passed returns how often a call was counted in place of a block's return.
 func passed(r *blocks.Run, to uint32) (n uint64) {
 	for b := range r.Program.Blocks {
 		from := &r.Program.Blocks[b]
@@ -337,16 +337,16 @@ func passed(r *blocks.Run, to uint32) (n uint64) {
 	return n
 }
 
-// TestSQLite does the same with the amalgamation of SQLite, some 1,500 functions in one
-// file, as a Go module has it.
+// TestSQLite does the same with the SQLite amalgamation, about 1,500 functions in one file, which
+// is taken from a Go module.
 func TestSQLite(t *testing.T) {
 	if !soak {
-		t.Skip("left out: SQLite takes minutes to compile; set STACKGLASS_SOAK")
+		t.Skip("skipped: SQLite takes minutes to compile; set STACKGLASS_SOAK to run this test")
 	}
 	clang := newestClang(t)
 	opt := strings.Replace(clang, "clang", "opt", 1)
 	if _, err := exec.LookPath(opt); err != nil {
-		t.Skip("left out: " + opt + " is not installed, which counts branches in another way")
+		t.Skip("skipped: " + opt + ", which counts branches independently, is not installed")
 	}
 	folder := sqlite(t)
 	main, err := filepath.Abs(filepath.Join("testdata", "blocks", "database.c"))
@@ -367,14 +367,14 @@ func TestSQLite(t *testing.T) {
 			got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 			covered := coverEdges(t, clang, opt, whole, level, flags)
 			if want := covered.run(t); want != string(o.stdout) || !strings.Contains(want, "ok\n") {
-				t.Fatalf("it said %q, want %q", o.stdout, want)
+				t.Fatalf("it printed %q, want %q", o.stdout, want)
 			}
 			covered.compare(t, got)
 		})
 	}
 }
 
-// sqlite returns the folder of the amalgamation, which is downloaded if need be.
+// sqlite returns the folder of the amalgamation, and downloads it if necessary.
 func sqlite(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "github.com/mattn/go-sqlite3@v1.14.28")
@@ -382,7 +382,7 @@ func sqlite(t *testing.T) string {
 	out, err := cmd.Output()
 	var module struct{ Dir string }
 	if err != nil || json.Unmarshal(out, &module) != nil || module.Dir == "" {
-		t.Skipf("left out: SQLite cannot be had (%v)", err)
+		t.Skipf("skipped: SQLite cannot be downloaded (%v)", err)
 	}
 	return module.Dir
 }

@@ -3,11 +3,11 @@
 // It replaces a compiler driver, clang's or flang's:
 //
 //  1. The compiler compiles each source to LLVM IR text with all of its own options, so that the
-//     optimisation stays.
+//     optimisations are the same.
 //  2. [ir.Instrument] rewrites the text: every block records that it runs, and the addresses that
 //     it references (runtime/abi.h).
-//  3. The compiler makes an object of the text without further optimisation, so that the recording is of the
-//     optimised program.
+//  3. The compiler compiles the text to an object without further optimisation, so that the
+//     recording describes the optimised program.
 //  4. Programs are linked with a runtime in C, which writes the container .sgt while the program runs
 //     (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each compiler.
 //
@@ -27,18 +27,18 @@ import (
 	"syscall"
 )
 
-// IO are the standard streams of a compiler.
+// IO contains the standard streams of a compiler.
 type IO struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
-// Options are how programs are compiled.
+// Options controls how programs are compiled.
 type Options struct {
-	NoSource bool // do not put the text of the program's source files into it
+	NoSource bool // do not embed the text of the program's source files
 }
 
-// build is one command line of a compiler that is being run.
+// build is the execution of one compiler command line.
 type build struct {
 	io       IO
 	options  Options
@@ -48,8 +48,9 @@ type build struct {
 	noted    map[string]bool
 }
 
-// Compile does the same as `compiler args…`, but the programs record their references. The status is the
-// compiler's. The error reports that there is no compiler, or that the command line is not supported.
+// Compile does the same as `compiler args…`, but the compiled programs record their references. It
+// returns the compiler's exit status. A non-nil error means that the compiler was not found, or
+// that the command line is not supported.
 func Compile(io IO, o Options, compilerName string, args []string) (status int, err error) {
 	c, err := findCompiler(compilerName)
 	if err != nil {
@@ -91,7 +92,8 @@ func Preload(compilerName string) (path string, err error) {
 	return r.Preload, nil
 }
 
-// compileAll handles -c: it makes an object of each source, and lets the compiler handle other files.
+// compileAll handles -c: it compiles each source to an object, and passes other files to the
+// compiler.
 func (b *build) compileAll() (int, error) {
 	for _, src := range b.line.sources() {
 		object := b.line.output
@@ -108,7 +110,7 @@ func (b *build) compileAll() (int, error) {
 	return 0, nil
 }
 
-// note prints something once.
+// note prints a message unless it has been printed before.
 func (b *build) note(parts ...string) {
 	text := strings.Join(parts, "")
 	if !b.noted[text] {
@@ -117,15 +119,15 @@ func (b *build) note(parts ...string) {
 	b.noted[text] = true
 }
 
-// run runs a compiler as the user would have.
+// run runs a program with the standard streams of io, and returns its exit status.
 func (io IO) run(program string, args []string) (int, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = io.Stdin, io.Stdout, io.Stderr
 	return statusOf(cmd.Run())
 }
 
-// statusOf returns the exit status of a compiler, 128 and the signal's number if a signal ended it, or the
-// error of running it.
+// statusOf returns the exit status of a compiler, or 128 plus the signal's number if a signal ended
+// it. The error is non-nil if the compiler could not be run.
 func statusOf(err error) (int, error) {
 	var exit *exec.ExitError
 	switch {
@@ -139,12 +141,13 @@ func statusOf(err error) (int, error) {
 	return 128 + signalOf(exit.ProcessState), nil
 }
 
-// objectName returns different names for sources of the same name.
+// objectName returns a name for the object of a source, which is unique even if two sources have
+// the same name.
 func objectName(folder, source string, number int) string {
 	return filepath.Join(folder, replaceExtension(filepath.Base(source), "-"+strconv.Itoa(number)+".o"))
 }
 
-// wrapped are the functions that the runtime stands before.
+// wrapped lists the functions that the runtime wraps.
 var wrapped = []string{
 	"_exit", "_Exit", "quick_exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp", "execle",
 	"pthread_create", "pthread_join",
@@ -152,7 +155,8 @@ var wrapped = []string{
 
 func wrapOption() string { return "-Wl,--wrap=" + strings.Join(wrapped, ",--wrap=") }
 
-// programLink are arguments that link the runtime into a program, and export it unless the program is static.
+// programLink returns the arguments that link the runtime into a program, and that export its
+// symbols unless the program is static.
 func (r *Runtime) programLink(static bool) []string {
 	args := []string{r.Program, wrapOption()}
 	if !static {
@@ -161,32 +165,32 @@ func (r *Runtime) programLink(static bool) []string {
 	return append(args, "-lpthread")
 }
 
-// libraryLink are arguments that register a shared library's modules with the runtime of the program that
-// loads it.
+// libraryLink returns the arguments that link a shared library so that it registers its modules
+// with the runtime of the program that loads it.
 func (r *Runtime) libraryLink(line *commandLine) []string {
 	args := []string{r.Library}
 	if !line.bare() {
 		args = append(args, r.Calls, wrapOption(), "-lpthread")
 	}
 	if line.refusesUndefined() {
-		// The runtime is in the program.
+		// The program contains the runtime.
 		args = append(args, "-Wl,-z,undefs")
 	}
 	return args
 }
 
-// refusesUndefined reports whether a shared library must define all that it uses.
+// refusesUndefined reports whether undefined symbols are errors in a shared library.
 func (c *commandLine) refusesUndefined() bool {
 	all := strings.ReplaceAll(strings.Join(c.words(aSetting), ","), "-Xlinker,", "")
 	return containsAny(all, "-z,defs", "-zdefs", "--no-undefined", "-no-undefined")
 }
 
-// bare reports whether the link has no C library for the runtime.
+// bare reports whether the program is linked without a C library, which the runtime needs.
 func (c *commandLine) bare() bool {
 	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
 }
 
-// link compiles the given sources, and links everything.
+// link compiles the sources on the command line and links all files.
 func (b *build) link() (int, error) {
 	folder, err := os.MkdirTemp("", "stackglass-cc-")
 	if err != nil {
@@ -214,7 +218,8 @@ func (b *build) original() (words []string) {
 	return words
 }
 
-// linkArguments are the line's with an object in place of each source, so that the order of files stays.
+// linkArguments compiles each source and returns the linker arguments: the command line with an
+// object in place of each source, so that the order of files stays the same.
 func (b *build) linkArguments(folder string) (args []string, status int, err error) {
 	for i := range b.line.args {
 		a := &b.line.args[i]

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCancelledThreads checks that pthread_cancel has the same effect as without tracing, whatever
-// the thread is doing, and that the trace has each thread's steps until then.
+// the thread is doing, and that the trace contains each thread's steps up to the cancellation.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()
 	program, runs := play(t, "cancel.c"), 1
@@ -18,9 +18,9 @@ func TestCancelledThreads(t *testing.T) {
 	}
 	for _, c := range []struct {
 		state     string
-		least     int  // loads of each thread
-		exact     bool // all threads have the same number
-		cancelled bool // the result of pthread_join
+		least     int  // minimum number of loads of each thread
+		exact     bool // every thread makes exactly this number
+		cancelled bool // whether pthread_join reports a cancelled thread
 	}{
 		{state: "deferred", cancelled: true},
 		{state: "asynchronous", cancelled: true},
@@ -46,9 +46,10 @@ func TestCancelledThreads(t *testing.T) {
 						t.Fatal(err)
 					}
 					if n := loads[i+1]; made < c.least || c.exact && made != c.least || (cancelled == 1) != c.cancelled {
-						t.Errorf("thread %d made %d loads, cancelled: %d; want at least %d (exactly: %v), %v", i+1, made, cancelled, c.least, c.exact, c.cancelled)
+						t.Errorf("thread %d made %d loads, cancelled: %d; want at least %d (exactly: %v), cancelled: %v", i+1, made, cancelled, c.least, c.exact, c.cancelled)
 					} else if n != made && (c.state != "asynchronous" || n != made+1) {
-						// Asynchronous cancellation may come between a load and its count.
+						// Asynchronous cancellation may happen between a load and the increment of
+						// its counter.
 						t.Errorf("thread %d: the trace has %d loads, the thread made %d", i+1, n, made)
 					}
 				}
@@ -60,7 +61,7 @@ func TestCancelledThreads(t *testing.T) {
 	}
 }
 
-// cancelledLoads counts the loads of each worker of cancel.c, which must be in order.
+// cancelledLoads counts the loads of each worker of cancel.c, and checks that they are in order.
 func cancelledLoads(t *testing.T, rows *traced) map[int]int {
 	t.Helper()
 	loads := map[int]int{}

@@ -14,14 +14,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// irArguments make IR text of a source on standard output.
+// irArguments returns the arguments that compile a source to IR text on standard output.
 func (b *build) irArguments(src *argument) []string {
 	args := b.line.words(aSetting, aMachine)
 	args = append(args, b.dependencyArguments(src)...)
 	args = append(args, b.coverageArguments(src)...)
 	if !b.compiler.fortran {
 		if b.line.mode == building {
-			args = append(args, "-Qunused-arguments") // and the linker's arguments
+			args = append(args, "-Qunused-arguments") // the line also contains arguments for the linker
 		}
 		args = append(args, "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone")
 		if !src.preprocessed() {
@@ -41,7 +41,7 @@ func (b *build) irArguments(src *argument) []string {
 func (b *build) debugs() bool {
 	return slices.ContainsFunc(b.line.args, func(a argument) bool {
 		return a.role == aSetting && strings.HasPrefix(a.name(), "-g") && a.name() != "-g0" &&
-			!beginsWithAny(a.name(), "-gcc", splitDebug, "-gz", "-gno-") // which ask for none
+			!beginsWithAny(a.name(), "-gcc", splitDebug, "-gz", "-gno-") // options that request no debug information
 	})
 }
 
@@ -56,7 +56,8 @@ func containsAny(text string, parts ...string) bool {
 // splitDebug puts debug information into a separate file with the object.
 const splitDebug = "-gsplit-dwarf"
 
-// dependencyArguments keep the names of dependency files, which the compiler would derive from the object's.
+// dependencyArguments returns the options for dependency files, with the names that the compiler
+// would derive from the object's name.
 func (b *build) dependencyArguments(src *argument) []string {
 	args := b.line.words(aDependency)
 	var wanted, file, target bool
@@ -85,7 +86,7 @@ func replaceExtension(file, with string) string {
 	return strings.TrimSuffix(file, filepath.Ext(file)) + with
 }
 
-// objectArguments make an object of IR text on standard input.
+// objectArguments returns the arguments that compile IR text on standard input to an object.
 func (b *build) objectArguments(object string) []string {
 	args := []string{"-Qunused-arguments"}
 	for _, word := range b.line.words(aMachine) {
@@ -101,7 +102,8 @@ func (b *build) objectArguments(object string) []string {
 	return append(args, "-w", "-O2", "-Xclang", "-disable-llvm-passes", "-x", "ir", "-c", "-", "-o", object)
 }
 
-// compile makes the object of one source. A status other than 0 is the compiler's, which has printed why.
+// compile compiles one source to an object. A status other than 0 is the compiler's; it has printed
+// the reason.
 func (b *build) compile(src *argument, object string) (status int, err error) {
 	var text bytes.Buffer
 	cmd := exec.Command(b.compiler.path, b.irArguments(src)...)
@@ -112,7 +114,8 @@ func (b *build) compile(src *argument, object string) (status int, err error) {
 	return b.assemble(src, text.Bytes(), object)
 }
 
-// withoutDebug removes debug information that the build has not requested; the tables contain what is needed.
+// withoutDebug removes debug information that the build did not request; the tables contain all
+// information that the trace needs.
 func (b *build) withoutDebug(text []byte) []byte {
 	if b.debugs() {
 		return text
@@ -120,8 +123,9 @@ func (b *build) withoutDebug(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("emissionKind: FullDebug"), []byte("emissionKind: NoDebug"))
 }
 
-// assemble makes the object of IR text. If the rewritten text does not compile, single functions are left
-// out, then all, then the whole source.
+// assemble instruments IR text and compiles it to an object. If the rewritten text does not
+// compile, assemble leaves single functions uninstrumented, then all functions of the source. If
+// that fails, too, it compiles the original text.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
 	if !b.options.NoSource {
@@ -138,10 +142,10 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 			return 0, err
 		}
 		if isAboutOutput(said) {
-			return b.asItIs(src, object) // for the compiler's own message
+			return b.asItIs(src, object) // so that the user sees the compiler's own message
 		}
 		if everything {
-			break // it is not the functions
+			break // instrumenting fewer functions does not help
 		}
 		options.Skip, everything = b.leaveOut(src, options.Skip, said, made)
 	}
@@ -151,7 +155,7 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 	return b.asItIs(src, object)
 }
 
-// readSource reads a file that debug information names, or returns nil.
+// readSource returns the text of a file that is named in debug information, or nil.
 func readSource(file string) []byte {
 	at, err := os.Stat(file)
 	if err != nil || !at.Mode().IsRegular() || at.Size() > sourcefile.MostBytes {
@@ -164,12 +168,13 @@ func readSource(file string) []byte {
 	return text
 }
 
-// isAboutOutput reports whether an error is about writing the object.
+// isAboutOutput reports whether the compiler failed to write the object.
 func isAboutOutput(said string) bool {
 	return containsAny(said, "unable to open output file", "unable to rename temporary", "IO failure on output")
 }
 
-// leaveOut adds the function of an error to those to skip, or all.
+// leaveOut adds the function that an error is about to the functions to skip, or all functions if
+// it is unknown.
 func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
 	first, _, _ := strings.Cut(said, "\n")
 	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
@@ -183,10 +188,10 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 	return skip, true
 }
 
-// mostSkipped limits the functions of a source that are left out one by one.
+// mostSkipped limits the number of functions of a source that are skipped one by one.
 const mostSkipped = 8
 
-// object compiles IR text to an object; said is the compiler's error.
+// object compiles IR text to an object; said is the compiler's error message, "" on success.
 func (b *build) object(text []byte, object string) (said string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)
@@ -212,7 +217,7 @@ var (
 	lineOfText    = regexp.MustCompile(`(?:<stdin>|-):(\d+):\d+: error`)
 )
 
-// culprit returns the function that an error is about, "" if it is unknown.
+// culprit returns the function that an error message is about, or "" if it is unknown.
 func culprit(said string, text []byte) string {
 	if m := namedFunction.FindStringSubmatch(said); m != nil {
 		return m[1]
@@ -230,7 +235,7 @@ func culprit(said string, text []byte) string {
 
 var definition = regexp.MustCompile(`^define .*?@("[^"]*"|[-A-Za-z0-9_.$]+)\(`)
 
-// functionAt returns the function around a line of IR text.
+// functionAt returns the function that contains a line of IR text.
 func functionAt(text []byte, line int) (name string) {
 	for n, l := range bytes.Split(text, []byte("\n")) {
 		if n >= line {
@@ -245,14 +250,15 @@ func functionAt(text []byte, line int) (name string) {
 	return name
 }
 
-// coverageFile is the option by which the driver names the file of notes for gcov, or of the program's
-// counts; clang 14 uses two words.
+// coverageFile matches the option with which the driver names the notes file for gcov or the file
+// of the program's counts; in clang 14, it consists of two words.
 var coverageFile = regexp.MustCompile(`"(-coverage-(?:notes|data)-file)(=|" ")((?:[^"\\]|\\.)*)"`)
 
 var quotedByDriver = regexp.MustCompile(`\\(.)`)
 
-// coverageArguments keep the names of the files of --coverage. The driver prints names that it
-// derives from the object or program; the other files are named after the source.
+// coverageArguments returns the options that preserve the names of the files of --coverage. The
+// driver prints the names that it derives from the object or program; other files are named after
+// the source.
 func (b *build) coverageArguments(src *argument) (args []string) {
 	if !b.line.has("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
 		return nil
@@ -261,7 +267,7 @@ func (b *build) coverageArguments(src *argument) (args []string) {
 	if src.language != "" {
 		asked = append(asked, "-x", src.language)
 	}
-	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // a wrong line fails later
+	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // an invalid command line fails later
 	for _, m := range coverageFile.FindAllStringSubmatch(string(said), -1) {
 		file := quotedByDriver.ReplaceAllString(m[3], "$1")
 		if m[2] == "=" {

@@ -15,7 +15,7 @@ import (
 
 const hello = "#include \"hello.h\"\n#include <stdio.h>\nint main(void) { return puts(HELLO) < 0; }\n"
 
-// helloFolder makes a folder with a program of one source and a header.
+// helloFolder returns a new folder with a program that consists of a source and a header.
 func helloFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,11 +27,11 @@ func helloFolder(t *testing.T) string {
 	return dir
 }
 
-// compiled is the result of a command line.
+// compiled is the result of a compiler command line.
 type compiled struct {
 	status         int
 	stdout, stderr string
-	files          map[string]string // that it wrote, with the content of dependency files
+	files          map[string]string // the files that it wrote, with the content of dependency files
 }
 
 func filesIn(dir string) (map[string]string, error) {
@@ -65,7 +65,7 @@ func compiledByUs(t *testing.T, clang string, args []string) compiled {
 	return compiled{status, stdout.String(), stderr.String(), files}
 }
 
-// compiledAlone runs the compiler in the background, and passes its result.
+// compiledAlone runs the compiler itself in the background, and sends its result.
 func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -85,11 +85,11 @@ func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	return made
 }
 
-// TestDropIn: the output files, dependency files, messages and exit status of a command line are
-// the compiler's.
+// TestDropIn checks that a command line has the same output files, dependency files, messages and
+// exit status as with the compiler itself.
 func TestDropIn(t *testing.T) {
 	newestClang(t)
-	samples := []string{ // for older compilers
+	samples := []string{ // also tested with older compilers
 		"-v", "-c hello.c -o x.o", "-x c - -o hello", "-MMD -c hello.c -o sub.x.o", "bad.c -o bad", "-c hello.c -unused-option",
 		"-g -O2 hello.c -o hello", "--coverage -c hello.c -o x.obj", "-g -gsplit-dwarf -c hello.c -o x.o",
 	}
@@ -117,10 +117,10 @@ func TestDropIn(t *testing.T) {
 				alone := compiledAlone(t, clang, args)
 				got, want := compiledByUs(t, clang, args), <-alone
 				if got.status != want.status {
-					t.Fatalf("status %d, want %d; said\n%s\nwant\n%s", got.status, want.status, got.stderr, want.stderr)
+					t.Fatalf("status %d, want %d; stderr\n%s\nwant\n%s", got.status, want.status, got.stderr, want.stderr)
 				}
 				if (want.status == 0 || strings.Contains(line, "missing/")) && line != "-v" && got.stderr != want.stderr {
-					t.Errorf("said %q, want %q", got.stderr, want.stderr)
+					t.Errorf("stderr %q, want %q", got.stderr, want.stderr)
 				}
 				if line != "-print-search-dirs" && got.stdout != want.stdout {
 					t.Errorf("printed %q, want %q", got.stdout, want.stdout)
@@ -142,12 +142,12 @@ func TestDropIn(t *testing.T) {
 	}
 }
 
-// TestRefusals: a refusal includes advice.
+// TestRefusals checks that errors about unsupported command lines include advice.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ compiler, args, want string }{
-		{"clang-99", "", "clang-99 is not installed; install it, as by: apt-get install clang-99"},
-		{"clang++-99", "-c x.cc", "clang++-99 is not installed; install it, as by: apt-get install clang-99"},
-		{"flang-new-99", "", "flang-new-99 is not installed; install it, as by: apt-get install flang-99"},
+		{"clang-99", "", "clang-99 is not installed; install it, for example with: apt-get install clang-99"},
+		{"clang++-99", "-c x.cc", "clang++-99 is not installed; install it, for example with: apt-get install clang-99"},
+		{"flang-new-99", "", "flang-new-99 is not installed; install it, for example with: apt-get install flang-99"},
 		{"no-compiler", "", "no-compiler: there is no such compiler"},
 		{"true", "x.c", "true is not clang or flang"},
 	} {
@@ -162,8 +162,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNumberedCompiler: a compiler that exists only under a name with its version is found under
-// that name.
+// TestNumberedCompiler checks that the error suggests the versioned name if a compiler is installed
+// only under such a name.
 func TestNumberedCompiler(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"clang-14", "clang-19", "clang-20"} {
@@ -181,25 +181,27 @@ func TestNumberedCompiler(t *testing.T) {
 	}
 }
 
-// TestLinkTimeOptimisationIsLeftOut: with a note, and the program is traced.
-func TestLinkTimeOptimisationIsLeftOut(t *testing.T) {
+// TestLinkTimeOptimisationIsIgnored checks that -flto is ignored with a note, and that the program
+// is traced.
+func TestLinkTimeOptimisationIsIgnored(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-flto -O2 hello.c -o hello"))
 	if want := "stackglass: note: -flto is ignored: each source is optimised and traced separately\n"; got.status != 0 || got.stderr != want {
-		t.Errorf("status %d, said %q, want %q", got.status, got.stderr, want)
+		t.Errorf("status %d, stderr %q, want %q", got.status, got.stderr, want)
 	}
 }
 
-// TestSplitDebugOfLinks: it goes into the program, with a note.
-func TestSplitDebugOfLinks(t *testing.T) {
+// TestSplitDebugWhenLinking checks that -gsplit-dwarf is ignored with a note when a program is
+// linked from sources.
+func TestSplitDebugWhenLinking(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-g -gsplit-dwarf hello.c -o hello"))
 	if want := "stackglass: note: -gsplit-dwarf is ignored when linking: the debug information is in the linked files\n"; got.status != 0 || got.stderr != want {
-		t.Errorf("status %d, said %q, want %q", got.status, got.stderr, want)
+		t.Errorf("status %d, stderr %q, want %q", got.status, got.stderr, want)
 	}
 }
 
-// TestBrokenSourcesAreUnchanged: a function whose rewritten form the compiler refuses is left out,
-// and if that does not help, the source; the object is made in any case. The compiler here refuses
-// the given texts.
+// TestBrokenSourcesAreUnchanged checks that a function is left uninstrumented if the compiler
+// rejects its rewritten form, and the whole source if that does not help. The object is written in
+// any case. The compiler in this test rejects IR that contains the given texts.
 func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
@@ -216,7 +218,7 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 		}
 		status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr}, Options{}, fake, []string{"-c", "two.c"})
 		if err != nil || status != 0 || !strings.Contains(stderr.String(), c.note) {
-			t.Errorf("%q: status %d, %v, said %q, want %q", c.say, status, err, stderr.String(), c.note)
+			t.Errorf("%q: status %d, %v, stderr %q, want %q", c.say, status, err, stderr.String(), c.note)
 		}
 		if _, err := os.Stat("two.o"); err != nil {
 			t.Error(err)
@@ -224,8 +226,8 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	}
 }
 
-// fakeClang is clang, except that it refuses IR text with a pattern in it, with an error message if
-// say is not empty.
+// fakeClang returns a wrapper of clang that rejects IR text that contains a pattern. It prints an
+// error message if say is not empty.
 func fakeClang(t *testing.T, clang, pattern, say string) string {
 	t.Helper()
 	if say == "" {
@@ -235,7 +237,7 @@ func fakeClang(t *testing.T, clang, pattern, say string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // for its runtime, which nothing runs
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // for the runtime, which this test never executes
 	script := `#!/bin/sh
 case " $* " in *" -x ir "*) ;; *" -std=gnu11 "*) exec ` + clang + ` "$@" -O0 ;; *) exec ` + clang + ` "$@" ;; esac
 cat >text.ll
@@ -260,12 +262,13 @@ func TestCulprit(t *testing.T) {
 		{"out of memory", ""},
 	} {
 		if got := culprit(c.said, text); got != c.want {
-			t.Errorf("%q is about %q, want %q", c.said, got, c.want)
+			t.Errorf("%q: culprit %q, want %q", c.said, got, c.want)
 		}
 	}
 }
 
-// TestResponseFiles: @FILE stands for the content of the file, also within such files.
+// TestResponseFiles checks that @FILE is replaced by the arguments in the file, also within such
+// files.
 func TestResponseFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"a": "-O2 @b 'one word' \"two\\\" words\"", "b": "-c\n\tx\\ y.c", "loop": "@loop"} {
@@ -278,11 +281,12 @@ func TestResponseFiles(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := expandResponses([]string{"@loop"}); !slices.Equal(got, []string{"@loop"}) {
-		t.Errorf("a file that names itself gives %q", got)
+		t.Errorf("a file that includes itself expands to %q", got)
 	}
 }
 
-// TestQuotedWordsRoundTrip: text that is quoted as GNU tools quote is split into the same words.
+// TestQuotedWordsRoundTrip checks that words that are quoted in the style of GNU tools are split
+// into the same words again.
 func TestQuotedWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringN(1, 10, -1)).Draw(t, "words")
@@ -296,7 +300,7 @@ func TestQuotedWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestEveryWordIsKept: parsing a command line loses no word of it.
+// TestEveryWordIsKept checks that parsing a command line keeps all of its words.
 func TestEveryWordIsKept(t *testing.T) {
 	word := rapid.OneOf(
 		rapid.SampledFrom([]string{"-o", "-x", "-c", "a.c", "b.o", "-I", "-MF", "-lm", "-", "-Wl,-x", "-shared", "-MD", "-E", "c++", "-xc", "-ofile", "none", "--output=x", "-Xclang", "-flto"}),
@@ -313,7 +317,8 @@ func TestEveryWordIsKept(t *testing.T) {
 	})
 }
 
-// TestRuntimeIsMadeOnce: and leaves the names of programs alone.
+// TestRuntimeIsMadeOnce checks that the runtime is compiled only once, and that its symbols cannot
+// collide with a program's.
 func TestRuntimeIsMadeOnce(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -327,14 +332,14 @@ func TestRuntimeIsMadeOnce(t *testing.T) {
 		}
 		second, err := BuildRuntime(clang)
 		if err != nil || *second != *first {
-			t.Errorf("the second time it is %+v, %v, want %+v", second, err, first)
+			t.Errorf("the second call returned %+v, %v, want %+v", second, err, first)
 		}
 		if after, err := os.Stat(first.Program); err != nil || !after.ModTime().Equal(before.ModTime()) {
-			t.Errorf("it was compiled again: %v", err)
+			t.Errorf("the runtime was compiled again: %v", err)
 		}
 		names, err := exec.Command("nm", "-g", "--defined-only", "-P", first.Program).Output()
 		if err != nil {
-			t.Skip("left out: nm is not installed, so which names the runtime has is not looked at")
+			t.Skip("skipped: nm is not installed, so the symbols of the runtime are not checked")
 		}
 		for line := range strings.Lines(string(names)) {
 			if !strings.HasPrefix(line, "__sg_") && !strings.HasPrefix(line, "__wrap_") {
@@ -344,8 +349,8 @@ func TestRuntimeIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestRuntimeCompilesCleanly: without a warning, by each compiler, also those
-// parts that gcc compiles into an emulator's plugin.
+// TestRuntimeCompilesCleanly checks that each compiler compiles the runtime without warnings, and
+// gcc the parts of it in QEMU's plugin.
 func TestRuntimeCompilesCleanly(t *testing.T) {
 	r, err := BuildRuntime(newestClang(t))
 	if err != nil {

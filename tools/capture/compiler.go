@@ -11,14 +11,15 @@ import (
 	"strings"
 )
 
-// The versions of LLVM that are known to work.
+// The oldest and newest versions of LLVM that are known to work.
 const oldestLLVM, newestLLVM = 14, 19
 
-// compiler is the compiler of a build.
+// compiler is the compiler that a build uses.
 type compiler struct {
 	path    string
 	fortran bool
-	// clang compiles IR text and the runtime: the compiler itself, or the clang of a flang.
+	// clang is the compiler for IR text and the runtime: the compiler itself, or the clang that
+	// belongs to a flang.
 	clang string
 }
 
@@ -29,10 +30,10 @@ func (e *UsageError) Error() string { return e.text }
 
 func usage(parts ...string) error { return &UsageError{strings.Join(parts, "")} }
 
-// ofLLVM are the names of drivers of clang and flang: x86_64-linux-gnu-clang++-19.
+// ofLLVM matches the names of clang and flang drivers, such as x86_64-linux-gnu-clang++-19.
 var ofLLVM = regexp.MustCompile(`^(?:.*-)?(clang\+\+|clang|flang-new|flang)((?:-\d+(?:\.\d+)*)?)$`)
 
-// findCompiler finds the compiler of that name.
+// findCompiler finds the compiler with that name.
 func findCompiler(name string) (*compiler, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -58,13 +59,13 @@ func notFound(name string, err error) error {
 		if there := numbered(name); there != "" {
 			return usage(name, " is not installed, but ", there, " is: use that")
 		}
-		return usage(name, " is not installed; install it, as by: apt-get install ", debianPackage(filepath.Base(name)))
+		return usage(name, " is not installed; install it, for example with: apt-get install ", debianPackage(filepath.Base(name)))
 	}
 	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
 }
 
-// numbered returns the newest version of a compiler that is installed only under a name with a number, as
-// Debian's clang-19 without the package clang; "" if there is none.
+// numbered returns the newest installed compiler whose name is this name with a version, or "" if
+// there is none. Debian installs clang-19 without clang, for example.
 func numbered(name string) string {
 	for version := newestLLVM; version >= oldestLLVM; version-- {
 		there := name + "-" + strconv.Itoa(version)
@@ -80,7 +81,8 @@ func debianPackage(name string) string {
 	return strings.Replace(name, "flang-new", "flang", 1)
 }
 
-// familyOf returns clang, clang++, flang or flang-new, with a version such as -19, "" for others.
+// familyOf returns clang, clang++, flang or flang-new and a version suffix such as -19, or "" for
+// other programs.
 func familyOf(path string) (family, version string) {
 	if m := ofLLVM.FindStringSubmatch(filepath.Base(path)); m != nil {
 		return m[1], m[2]
@@ -101,7 +103,7 @@ func familyOf(path string) (family, version string) {
 	return "", ""
 }
 
-// clangBeside returns the clang of a flang's version.
+// clangBeside returns the clang of the same version as a flang.
 func clangBeside(flang, version string) (string, error) {
 	if path, err := exec.LookPath("clang" + version); err == nil {
 		return path, nil
@@ -112,5 +114,5 @@ func clangBeside(flang, version string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", usage("the clang that belongs to ", flang, " is not installed, but it makes the objects; apt-get install clang", version)
+	return "", usage("the clang that belongs to ", flang, " is not installed, but is needed to compile the objects; install it with: apt-get install clang", version)
 }

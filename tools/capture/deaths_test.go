@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestSignalsOfTheKernel: signals that the kernel sends end a program, too, as they would without
+// TestKernelSignals checks that signals sent by the kernel end a program as they would without
 // tracing.
-func TestSignalsOfTheKernel(t *testing.T) {
+func TestKernelSignals(t *testing.T) {
 	program := play(t, "deaths.c")
 	for how, signal := range map[string]syscall.Signal{
 		"alarm": syscall.SIGALRM, "virtual": syscall.SIGVTALRM, "profile": syscall.SIGPROF, "trap": syscall.SIGTRAP,
@@ -25,23 +25,23 @@ func TestSignalsOfTheKernel(t *testing.T) {
 	}
 }
 
-// wantDeath checks that a signal ended a program silently, and that its trace is whole, with its
-// hundred loads.
+// wantDeath checks that a signal ended a program without output, and that its trace is complete,
+// with its hundred loads.
 func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	t.Helper()
 	if ws := o.state.Sys().(syscall.WaitStatus); ws.Signal() != signal || len(o.stdout) > 0 {
-		t.Errorf("%s: the program ended by %v, and said %q; want signal %d", how, o.state, o.stdout, signal)
+		t.Errorf("%s: the program ended with %v and printed %q; want signal %d", how, o.state, o.stdout, signal)
 	}
 	got := o.trace(t, everything)
 	sameAddresses(t, how, got.addresses(), counting([2]uint64{0, 100}))
 	if want := fmt.Sprintf("signal %d", signal); got.ending.How != want {
-		t.Errorf("%s: the trace says that it ended by %q, want %q", how, got.ending.How, want)
+		t.Errorf("%s: the recorded ending is %q, want %q", how, got.ending.How, want)
 	}
 }
 
-// TestSignalsAlwaysEnd checks that a signal ends a program whatever the runtime is doing:
-// while threads record, while nobody reads the pipe that the trace goes to, and when a
-// lock of the runtime's is never released. In the last two the trace is cut short.
+// TestSignalsAlwaysEnd checks that a signal ends a program whatever the runtime is doing: while
+// threads record, while nobody reads the pipe that the trace goes to, and when a lock of the
+// runtime is never released. In the last two cases, the trace is cut short.
 func TestSignalsAlwaysEnd(t *testing.T) {
 	t.Parallel()
 	program := play(t, "deaths.c")
@@ -77,7 +77,7 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // by the signal
+			_ = cmd.Wait() // it ends because of the signal
 			if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGTERM {
 				t.Fatalf("the program ended with %v, want SIGTERM", cmd.ProcessState)
 			}
@@ -90,14 +90,14 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 	}
 }
 
-// TestThreadsThatBeginLate: a thread whose first steps are made by the destructors of its keys is
-// in the trace, in whichever round they run.
+// TestThreadsThatBeginLate checks that the trace contains threads whose first steps are made by
+// destructors of thread-specific data, in whichever round the destructors run.
 func TestThreadsThatBeginLate(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, how := range []string{"late", "later", "last"} {
 		o := run(t, nil, program, how)
 		if !o.state.Success() || string(o.stdout) != "done\n" {
-			t.Errorf("%s: the program said %q and ended by %v", how, o.stdout, o.state)
+			t.Errorf("%s: the program printed %q and ended with %v", how, o.stdout, o.state)
 		}
 		got := o.trace(t, everything)
 		loads, ends := map[uint32]int{}, 0
@@ -115,24 +115,25 @@ func TestThreadsThatBeginLate(t *testing.T) {
 			}
 		}
 		if len(loads) != 61 || ends != 61 || got.ending.Lost != 0 {
-			t.Errorf("%s: %d threads with loads, %d that ended, %d steps lost; want 61, 61, none", how, len(loads), ends, got.ending.Lost)
+			t.Errorf("%s: %d threads with loads, %d ended threads, %d steps lost; want 61, 61, none", how, len(loads), ends, got.ending.Lost)
 		}
 	}
 }
 
-// TestAlternateStacks: the trace is written even on a short alternate stack of the program, and a
-// handler that asks for one if there is none has as much room as without tracing.
+// TestAlternateStacks checks that the trace is written even if the program's alternate signal stack
+// is small. It also checks that a handler has as much stack as without tracing if it requests an
+// alternate stack and there is none.
 func TestAlternateStacks(t *testing.T) {
 	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)
 	o := run(t, nil, program, "no stack")
 	if !o.state.Success() || string(o.stdout) != "done\n" {
-		t.Errorf("no stack: the program said %q and ended by %v", o.stdout, o.state)
+		t.Errorf("no stack: the program printed %q and ended with %v", o.stdout, o.state)
 	}
 	o.trace(t, everything)
 }
 
-// fifo makes a pipe with a name.
+// fifo creates a named pipe.
 func fifo(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pipe.sgt")
@@ -142,16 +143,17 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// TestPipe: a trace may go to a pipe, and a pipe without a reader does not delay the program.
+// TestPipe checks that a trace can be written to a pipe, and that a pipe without a reader does not
+// block the program.
 func TestPipe(t *testing.T) {
 	program := play(t, "deaths.c")
 	name := fifo(t)
 	o := run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
 	if want := "stackglass: " + name + " cannot be written: it is a pipe that nobody reads; the program runs without a trace\n"; string(o.stderr) != want {
-		t.Errorf("without a reader: said %q, want %q", o.stderr, want)
+		t.Errorf("without a reader: stderr %q, want %q", o.stderr, want)
 	}
 	if !o.state.Success() || string(o.stdout) != "done\n" {
-		t.Errorf("without a reader: the program said %q and ended by %v", o.stdout, o.state)
+		t.Errorf("without a reader: the program printed %q and ended with %v", o.stdout, o.state)
 	}
 	content := make(chan []byte)
 	go func() {
@@ -166,9 +168,9 @@ func TestPipe(t *testing.T) {
 	sameAddresses(t, "with a reader", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 }
 
-// TestForksAreWhole: daemon() ends the parent within the C library; its steps are in the trace. A
-// parent that continues stays in the trace, too.
-func TestForksAreWhole(t *testing.T) {
+// TestForksLeaveCompleteTraces checks that the trace contains all steps of the parent, also if
+// daemon() ends it within the C library.
+func TestForksLeaveCompleteTraces(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct {
 		how, ended string
@@ -181,20 +183,22 @@ func TestForksAreWhole(t *testing.T) {
 		got := o.trace(t, everything)
 		sameAddresses(t, c.how, got.addresses(), c.loads)
 		if !o.state.Success() || got.ending.How != c.ended || got.ending.Lost != 0 {
-			t.Errorf("%s: the program ended by %v, the trace by %q with %d steps lost; want success, %q, and none", c.how, o.state, got.ending.How, got.ending.Lost, c.ended)
+			t.Errorf("%s: the program ended with %v, the trace with %q and %d steps lost; want success, %q, and none", c.how, o.state, got.ending.How, got.ending.Lost, c.ended)
 		}
 	}
 }
 
-// TestStatusMatchesSystem: of an exit status the system keeps eight bits.
+// TestStatusMatchesSystem checks that the trace contains the low eight bits of the exit status, as
+// the system reports it.
 func TestStatusMatchesSystem(t *testing.T) {
 	o := run(t, nil, play(t, "deaths.c"), "minus one")
 	if got := o.trace(t, everything).ending.Status; got != 255 || o.state.ExitCode() != 255 {
-		t.Errorf("the trace says status %d, the system %d, want 255", got, o.state.ExitCode())
+		t.Errorf("the trace has status %d, the system reports %d, want 255", got, o.state.ExitCode())
 	}
 }
 
-// TestSettings: a value that is not understood is said once, and passed over.
+// TestSettings checks that an invalid value of an environment variable is reported once, and
+// ignored.
 func TestSettings(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct{ set, want string }{
@@ -209,7 +213,7 @@ func TestSettings(t *testing.T) {
 	} {
 		o := run(t, []string{c.set, "STACKGLASS_QUIET=1"}, program)
 		if want := "stackglass: " + c.set + " is not understood, and passed over; set " + c.want + "\n"; string(o.stderr) != want {
-			t.Errorf("said %q, want %q", o.stderr, want)
+			t.Errorf("stderr %q, want %q", o.stderr, want)
 		}
 		sameAddresses(t, c.set, o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 	}
@@ -218,27 +222,27 @@ func TestSettings(t *testing.T) {
 		"STACKGLASS_START=on", "STACKGLASS_ORDER=exact", "STACKGLASS_FORK=off", "STACKGLASS_FORK=",
 	} {
 		if o := run(t, []string{set, "STACKGLASS_QUIET=1"}, program); len(o.stderr) > 0 {
-			t.Errorf("%s: said %q, want nothing", set, o.stderr)
+			t.Errorf("%s: stderr %q, want nothing", set, o.stderr)
 		}
 	}
 }
 
-// TestLimitsInDecimals: a limit may have a point and a unit, and is the same
-// without them.
+// TestLimitsInDecimals checks that a limit may have a decimal point and a unit, and that equal
+// limits have the same effect.
 func TestLimitsInDecimals(t *testing.T) {
 	program, rows := play(t, "ends.c"), map[string]int{}
 	for _, limit := range []string{"3.5M", "3584KiB", "3670016"} {
 		got := run(t, []string{"STACKGLASS_MAX_BYTES=" + limit}, program, "many").trace(t, everything)
 		if rows[limit] = got.Len(); got.ending.How != "limit" {
-			t.Errorf("%s: ended by %q, want limit", limit, got.ending.How)
+			t.Errorf("%s: ended with %q, want limit", limit, got.ending.How)
 		}
 	}
 	if rows["3.5M"] != rows["3670016"] || rows["3584KiB"] != rows["3670016"] {
-		t.Errorf("rows that fit: %v; want as many of the same limits", rows)
+		t.Errorf("rows that fit: %v; want the same number for equal limits", rows)
 	}
 }
 
-// TestHandlersAreNamed: the trace says which signals the program handles, since
+// TestHandlersAreNamed checks that the trace lists the signals that the program handles, because
 // steps of handlers may be missing.
 func TestHandlersAreNamed(t *testing.T) {
 	program := play(t, "deaths.c")
@@ -250,7 +254,7 @@ func TestHandlersAreNamed(t *testing.T) {
 			}
 		}
 		if said != want {
-			t.Errorf("%s: the trace names handlers of signals %q, want %q", how, said, want)
+			t.Errorf("%s: the trace lists handlers for the signals %q, want %q", how, said, want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// addresses are those of the loads, in order.
+// addresses returns the addresses of the loads, in order.
 func (g *traced) addresses() (list []uint64) {
 	for i, kind := range g.Kind {
 		if kind == trace.Load {
@@ -27,7 +27,7 @@ func (g *traced) addresses() (list []uint64) {
 	return list
 }
 
-// counting lists count numbers from first up, for each range.
+// counting returns consecutive numbers: for each range, a first number and a count.
 func counting(ranges ...[2]uint64) (list []uint64) {
 	for _, r := range ranges {
 		for i := range r[1] {
@@ -41,7 +41,7 @@ func sameAddresses(t *testing.T, what string, got, want []uint64) {
 	t.Helper()
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
-			t.Fatalf("%s: load %d is of %d, want %d", what, i, got[i], want[i])
+			t.Fatalf("%s: load %d has address %d, want %d", what, i, got[i], want[i])
 		}
 	}
 	if len(got) != len(want) {
@@ -49,8 +49,8 @@ func sameAddresses(t *testing.T, what string, got, want []uint64) {
 	}
 }
 
-// TestEndings: however a program ends, its trace is whole, and its exit status
-// and output are its own.
+// TestEndings checks that however a program ends, its trace is complete, and its exit status and
+// output are unchanged.
 func TestEndings(t *testing.T) {
 	program := play(t, "ends.c")
 	hundred := [2]uint64{0, 100}
@@ -83,26 +83,26 @@ func TestEndings(t *testing.T) {
 		o := run(t, verbose, program, c.how)
 		ws := o.state.Sys().(syscall.WaitStatus)
 		if c.signal != 0 && ws.Signal() != c.signal || c.signal == 0 && ws.ExitStatus() != c.status {
-			t.Errorf("%s: the program ended by %v, want status %d, signal %d", c.how, o.state, c.status, c.signal)
+			t.Errorf("%s: the program ended with %v, want status %d, signal %d", c.how, o.state, c.status, c.signal)
 		}
 		if string(o.stdout) != c.stdout {
-			t.Errorf("%s: the program said %q, want %q", c.how, o.stdout, c.stdout)
+			t.Errorf("%s: the program printed %q, want %q", c.how, o.stdout, c.stdout)
 		}
 		got := o.trace(t, everything)
 		sameAddresses(t, c.how, got.addresses(), c.loads)
 		if got.ending.How != c.ended || got.ending.Lost != c.lost {
-			t.Errorf("%s: the trace says that it ended by %q and lost %d steps, want %q and %d", c.how, got.ending.How, got.ending.Lost, c.ended, c.lost)
+			t.Errorf("%s: the recorded ending is %q with %d lost steps, want %q and %d", c.how, got.ending.How, got.ending.Lost, c.ended, c.lost)
 		}
 		if c.signal == 0 && c.ended == "exit" && got.ending.Status != uint64(c.status) {
-			t.Errorf("%s: the trace says status %d, want %d", c.how, got.ending.Status, c.status)
+			t.Errorf("%s: the trace has status %d, want %d", c.how, got.ending.Status, c.status)
 		}
 		if said := string(o.stderr); c.ended != "exec" && said != fmt.Sprintf("stackglass: %d references in out.sgt (%s)\n", len(c.loads), sizeOf(t, o)) {
-			t.Errorf("%s: said %q", c.how, said)
+			t.Errorf("%s: stderr %q", c.how, said)
 		}
 	}
 }
 
-// sizeOf is the trace's size in the runtime's words; those in this test are short.
+// sizeOf returns the size of the trace as the runtime prints it, for small traces only.
 func sizeOf(t *testing.T, o *outcome) string {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
@@ -115,23 +115,24 @@ func sizeOf(t *testing.T, o *outcome) string {
 	return fmt.Sprintf("%d bytes", info.Size())
 }
 
-// TestKilled: the chunks that were written before are in the trace.
+// TestKilled checks that the trace of a killed program contains the chunks that were written
+// before.
 func TestKilled(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
 	var damage *trace.DamageError
 	if !errors.As(got.err, &damage) || !errors.Is(damage, trace.ErrCutShort) {
-		t.Errorf("reading says %v, want that the trace is cut short", got.err)
+		t.Errorf("the error is %v, want a trace that is cut short", got.err)
 	}
 	loads := got.addresses()
 	if len(loads) < 1<<22 || len(loads) > 10000100 {
-		t.Errorf("%d loads are left, want some of 10,000,100", len(loads))
+		t.Errorf("the trace has %d loads, want a large part of 10,000,100", len(loads))
 	}
 	sameAddresses(t, "killed", loads, counting([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
 
-// TestHandlersSteps: a signal may come at any moment, and its handler may make steps of its own.
-// The rest of the trace is whole and in order.
+// TestHandlersSteps checks that the trace is complete and in order if signals arrive at any moment
+// and their handlers make steps, too.
 func TestHandlersSteps(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "timer")
 	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
@@ -139,14 +140,14 @@ func TestHandlersSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, b := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{Strict: true}), trace.NewBatch(0)
-	var main, handler uint64 // there are too many to keep
+	var main, handler uint64 // counters, because there are too many loads to store
 	for err = r.Next(b); err == nil; err = r.Next(b) {
 		for _, addr := range b.Addr {
 			switch {
 			case addr < 1<<40:
 				handler++
 			case addr-1<<40 != main:
-				t.Fatalf("the loop's load %d is of %#x", main, addr)
+				t.Fatalf("load %d of the loop has address %#x", main, addr)
 			default:
 				main++
 			}
@@ -155,19 +156,19 @@ func TestHandlersSteps(t *testing.T) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	// Handlers that come while the loop moves its cursor leave no steps.
+	// Handlers that run while the loop advances its write position record no steps.
 	if handler <= 100 || handler > 100+5*51 || main < 1000 {
-		t.Errorf("%d loads by the loop, %d by the handler, want some of 250, and the first 100", main, handler)
+		t.Errorf("%d loads by the loop, %d by the handler, want the first 100 and some of the 250 later ones", main, handler)
 	}
 }
 
-// TestForkedChild: a child has a file of its own if that is asked for.
+// TestForkedChild checks that each child process writes its own file if this is requested.
 func TestForkedChild(t *testing.T) {
 	o := run(t, []string{"STACKGLASS_FORK=file"}, play(t, "ends.c"), "forks")
 	sameAddresses(t, "the parent", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}, [2]uint64{100, 4}))
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt.*"))
 	if err != nil || len(files) != 2 {
-		t.Fatalf("children wrote %v, want a file each of two", files)
+		t.Fatalf("the children wrote %v, want one file from each of two children", files)
 	}
 	for _, file := range files {
 		got := read(t, file, everything)
@@ -178,7 +179,8 @@ func TestForkedChild(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a trace that cannot be written is reported once, and the program continues.
+// TestFullDisk checks that a trace that cannot be written is reported once, and that the program
+// continues.
 func TestFullDisk(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct{ out, how, want string }{
@@ -188,26 +190,26 @@ func TestFullDisk(t *testing.T) {
 	} {
 		o := run(t, []string{"STACKGLASS_OUT=" + c.out}, program, c.how)
 		if !o.state.Success() || string(o.stdout) != "done\n" {
-			t.Errorf("%s: the program said %q and ended by %v", c.out, o.stdout, o.state)
+			t.Errorf("%s: the program printed %q and ended with %v", c.out, o.stdout, o.state)
 		}
 		said := string(o.stderr)
 		if !strings.HasPrefix(said, "stackglass: "+c.want) || strings.Count(said, "\n") != 1 {
-			t.Errorf("%s: said %q, want %q", c.out, said, c.want)
+			t.Errorf("%s: stderr %q, want %q", c.out, said, c.want)
 		}
 		if c.how != "fsize" {
 			continue
 		}
 		got := o.trace(t, everything)
 		if n := len(got.addresses()); n < 100000 || got.ending.How != "error 27" {
-			t.Errorf("%s: %d loads, ended by %q, want many, and error 27", c.out, n, got.ending.How)
+			t.Errorf("%s: %d loads, ended with %q, want at least 100,000 loads, and error 27", c.out, n, got.ending.How)
 		}
 		if said, want := got.ending.String(), "recording stopped: file too large"; said != want {
-			t.Errorf("%s: the end in words is %q, want %q", c.out, said, want)
+			t.Errorf("%s: the ending is described as %q, want %q", c.out, said, want)
 		}
 	}
 }
 
-// TestLimit: a trace ends at the limit.
+// TestLimit checks that a trace ends at the limit.
 func TestLimit(t *testing.T) {
 	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c"), "many")
 	got := o.trace(t, everything)
@@ -216,17 +218,18 @@ func TestLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Size() > 4<<20 || info.Size() < 2<<20 || got.ending.How != "limit" {
-		t.Errorf("%d bytes, ended by %q, want at most 4 MiB, and limit", info.Size(), got.ending.How)
+		t.Errorf("%d bytes, ended with %q, want at most 4 MiB, and limit", info.Size(), got.ending.How)
 	}
 	if n := uint64(len(got.addresses())); n != got.ending.References || n < 200000 {
-		t.Errorf("%d loads, and the trace says %d", n, got.ending.References)
+		t.Errorf("%d loads, but the trace states %d", n, got.ending.References)
 	}
 	if !strings.HasSuffix(string(o.stderr), "; the trace ends at the limit of STACKGLASS_MAX_BYTES\n") {
-		t.Errorf("said %q", o.stderr)
+		t.Errorf("stderr %q", o.stderr)
 	}
 }
 
-// TestRegions: calipers are in the trace, and may limit it.
+// TestRegions checks that the trace contains the marked regions, and that it can be limited to
+// them.
 func TestRegions(t *testing.T) {
 	program := play(t, "ends.c")
 	parts := [][2]uint64{{0, 100}, {1000, 10}, {2000, 20}, {3000, 30}, {4000, 40}, {5000, 50}}
@@ -260,7 +263,7 @@ func TestRegions(t *testing.T) {
 			}
 		}
 		if strings.Join(tags, " ") != c.tags {
-			t.Errorf("%s: calipers %v, want %s", c.env, tags, c.tags)
+			t.Errorf("%s: region marks %v, want %s", c.env, tags, c.tags)
 		}
 	}
 }
@@ -268,14 +271,14 @@ func TestRegions(t *testing.T) {
 // verbose makes a program report its trace although nobody reads its standard error.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
-// TestReport checks that a program reports its trace on a terminal only, unless the
-// environment says otherwise: Tcl's exec and other build tools take any text on standard
-// error for a failure.
+// TestReport checks that a program reports its trace only on a terminal, unless an environment
+// variable says otherwise: Tcl's exec and other build tools treat any text on standard error as a
+// failure.
 func TestReport(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct {
 		env                string // separated by spaces
-		captured, onScreen bool   // whether it reports
+		captured, onScreen bool   // whether the program reports its trace
 	}{
 		{"", false, true},
 		{"STACKGLASS_VERBOSE=1", true, true},
@@ -293,8 +296,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// onTerminal runs a program with a terminal for its standard error, and returns what it
-// writes there.
+// onTerminal runs a program whose standard error is a terminal, and returns the text that the
+// program writes there.
 func onTerminal(t *testing.T, env []string, program string) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -320,11 +323,11 @@ func onTerminal(t *testing.T, env []string, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, _ := io.ReadAll(master) // ends with an error, as the terminal is closed
+	said, _ := io.ReadAll(master) // ends with an error because the terminal is closed
 	return string(said)
 }
 
-// TestOutput checks that the environment names the trace.
+// TestOutput checks that an environment variable names the trace.
 func TestOutput(t *testing.T) {
 	program := play(t, "ends.c")
 	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)

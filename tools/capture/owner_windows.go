@@ -2,5 +2,6 @@ package capture
 
 import "io/fs"
 
-// isOwn reports whether a file belongs to the user: here, each user has a folder for temporary files.
+// isOwn reports whether a file belongs to the user. On Windows, each user has a separate folder for
+// temporary files.
 func isOwn(fs.FileInfo) bool { return true }

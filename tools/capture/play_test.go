@@ -353,8 +353,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestTokenIsInOrder: exact order is the order that the locks enforce.
-func TestTokenIsInOrder(t *testing.T) {
+// TestExactOrderOfToken: exact order is the order that the locks enforce.
+func TestExactOrderOfToken(t *testing.T) {
 	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)
 	started := map[uint64]int{}

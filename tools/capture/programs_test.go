@@ -75,9 +75,9 @@ func hasOpenMP(t *testing.T, compiler string) bool {
 	return has
 }
 
-// TestProgramsDoTheSame: a program's output and exit status are the same as without tracing; and
+// TestTracingKeepsBehaviour: a program's output and exit status are the same as without tracing; and
 // its trace is whole.
-func TestProgramsDoTheSame(t *testing.T) {
+func TestTracingKeepsBehaviour(t *testing.T) {
 	newestClang(t)
 	for _, c := range []struct {
 		source string
@@ -223,9 +223,9 @@ func TestCountsMatchAlgorithm(t *testing.T) {
 	}
 }
 
-// TestAddressesAreTheObjects: references to a global variable are at its address in the trace, in
+// TestAddressesMatchObjects: references to a global variable are at its address in the trace, in
 // order.
-func TestAddressesAreTheObjects(t *testing.T) {
+func TestAddressesMatchObjects(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "gemm")
 	traceCompile(t, clang, "-O2", sourceOf(t, "gemm.c"), "-o", traced)
@@ -251,8 +251,8 @@ func TestAddressesAreTheObjects(t *testing.T) {
 	}
 }
 
-// TestSameEveryTime: the same program with the same input makes the same steps.
-func TestSameEveryTime(t *testing.T) {
+// TestTracesAreReproducible: the same program with the same input makes the same steps.
+func TestTracesAreReproducible(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "mixed")
 	traceCompile(t, clang, "-O2", sourceOf(t, "mixed.c"), "-o", traced)
@@ -267,9 +267,9 @@ func TestSameEveryTime(t *testing.T) {
 	}
 }
 
-// TestParts: several objects, a static library, shared libraries that are linked and loaded, and a
+// TestSeparateObjectsAndLibraries: several objects, a static library, shared libraries that are linked and loaded, and a
 // separate link.
-func TestParts(t *testing.T) {
+func TestSeparateObjectsAndLibraries(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
 		if !worth(clang, false) {

@@ -1,10 +1,10 @@
 // Package arrange finishes the trace of a program that was not compiled for tracing.
 //
-// A recorder of such a program numbers blocks in the order of their first execution, and describes them in
-// hundreds of small tables with addresses and without names. [Finish] makes a container with the blocks in
-// the order of the code (file, function, address), so that a module's and a function's blocks are together,
-// and with the names of functions, source lines and global variables by package symbols, if the files can
-// still be read.
+// A recorder of such a program numbers blocks in the order of their first execution, and describes
+// them in hundreds of small tables with addresses and without names. [Finish] makes a container
+// with the blocks in the order of the code (file, function, address), so that a module's and a
+// function's blocks are together, and adds the names of functions, source lines and global
+// variables, which package symbols reads from the files if they still exist.
 //
 // Chunks are copied except for the numbers of blocks in them; see [sgt.Renumberer].
 package arrange
@@ -21,8 +21,8 @@ import (
 // Run contains facts of a run in addition to its recording.
 type Run struct {
 	Program string       // path of the program's file
-	Facts   []trace.Fact // before the facts of the recording
-	End     sgt.End      // if the recording has none, because the recorder was killed
+	Facts   []trace.Fact // written before the facts of the recording
+	End     sgt.End      // used if the recording has none, because the recorder was killed
 	Status  uint64       // exit status
 }
 
@@ -35,8 +35,8 @@ type Summary struct {
 	End        sgt.End
 }
 
-// Finish reads the recording of size bytes, and writes the trace. open opens a file of code; it is
-// [symbols.Open] except in tests.
+// Finish reads a recording of size bytes and writes the finished trace to out. open opens a file of
+// code; it is [symbols.Open] except in tests.
 func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, open func(string) (*symbols.File, error)) (Summary, error) {
 	r, err := sgt.ReadRecording(recorded, size)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func noSymbols(string) (*symbols.File, error) { return nil, errors.New("there are none") }
 
-// rows returns the content of a trace, in words that do not depend on numbers of blocks.
+// rows returns the content of a trace as text that does not depend on block numbers.
 func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
 	r := sgt.NewReader("t", bytes.NewReader(container), sgt.Options{})
 	r.Select(trace.AllKinds | trace.EventKinds)
@@ -48,11 +48,12 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 	}
 }
 
-// recorder makes recordings as the plugin does: blocks in separate tables, as they appear.
+// recorder makes recordings as the plugin does: each new block is in a separate table, written when
+// it first runs.
 type recorder struct {
 	file   bytes.Buffer
 	w      *sgt.Writer
-	kinds  []trace.Kind // of blocks' sites; BlockEntry for those without
+	kinds  []trace.Kind // the kinds of the blocks' sites; BlockEntry for blocks without sites
 	ticket uint64
 }
 
@@ -114,7 +115,7 @@ func finish(t interface{ Fatalf(string, ...any) }, recorded []byte, run Run) ([]
 	return out.Bytes(), s
 }
 
-// draw records a random run of random code in two files.
+// draw records a random execution of random code that lies in two files.
 func draw(t *rapid.T) []byte {
 	r := newRecorder()
 	r.module(trace.Module{Name: "/lib/b", Base: 0x8000, End: 0x9000}, trace.Block{})
@@ -129,7 +130,7 @@ func draw(t *rapid.T) []byte {
 		case 3:
 			r.w.Flush()
 		case 4:
-			// A run of one pattern, so that steps are expected.
+			// Repeat one pattern, so that the encoder can predict steps.
 			block := rapid.IntRange(1, len(r.kinds)-1).Draw(t, "block")
 			for i := range rapid.IntRange(1, 100).Draw(t, "times") {
 				r.step(1, block, uint64(8*i))
@@ -141,7 +142,7 @@ func draw(t *rapid.T) []byte {
 	return r.finish()
 }
 
-// TestSameRows: the trace does not depend on the numbers of blocks.
+// TestSameRows checks that renumbering the blocks does not change the rows of a trace.
 func TestSameRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recorded := draw(t)
@@ -160,12 +161,12 @@ func TestSameRows(t *testing.T) {
 			references += uint64(b.Len())
 		}
 		if s.References != references {
-			t.Fatalf("%d references are told, %d are there", s.References, references)
+			t.Fatalf("the summary has %d references, the trace has %d", s.References, references)
 		}
 	})
 }
 
-// TestOrder: blocks are in the order of files and addresses, the program's own file first.
+// TestOrder checks that blocks are sorted by file and address, with the program's own file first.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		finished, _ := finish(t, draw(t), Run{Program: "/bin/a"})
@@ -197,8 +198,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestCut: a recording that ends anywhere gives its rows up to the last whole chunk, and the
-// outcome that the caller states.
+// TestCut checks that a recording that is cut anywhere yields the rows up to its last complete
+// chunk, and the ending that the caller passes.
 func TestCut(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)
@@ -223,10 +224,10 @@ func TestCut(t *testing.T) {
 		}
 	}
 	if had != len(whole) {
-		t.Errorf("%d rows of the whole recording, want %d", had, len(whole))
+		t.Errorf("%d rows in the complete recording, want %d", had, len(whole))
 	}
 	if _, err := Finish(io.Discard, bytes.NewReader(nil), 0, Run{}, noSymbols); err == nil {
-		t.Error("nothing makes a trace")
+		t.Error("an empty recording was converted without an error")
 	}
 }
 

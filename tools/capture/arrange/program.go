@@ -11,32 +11,32 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// image is one file of code in the process, or the code of none.
+// image is one file of code that was loaded into the process, or the code that belongs to no file.
 type image struct {
 	trace.Module
-	file  *symbols.File // nil: it cannot be read
+	file  *symbols.File // nil if it cannot be read
 	moved uint64        // its address minus the address for which it was linked
 }
 
-// symbol converts an address of the process to one of the file.
+// symbol converts an address in the process to an address in the file.
 func (m *image) symbol(addr trace.Addr) uint64 { return addr - m.moved }
 
 // code describes a recorded block.
 type code struct {
 	old      uint32 // its number in the recording
-	image    int    // -1: of no file
-	first    uint64 // its first instruction, or the one of its site
-	last     uint64 // its last instruction
-	function uint64 // where its function begins; 0: unknown
+	image    int    // -1 if it belongs to no file
+	first    uint64 // address of its first instruction, or of its first reference
+	last     uint64 // address of its last instruction
+	function uint64 // address of its function; 0: unknown
 	special  bool   // an event of the recorder, without address
 }
 
-// arrangement is the program of a recording with its blocks in order.
+// arrangement is the program of a recording with its blocks in the new order.
 type arrangement struct {
 	old    *trace.Program
 	images []image
 	code   []code   // in the new order
-	number []uint32 // new numbers by the old ones
+	number []uint32 // new numbers, indexed by the old ones
 }
 
 // arrange sorts the blocks by file, function and address. The recorder's own events come first, in the first
@@ -63,14 +63,14 @@ func compareCode(a, b code) int {
 		return cmp.Compare(a.old, b.old)
 	}
 	return cmp.Or(
-		cmp.Compare(uint(a.image), uint(b.image)), // code without a file last
+		cmp.Compare(uint(a.image), uint(b.image)), // code without a file comes last
 		cmp.Compare(a.function, b.function),
 		cmp.Compare(a.first, b.first),
 		cmp.Compare(a.old, b.old),
 	)
 }
 
-// imagesOf lists the files, the program's own first.
+// imagesOf lists the files of code, starting with the program's own.
 func imagesOf(p *trace.Program, program string, open func(path string) (*symbols.File, error)) []image {
 	images := []image{{Module: trace.Module{Name: program}}}
 	for _, m := range p.Modules {
@@ -86,7 +86,7 @@ func imagesOf(p *trace.Program, program string, open func(path string) (*symbols
 		m := &images[i]
 		file, err := open(m.Name)
 		if err != nil {
-			continue // it may be gone by now; then only addresses are known
+			continue // the file may no longer exist; then only addresses are known
 		}
 		if m.file = file; file.Dynamic {
 			m.moved = m.Base - file.Low
@@ -95,12 +95,12 @@ func imagesOf(p *trace.Program, program string, open func(path string) (*symbols
 	return images
 }
 
-// imageAt returns the index of the file that contains addr, -1 for none.
+// imageAt returns the index of the file that contains addr, or -1.
 func (a *arrangement) imageAt(addr trace.Addr) int {
 	return slices.IndexFunc(a.images, func(m image) bool { return addr >= m.Base && addr < m.End })
 }
 
-// codeOf finds the address of a block.
+// codeOf determines the file, the addresses and the function of a block.
 func (a *arrangement) codeOf(number uint32) code {
 	b := &a.old.Blocks[number]
 	c := code{old: number, image: -1}
@@ -124,7 +124,8 @@ func (a *arrangement) codeOf(number uint32) code {
 	return c
 }
 
-// parseLabel reads the addresses of a block's first and last instruction, 0, 0 if its label has none.
+// parseLabel reads the addresses of a block's first and last instruction from its label. It returns
+// 0, 0 if the label contains none.
 func parseLabel(label string) (first, last uint64) {
 	low, high, _ := strings.Cut(label, "-")
 	first, err1 := strconv.ParseUint(low, 0, 64)
@@ -135,7 +136,7 @@ func parseLabel(label string) (first, last uint64) {
 	return first, last
 }
 
-// modules returns a program for each module, with the numbers of a file's first module.
+// modules returns a program for each file of code, and one for code that belongs to no file.
 func (a *arrangement) modules() (all []*trace.Program) {
 	rest := a.code
 	for i := range a.images {
@@ -147,12 +148,12 @@ func (a *arrangement) modules() (all []*trace.Program) {
 		rest = rest[own:]
 	}
 	if len(rest) > 0 {
-		all = append(all, a.module(&image{Module: trace.Module{Name: "code of no file"}}, rest))
+		all = append(all, a.module(&image{Module: trace.Module{Name: "code that belongs to no file"}}, rest))
 	}
 	return all
 }
 
-// module makes the tables of the blocks of one image.
+// module builds the tables for the blocks of one image.
 func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{m.Module}}
 	for i, c := range blocks {
@@ -178,7 +179,8 @@ func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 	return p
 }
 
-// function returns the number of a block's function, which is the last one or new.
+// function returns the number of a block's function. If it is not the last function of p, function
+// adds it.
 func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
 	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {
@@ -192,7 +194,8 @@ func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	return uint32(len(p.Functions) - 1)
 }
 
-// isOutline reports functions that compilers make of parallel regions.
+// isOutline reports whether a function is the body of a parallel region that the compiler moved
+// into a function.
 func isOutline(name string) bool {
 	return strings.Contains(name, ".omp_outlined") || strings.Contains(name, "._omp_fn.") || strings.Contains(name, "..omp_par")
 }
@@ -209,7 +212,7 @@ func placeOf(l symbols.Line) trace.Place {
 	return trace.Place{File: filepath.Clean(l.File), Line: uint32(l.Line), Column: uint32(l.Column)}
 }
 
-// lines sets the source lines of a block.
+// lines sets the file and the source lines of a block.
 func (m *image) lines(b *trace.Block, c code) {
 	if m.file == nil {
 		return
@@ -220,7 +223,7 @@ func (m *image) lines(b *trace.Block, c code) {
 	}
 }
 
-// objects lists the global variables, with their addresses in the process.
+// objects adds the global variables to p, with their addresses in the process.
 func (m *image) objects(p *trace.Program) {
 	if m.file == nil || m.End == 0 {
 		return

@@ -79,9 +79,9 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 }
 
-// TestPluginWarnsOfNothing: the plugin, which is compiled on other machines, compiles without
+// TestPluginCompilesWithoutWarnings: the plugin, which is compiled on other machines, compiles without
 // warnings on this one.
-func TestPluginWarnsOfNothing(t *testing.T) {
+func TestPluginCompilesWithoutWarnings(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		t.Skip("left out: there is no gcc")
