@@ -212,7 +212,7 @@ func TestSettings(t *testing.T) {
 		{"STACKGLASS_FORK=1", "off or file"},
 	} {
 		o := run(t, []string{c.set, "STACKGLASS_QUIET=1"}, program)
-		if want := "stackglass: " + c.set + " is not understood, and passed over; set " + c.want + "\n"; string(o.stderr) != want {
+		if want := "stackglass: " + c.set + " is invalid and is ignored; set " + c.want + "\n"; string(o.stderr) != want {
 			t.Errorf("stderr %q, want %q", o.stderr, want)
 		}
 		sameAddresses(t, c.set, o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))

@@ -19,10 +19,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The runtime is tested by programs in testdata/play that execute instrumented code by hand, so
-// that each prints the exact content of its trace.
+// These tests run the programs in testdata/play, which call the functions of the runtime as
+// instrumented code does. The exact content of their traces is therefore known.
 
-// playProgram are the blocks that those programs have.
+// playProgram returns the blocks of those programs.
 func playProgram() *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "play"}}}
 	add := func(sites ...trace.Site) {
@@ -50,7 +50,8 @@ func playProgram() *trace.Program {
 	return p
 }
 
-// blocksHeader is the C header of blocks: the tables, and the rewriter's code for them.
+// blocksHeader returns the C header that defines the blocks and their tables as instrumented code
+// does.
 func blocksHeader(p *trace.Program) string {
 	var blocks, scales strings.Builder
 	for i := range p.Blocks {
@@ -71,7 +72,7 @@ func blocksHeader(p *trace.Program) string {
 		"static const uint8_t play_tables[] = {" + byteList(sgt.AppendModule(nil, p)) + "};\n"
 }
 
-// scaleOf is the scale of a site's first value, as core/trace/sgt/FORMAT.md defines it.
+// scaleOf returns the scale of a site's first value, as defined in core/trace/sgt/FORMAT.md.
 func scaleOf(s *trace.Site) string {
 	switch {
 	case s.Kind > trace.Fetch || s.Bytes < 2:
@@ -84,7 +85,7 @@ func scaleOf(s *trace.Site) string {
 	return "3"
 }
 
-// compilers are the clangs that are there.
+// compilers returns the paths of the installed versions of clang.
 var compilers = sync.OnceValue(func() (found []string) {
 	for _, name := range []string{"clang-14", "clang-19"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -94,27 +95,27 @@ var compilers = sync.OnceValue(func() (found []string) {
 	return found
 })
 
-// newestClang is the newest clang; the test is skipped if there is none.
+// newestClang returns the newest installed clang, and skips the test if there is none.
 func newestClang(t *testing.T) string {
 	t.Helper()
 	all := compilers()
 	if len(all) == 0 {
-		t.Skip("left out: neither clang-14 nor clang-19 is installed, so nothing can be compiled to be traced")
+		t.Skip("skipped: neither clang-14 nor clang-19 is installed")
 	}
 	return all[len(all)-1]
 }
 
-// soak has every compiler take every test, and tests run longer.
+// soak makes tests run with every compiler, and longer.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// worth reports whether a test runs with a compiler: all do with the newest one. With
-// older ones, which differ from it in the IR that they write, only samples do.
+// worth reports whether a test runs with a compiler. All tests run with the newest compiler; only
+// samples run with older ones, whose IR is different.
 func worth(clang string, sample bool) bool {
 	all := compilers()
 	return soak || sample || clang == all[len(all)-1]
 }
 
-// played are the programs of testdata/play that are compiled, by name.
+// played contains the paths of the compiled programs of testdata/play, by name.
 var played struct {
 	sync.Mutex
 	folder string
@@ -130,7 +131,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// play compiles a program of testdata/play, once, and returns its path.
+// play compiles a program of testdata/play unless it is already compiled, and returns its path.
 func play(t *testing.T, name string) string {
 	t.Helper()
 	clang := newestClang(t)
@@ -169,11 +170,11 @@ type outcome struct {
 	dir            string
 }
 
-// hanging is the time after which a program is considered to hang. It is far longer than any of
-// them takes.
+// hanging is the time after which a program is considered to hang. It is far longer than the run
+// time of any test program.
 const hanging = 5 * time.Minute
 
-// run runs a program in a folder of its own.
+// run runs a program in a new folder.
 func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -182,7 +183,7 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, &stdout, &stderr
-	cmd.WaitDelay = hanging // a child may keep its output open
+	cmd.WaitDelay = hanging // a child process may keep the output open
 	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=out.sgt")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Run(); ctx.Err() != nil {
@@ -194,7 +195,7 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	return o
 }
 
-// traced is a whole trace.
+// traced is the content of a trace.
 type traced struct {
 	*trace.Batch
 	header trace.Header
@@ -215,7 +216,7 @@ func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	return &traced{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
 }
 
-// trace returns all rows of a run's trace, which must be whole.
+// trace returns all rows of a run's trace. It fails the test unless the trace is complete.
 func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 	t.Helper()
 	got := read(t, filepath.Join(o.dir, "out.sgt"), kinds)
@@ -227,7 +228,7 @@ func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 
 const everything = trace.AllKinds | trace.EventKinds
 
-// TestStepsRoundTrip: the decoder in Go returns the steps that the encoder in C wrote.
+// TestStepsRoundTrip checks that the decoder in Go returns the steps that the encoder in C wrote.
 func TestStepsRoundTrip(t *testing.T) {
 	program := play(t, "random.c")
 	for _, c := range []struct{ seed, steps string }{{"1", "10"}, {"2", "3000"}, {"3", "300000"}} {
@@ -235,12 +236,12 @@ func TestStepsRoundTrip(t *testing.T) {
 		got := o.trace(t, everything)
 		comparePlayed(t, got, o.stdout)
 		if got.ending.How != "exit" || got.ending.Lost != 0 {
-			t.Errorf("seed %s: the trace ends as %+v, want an exit and nothing lost", c.seed, got.ending)
+			t.Errorf("seed %s: the trace ends with %+v, want an exit and no lost steps", c.seed, got.ending)
 		}
 	}
 }
 
-// comparePlayed checks for the rows of the steps in said.
+// comparePlayed checks that the trace has the rows of the steps that the program printed.
 func comparePlayed(t *testing.T, got *traced, said []byte) {
 	t.Helper()
 	p, row := playProgram(), 0
@@ -274,7 +275,8 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 	}
 }
 
-// TestMaskedLanes: a reference for each run of lanes, or for each lane.
+// TestMaskedLanes checks that a masked access is recorded as one reference for each group of
+// adjacent lanes, or for each lane.
 func TestMaskedLanes(t *testing.T) {
 	got := run(t, nil, play(t, "masked.c")).trace(t, trace.AllKinds)
 	want := []struct {
@@ -290,13 +292,13 @@ func TestMaskedLanes(t *testing.T) {
 	}
 	for i, w := range want {
 		if got.Addr[i] != w.addr || got.Bytes[i] != w.bytes {
-			t.Errorf("reference %d is of %d bytes at %#x, want %d at %#x", i, got.Bytes[i], got.Addr[i], w.bytes, w.addr)
+			t.Errorf("reference %d has %d bytes at %#x, want %d at %#x", i, got.Bytes[i], got.Addr[i], w.bytes, w.addr)
 		}
 	}
 }
 
-// TestSlicedOrder: every thread's own steps are in order, tickets are few, and threads come after
-// those that created them.
+// TestSlicedOrder checks that the steps of each thread are in order, and that threads start after
+// the threads that created them.
 func TestSlicedOrder(t *testing.T) {
 	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c"))
 	got := o.trace(t, everything)
@@ -317,11 +319,11 @@ func TestSlicedOrder(t *testing.T) {
 		}
 	}
 	if len(next) != 4 || next[1] != 2 || got.Addr[first(got, trace.Load)] != 0 || got.Thread[last(got, trace.Load)] != 1 {
-		t.Errorf("loads of threads: %v, want 4, of which the first begins and ends", next)
+		t.Errorf("loads by thread: %v, want 4 threads, where the first and the last load are by the first thread", next)
 	}
 	for _, f := range got.header.Capture {
 		if f.Name == "order" && f.Value != "sliced" {
-			t.Errorf("the trace says that its order is %s", f.Value)
+			t.Errorf("the trace states that its order is %s", f.Value)
 		}
 	}
 }
@@ -338,8 +340,8 @@ func last(got *traced, kind trace.Kind) int {
 	return at
 }
 
-// TestTwoProcesses: a second process of a program does not write into the first
-// one's trace.
+// TestTwoProcesses checks that a second process of a program does not write to the trace of the
+// first one.
 func TestTwoProcesses(t *testing.T) {
 	o := run(t, nil, play(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
@@ -353,7 +355,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestExactOrderOfToken: exact order is the order that the locks enforce.
+// TestExactOrderOfToken checks that in a trace in exact order, references are in the order that
+// locks enforce.
 func TestExactOrderOfToken(t *testing.T) {
 	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)
@@ -373,6 +376,6 @@ func TestExactOrderOfToken(t *testing.T) {
 		t.Errorf("the token was seen %d times, want 8000", want)
 	}
 	if len(got.header.Program.Threads) != 5 || started[1] != 5 {
-		t.Errorf("threads %+v, started by %v; want 5, the first by itself and it the others", got.header.Program.Threads, started)
+		t.Errorf("threads %+v, started by %v; want 5 threads, all started by the first one", got.header.Program.Threads, started)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Whole programs, compiled by [Compile] and by the compiler alone: their output must be the same,
-// and the trace must agree with independent counts.
+// These tests compile whole programs with [Compile] and with the compiler itself. The outputs must
+// be the same, and the trace must agree with independent counts.
 
-// sourceOf is the path of a file in testdata/programs, wherever the test runs.
+// sourceOf returns the absolute path of a file in testdata/programs.
 func sourceOf(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", "programs", name))
@@ -27,7 +27,7 @@ func sourceOf(t *testing.T, name string) string {
 	return path
 }
 
-// traceCompile runs Compile, which must succeed and say nothing.
+// traceCompile runs Compile, which must succeed and print nothing.
 func traceCompile(t *testing.T, compiler string, args ...string) {
 	t.Helper()
 	var said bytes.Buffer
@@ -37,7 +37,7 @@ func traceCompile(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// plainCompile runs the compiler alone.
+// plainCompile runs the compiler itself.
 func plainCompile(t *testing.T, compiler string, args ...string) {
 	t.Helper()
 	if said, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
@@ -45,7 +45,7 @@ func plainCompile(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// compilerFor returns the driver that compiles a file, "" if it is not installed.
+// compilerFor returns the driver that compiles a file, or "" if it is not installed.
 func compilerFor(clang, source string) string {
 	name := filepath.Base(clang)
 	switch filepath.Ext(source) {
@@ -61,7 +61,7 @@ func compilerFor(clang, source string) string {
 	return path
 }
 
-var openMP sync.Map // whether a compiler has it
+var openMP sync.Map // whether a compiler has OpenMP
 
 // hasOpenMP reports whether a compiler finds its OpenMP library.
 func hasOpenMP(t *testing.T, compiler string) bool {
@@ -75,14 +75,14 @@ func hasOpenMP(t *testing.T, compiler string) bool {
 	return has
 }
 
-// TestTracingKeepsBehaviour: a program's output and exit status are the same as without tracing; and
-// its trace is whole.
+// TestTracingKeepsBehaviour checks that a program's output and exit status are the same as without
+// tracing, and that its trace is complete.
 func TestTracingKeepsBehaviour(t *testing.T) {
 	newestClang(t)
 	for _, c := range []struct {
 		source string
 		flags  []string
-		sample bool // for older compilers
+		sample bool // also tested with older compilers
 	}{
 		{source: "gemm.c"}, {source: "jacobi.c", flags: []string{"-lm"}}, {source: "mixed.c"},
 		{source: "exceptions.cc", flags: []string{"-pthread"}, sample: true},
@@ -92,7 +92,7 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 		for _, clang := range compilers() {
 			compiler := compilerFor(clang, c.source)
 			if compiler == "" || c.source == "openmp.c" && !hasOpenMP(t, compiler) {
-				t.Logf("left out: %s with %s, which is not installed in full", c.source, clang)
+				t.Logf("skipped: %s with %s, whose installation is incomplete", c.source, clang)
 				continue
 			}
 			for _, level := range []string{"-O0", "-O2"} {
@@ -107,7 +107,7 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 					traceCompile(t, compiler, append([]string{level, source, "-o", traced}, c.flags...)...)
 					want, got := run(t, nil, plain), run(t, nil, traced)
 					if string(want.stdout) != string(got.stdout) || want.state.ExitCode() != got.state.ExitCode() {
-						t.Errorf("it said %q and exited with %d, want %q and %d", got.stdout, got.state.ExitCode(), want.stdout, want.state.ExitCode())
+						t.Errorf("it printed %q and exited with %d, want %q and %d", got.stdout, got.state.ExitCode(), want.stdout, want.state.ExitCode())
 					}
 					if rows := got.trace(t, everything); rows.Len() < 100 || rows.ending.Lost != 0 {
 						t.Errorf("%d rows, %d steps lost", rows.Len(), rows.ending.Lost)
@@ -118,8 +118,8 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 	}
 }
 
-// TestCountsMatchCoverage: clang's own coverage counts the same loads, stores and basic blocks. It
-// instruments the same optimised code in another way.
+// TestCountsMatchCoverage compares the counts of loads, stores and basic blocks with clang's own
+// coverage, which instruments the same optimised code differently.
 func TestCountsMatchCoverage(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -143,7 +143,7 @@ func TestCountsMatchCoverage(t *testing.T) {
 	}
 }
 
-// countsOf are loads and stores by their bytes, and basic blocks.
+// countsOf counts loads and stores by their size, and basic blocks.
 func countsOf(rows *traced) map[string]uint64 {
 	counts, p := map[string]uint64{}, rows.header.Program
 	for i, kind := range rows.Kind {
@@ -161,7 +161,7 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// coverage returns the same counts from clang's sanitizer coverage.
+// coverage returns the same counts, obtained from clang's sanitizer coverage.
 func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")
@@ -175,7 +175,7 @@ func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 
 	defer out.Close()
 	cmd := exec.Command(program)
 	cmd.ExtraFiles = []*os.File{out}
-	_ = cmd.Run() // its status is its own
+	_ = cmd.Run() // any exit status is valid
 	text, err := os.ReadFile(out.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +196,8 @@ func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 
 	return counts
 }
 
-// TestCountsMatchAlgorithm: without optimisation a matrix product loads
-// and stores its matrices as often as it is written.
+// TestCountsMatchAlgorithm checks that an unoptimised matrix multiplication loads and stores its
+// matrices as often as the source code says.
 func TestCountsMatchAlgorithm(t *testing.T) {
 	const n = 24
 	want := map[string]uint64{
@@ -223,8 +223,8 @@ func TestCountsMatchAlgorithm(t *testing.T) {
 	}
 }
 
-// TestAddressesMatchObjects: references to a global variable are at its address in the trace, in
-// order.
+// TestAddressesMatchObjects checks that references to a global variable lie within its address
+// range, and are in order.
 func TestAddressesMatchObjects(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "gemm")
@@ -242,7 +242,7 @@ func TestAddressesMatchObjects(t *testing.T) {
 		}
 		o, known := objects[site.Object]
 		if !known || addr < o.Addr || addr+uint64(rows.Bytes[i]) > o.Addr+o.Bytes {
-			t.Fatalf("row %d of %s is at %#x, which lies at %#x and has %d bytes", i, site.Object, addr, o.Addr, o.Bytes)
+			t.Fatalf("row %d references %s at %#x, but the variable is at %#x and has %d bytes", i, site.Object, addr, o.Addr, o.Bytes)
 		}
 		within++
 	}
@@ -251,7 +251,7 @@ func TestAddressesMatchObjects(t *testing.T) {
 	}
 }
 
-// TestTracesAreReproducible: the same program with the same input makes the same steps.
+// TestTracesAreReproducible checks that the same program with the same input makes the same steps.
 func TestTracesAreReproducible(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "mixed")
@@ -267,8 +267,8 @@ func TestTracesAreReproducible(t *testing.T) {
 	}
 }
 
-// TestSeparateObjectsAndLibraries: several objects, a static library, shared libraries that are linked and loaded, and a
-// separate link.
+// TestSeparateObjectsAndLibraries traces a program that consists of several objects, a static
+// library, and shared libraries that are linked or loaded, and that is linked separately.
 func TestSeparateObjectsAndLibraries(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -290,9 +290,9 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 			}
 			o := run(t, nil, filepath.Join(here, "parts"), filepath.Join(here, "loaded.so"))
 			if string(o.stdout) != "34\n" {
-				t.Fatalf("it said %q %q", o.stdout, o.stderr)
+				t.Fatalf("it printed %q %q", o.stdout, o.stderr)
 			}
-			// Each library stores ten numbers, and one at its end; each call loads one.
+			// Each library stores ten numbers, and one more when it ends; each call loads one.
 			rows, stores := o.trace(t, everything), map[string]int{}
 			for i, kind := range rows.Kind {
 				if site := rows.Site[i]; kind == trace.Store && rows.header.Program.Sites[site].Object == "table" {
@@ -304,14 +304,14 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 				total += n
 			}
 			if total != 4*(10+1) || len(stores) != 3 {
-				t.Errorf("stores to tables: %v, want 11 each of the static and the linked library, 22 of the loaded one", stores)
+				t.Errorf("stores to tables: %v, want 11 each by the static and the linked library, 22 by the loaded one", stores)
 			}
 		})
 	}
 }
 
-// TestLibraryEnds: a shared library that ends the program, or creates threads, does so with a whole
-// trace; also in a program that is not traced, if the runtime is loaded with it.
+// TestLibraryEnds checks that the trace is complete if a shared library ends the program or creates
+// threads, also in an untraced program that is run with the runtime preloaded.
 func TestLibraryEnds(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -342,21 +342,21 @@ func TestLibraryEnds(t *testing.T) {
 				t.Errorf("%s: the trace has status %d, want %d", clang, rows.ending.Status, c.status)
 			}
 			if c.o.state.ExitCode() != c.status || rows.ending.How != c.ended || rows.Len() < c.references {
-				t.Errorf("%s: it exits with %d, want %d, and leaves %d references and the ending %q", clang, c.o.state.ExitCode(), c.status, rows.Len(), rows.ending.How)
+				t.Errorf("%s: exit status %d, want %d; the trace has %d references and the ending %q", clang, c.o.state.ExitCode(), c.status, rows.Len(), rows.ending.How)
 			}
 		}
 	}
 }
 
-// TestProgramsOwnWrappers: if a program tells the linker to wrap functions that the runtime wraps,
-// the program's wrappers are used.
+// TestProgramsOwnWrappers checks that the program's wrappers are used if it tells the linker to
+// wrap functions that the runtime wraps, too.
 func TestProgramsOwnWrappers(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")
 	traceCompile(t, clang, "-O1", "-Wl,--wrap=pthread_create", sourceOf(t, "wraps.c"), "-o", traced)
 	o := run(t, nil, traced)
 	if rows := o.trace(t, everything); string(o.stdout) != "wrapped\n" || o.state.ExitCode() != 1 || rows.ending.How != "exit" {
-		t.Errorf("it said %q and exited with %d, want that its wrapper was called, and 1; the trace says %q", o.stdout, o.state.ExitCode(), rows.ending.How)
+		t.Errorf("it printed %q and exited with %d, want a call of its wrapper and status 1; the recorded ending is %q", o.stdout, o.state.ExitCode(), rows.ending.How)
 	}
 }
 
@@ -364,8 +364,8 @@ func moduleOf(p *trace.Program, site uint32) *trace.Module {
 	return &p.Modules[p.Functions[p.Blocks[p.Sites[site].Block].Function].Module]
 }
 
-// TestStaticProgram: programs without shared libraries work, at fixed and at other
-// places.
+// TestStaticProgram checks that static programs are traced, at fixed addresses and
+// position-independent.
 func TestStaticProgram(t *testing.T) {
 	clang := newestClang(t)
 	for _, how := range []string{"-static", "-static-pie"} {
@@ -373,12 +373,13 @@ func TestStaticProgram(t *testing.T) {
 		traceCompile(t, clang, "-O2", how, sourceOf(t, "gemm.c"), "-o", traced)
 		o := run(t, nil, traced)
 		if rows := o.trace(t, trace.AllKinds); string(o.stdout) != "4000 -8372\n" || rows.Len() != 28802 {
-			t.Errorf("%s: it said %q, %d references, want 28802", how, o.stdout, rows.Len())
+			t.Errorf("%s: it printed %q, %d references, want 28802", how, o.stdout, rows.Len())
 		}
 	}
 }
 
-// TestPreload: a program that is not traced can load a traced library, with the runtime.
+// TestPreload checks that an untraced program can load a traced library if the runtime is
+// preloaded.
 func TestPreload(t *testing.T) {
 	clang := newestClang(t)
 	dir := t.TempDir()
@@ -394,6 +395,6 @@ func TestPreload(t *testing.T) {
 	o := run(t, []string{"LD_PRELOAD=" + preload}, program, library)
 	rows := o.trace(t, everything)
 	if string(o.stdout) != "34\n" || rows.ending.References != 2*(10+1+1) {
-		t.Errorf("it said %q %q, %d references, want 24", o.stdout, o.stderr, rows.ending.References)
+		t.Errorf("it printed %q %q, %d references, want 24", o.stdout, o.stderr, rows.ending.References)
 	}
 }

@@ -22,31 +22,31 @@ import (
 //go:embed runtime/*.c runtime/*.h
 var sources embed.FS
 
-// Sources contains the runtime's sources in folder runtime, for other C programs that write
+// Sources returns the runtime's sources, in the folder runtime, for other C programs that write
 // containers.
 func Sources() fs.FS { return sources }
 
-// Header is stackglass.h, by which programs mark regions.
+// Header returns stackglass.h, with which programs mark regions.
 func Header() []byte {
 	text, err := sources.ReadFile("runtime/stackglass.h")
 	must(err)
 	return text
 }
 
-// must panics on errors of a broken build of this program.
+// must panics on errors that only occur if this program is built incorrectly.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// Runtime is the compiled runtime: files in a folder.
+// Runtime contains the paths of the compiled runtime's files.
 type Runtime struct {
-	Folder  string // has its source
-	Include string // folder that has stackglass.h
+	Folder  string // the folder with its source
+	Include string // folder that contains stackglass.h
 	Program string // object that is linked into each program
 	Library string // object that is linked into each shared library
-	Calls   string // and into each that has a C library
+	Calls   string // object that is also linked into each shared library that uses a C library
 	Exports string // for the linker: the symbols that shared libraries need from the program
 	Preload string // shared library for an untraced program that loads traced libraries
 }
@@ -63,10 +63,10 @@ func runtimeIn(folder string) *Runtime {
 	}
 }
 
-// CompileError reports that C code of this program does not compile.
+// CompileError means that C code that belongs to this program does not compile.
 type CompileError struct {
 	Compiler string
-	Code     string // the code that it compiles
+	Code     string // the name of the code
 	Output   string
 }
 
@@ -76,7 +76,8 @@ func (e *CompileError) Error() string {
 		"; install a C library for development (apt-get install libc6-dev)"
 }
 
-// BuildRuntime returns the runtime compiled by that clang, from the user's cache if it is there.
+// BuildRuntime returns the runtime compiled with a clang. It compiles the runtime unless it is in
+// the user's cache.
 func BuildRuntime(clang string) (*Runtime, error) {
 	key, err := runtimeKey(clang)
 	if err != nil {
@@ -86,8 +87,9 @@ func BuildRuntime(clang string) (*Runtime, error) {
 	return runtimeIn(folder), err
 }
 
-// Cached returns a folder of that name in the user's cache. If it is not there, make fills a new folder,
-// which is then renamed, so that each of many processes of a build finds all of it or nothing.
+// Cached returns the folder with this name in the user's cache. If it does not exist, make fills a
+// new folder, which is then renamed, so that concurrent processes of a build never see an
+// incomplete folder.
 func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
 		folder = filepath.Join(cache, name)
@@ -122,7 +124,8 @@ func makeFolder(folder string, make func(work string) error) error {
 	return nil
 }
 
-// runtimeKey is the name of the compiled runtime, which changes with it.
+// runtimeKey returns the folder name of the compiled runtime: a hash of the compiler, the options
+// and the sources.
 func runtimeKey(clang string) (string, error) {
 	file, err := os.Stat(clang)
 	if err != nil {
@@ -139,7 +142,7 @@ func runtimeKey(clang string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:24], nil
 }
 
-// caches are folders for what is compiled once, the best first.
+// caches returns the folders to try for files that are compiled once, the best first.
 func caches() (list []string) {
 	if user, err := os.UserCacheDir(); err == nil {
 		list = append(list, filepath.Join(user, "stackglass", "capture"))
@@ -173,7 +176,7 @@ func eachSource(do func(name string, text []byte) error) error {
 	})
 }
 
-// makeRuntime compiles the runtime in a folder.
+// makeRuntime compiles the runtime in the folder work.
 func makeRuntime(clang, work string) error {
 	if err := writeSources(work); err != nil {
 		return err
@@ -229,11 +232,11 @@ func compileC(clang, folder string, args []string) error {
 	return nil
 }
 
-// ownKinds are the runtime's own events, a block with one site each, in the order of sg_own in
-// runtime/runtime.h.
+// ownKinds lists the kinds of the runtime's own events, in the order of sg_own in
+// runtime/runtime.h. Each is a block with one site.
 var ownKinds = [...]trace.Kind{trace.ThreadStart, trace.ThreadEnd, trace.RegionBegin, trace.RegionEnd}
 
-// ownTables returns the body of the MODL frame of the runtime's own blocks.
+// ownTables returns the body of the MODL frame that describes the runtime's own blocks.
 func ownTables() []byte {
 	p := &trace.Program{Modules: []trace.Module{{Name: "stackglass runtime"}}}
 	for i, kind := range ownKinds {

@@ -18,8 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// TestScaling predicts a larger input of compiled programs from smaller ones, and compares with a
-// run: instructions are all exact, by block and by opcode, and misses are close.
+// TestScaling predicts a larger input of compiled programs from smaller ones, and compares the
+// prediction with a run: instruction counts must be exact, by block and by opcode, and misses must
+// be close.
 func TestScaling(t *testing.T) {
 	clang := newestClang(t)
 	for _, name := range []string{"matmul", "jacobi"} {
@@ -68,7 +69,7 @@ func sitesAndBlocks(t *testing.T, file string) *profile.Profile {
 	return finish(t, r)
 }
 
-// holdScaled compares a prediction with a run.
+// holdScaled checks a prediction against a run.
 func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 	t.Helper()
 	r, err := blocks.DecodeRun(real.Blocks)
@@ -77,7 +78,7 @@ func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 	}
 	for b, n := range r.Edges.Visits {
 		if of := &got.Of[b]; of.Executions != n || of.Basis != scaling.Checked {
-			t.Errorf("block %s: %d executions by %s, %s, want %d", r.Program.Blocks[b].Label, of.Executions, of.Law.String([]string{"n"}), of.Basis, n)
+			t.Errorf("block %s: %d executions, predicted by the law %s (%s), want %d", r.Program.Blocks[b].Label, of.Executions, of.Law.String([]string{"n"}), of.Basis, n)
 		}
 	}
 	system, err := blocks.FromEdges(got.Run.Program, got.Run.Edges)

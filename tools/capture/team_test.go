@@ -14,13 +14,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTeamMatchesPrediction: package multicore predicts from a run with one thread the rows of each
-// of several threads, exactly except for the order, unless they depend on chance.
+// TestTeamMatchesPrediction checks that package multicore predicts the rows of each of several
+// threads exactly from a run with one thread, except for their order. The test program has no rows
+// that depend on chance.
 func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
 		if !hasOpenMP(t, clang) {
-			t.Logf("left out: %s, which has no OpenMP", clang)
+			t.Logf("skipped: %s, which has no OpenMP", clang)
 			continue
 		}
 		for _, level := range []string{"-O0", "-O1", "-O2"} {
@@ -48,7 +49,7 @@ func TestTeamMatchesPrediction(t *testing.T) {
 					want := perThread(team)
 					for i := range max(len(got), len(want)) {
 						if i >= len(got) || i >= len(want) {
-							t.Fatalf("%d cores do something, %d threads did", len(got), len(want))
+							t.Fatalf("%d cores have rows, but %d threads in the run", len(got), len(want))
 						}
 						if text := differences(got[i], want[i]); text != "" {
 							t.Errorf("core %d:\n%s", i, text)
@@ -60,7 +61,7 @@ func TestTeamMatchesPrediction(t *testing.T) {
 	}
 }
 
-// described is a reader that knows a header.
+// described is a reader with a header.
 type described struct {
 	*tracetest.Reader
 	header trace.Header
@@ -68,12 +69,12 @@ type described struct {
 
 func (d *described) Header() trace.Header { return d.header }
 
-// deed is something that a thread does.
+// deed is one row of a thread, in a form that can be compared between runs.
 type deed struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
-	Addr  trace.Addr // onFirst, onOwn: on the stack of the first thread, on its own
+	Addr  trace.Addr // onFirst or onOwn for addresses on the stack of the first thread or on its own stack
 	Bytes uint32
 }
 
@@ -82,7 +83,7 @@ const (
 	onOwn   = 2
 )
 
-// whose makes addresses on stacks comparable.
+// whose makes addresses on stacks comparable between runs.
 func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	first := slices.MinFunc(p.Threads, func(a, b trace.Thread) int { return cmp.Compare(a.Number, b.Number) }).Number
 	for _, t := range p.Threads {
@@ -97,7 +98,7 @@ func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	return addr
 }
 
-// perThread counts the events of each thread; threads are in an order that does not depend on their
+// perThread counts the rows of each thread. The order of the threads does not depend on their
 // numbers.
 func perThread(all *traced) []map[deed]int {
 	threads := map[uint32]map[deed]int{}
@@ -135,7 +136,7 @@ func perThread(all *traced) []map[deed]int {
 	return list
 }
 
-// differences lists a few.
+// differences lists the first few differences.
 func differences(got, want map[deed]int) string {
 	var list []string
 	for d, n := range got {

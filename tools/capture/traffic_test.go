@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestTrafficOfProgram: the traffic between the threads of a real program, through each of its
-// arrays, follows from its source.
+// TestTrafficOfProgram checks the traffic between the threads of a real program through each of its
+// arrays. The expected counts follow from its source.
 func TestTrafficOfProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "traffic")
@@ -46,7 +46,7 @@ func TestTrafficOfProgram(t *testing.T) {
 	}
 }
 
-// communicationOf analyses a trace.
+// communicationOf analyses the communication in a trace.
 func communicationOf(t *testing.T, path string) *profile.Profile {
 	t.Helper()
 	file, err := os.Open(path)
@@ -67,7 +67,7 @@ func communicationOf(t *testing.T, path string) *profile.Profile {
 	}
 	p := runner.Finish(profile.State{})
 	if p.Communication == nil {
-		t.Fatal("the trace tells nothing of communication")
+		t.Fatal("the profile has no communication section")
 	}
 	return p
 }

@@ -1,11 +1,12 @@
-// Compactui rewrites the Go code that vugugen makes of components, so that it compiles to fewer bytes:
-// functions of the package (ui/nodes.go) replace the statements for each node, listener and property. The
-// nodes are the same, except for white space that a browser does not show (space.go).
+// Compactui rewrites the Go code that vugugen generates from components, so that it compiles to
+// fewer bytes: calls of functions in ui/nodes.go replace the statements for each node, listener and
+// property. The resulting nodes are the same, except for white space that a browser does not show
+// (space.go).
 //
 //	compactui FILE
 //
-// As WebAssembly the statements that build a text node have 200 bytes, and the call has 30. Components are
-// a sixth of the bytes of a first visit.
+// In WebAssembly, the statements that build a text node take 200 bytes, and the call takes 30.
+// Components account for one sixth of the bytes of a first visit.
 package main
 
 import (
@@ -40,7 +41,7 @@ func rewrite(path string) error {
 	return os.WriteFile(path, smaller, 0o644)
 }
 
-const literal = `("(?:[^"\\]|\\.)*")` // as %q prints it
+const literal = `("(?:[^"\\]|\\.)*")` // as printed by %q
 
 var (
 	text       = regexp.MustCompile(`vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(1\), Data: ` + literal + `\}\s*vgparent\.AppendChild\(vgn\)\n`)
@@ -53,7 +54,7 @@ var (
 	property   = regexp.MustCompile(`\{\s*b, err := vjson\.Marshal\((.*)\)\s*if err != nil \{\s*panic\(err\)\s*\}\s*vgn\.Prop = append\(vgn\.Prop, vugu\.VGProperty\{Key: ` + literal + `, JSONVal: vjson\.RawMessage\(b\)\}\)\s*\}\n`)
 )
 
-// compact returns the source with shorter statements. Unknown patterns stay unchanged.
+// compact returns the source with shorter statements. It leaves unknown patterns unchanged.
 func compact(source string) ([]byte, error) {
 	source = text.ReplaceAllString(source, "addText(vgparent, $1)\n")
 	source = element.ReplaceAllStringFunc(source, func(statements string) string {
@@ -78,11 +79,11 @@ func compact(source string) ([]byte, error) {
 	return []byte(withoutSpace(string(formatted))), nil
 }
 
-// unquoted returns the value of a literal.
+// unquoted returns the value of a string literal.
 func unquoted(literal string) string {
 	s, err := strconv.Unquote(literal)
 	if err != nil {
-		panic("not a literal: " + literal) // the patterns take literals only
+		panic("not a string literal: " + literal) // the patterns match only literals
 	}
 	return s
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// The code that vugugen generates today for nodes, listeners, properties and components becomes
-// calls.
+// TestCompact checks that the code that the current vugugen generates for nodes, listeners,
+// properties and components is replaced by calls.
 func TestCompact(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "some") // the name of the package
+	folder := filepath.Join(t.TempDir(), "some") // the name of the generated package
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,6 @@ func TestCompact(t *testing.T) {
 		}
 	}
 	if old := regexp.MustCompile(`AppendChild|DOMEventHandlerSpecList|vjson\.Marshal`).Find(source); old != nil {
-		t.Errorf("%s is left in\n%s", old, source)
+		t.Errorf("%s was not replaced in\n%s", old, source)
 	}
 }

@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// White space between elements is nine tenths of the text nodes that vugugen makes. withoutSpace removes
-// white space that a browser does not show: at the borders of blocks, and around them.
+// Of the text nodes that vugugen generates, 90 % are white space between elements. withoutSpace
+// removes white space that a browser does not show: at the start and end of blocks, and next to
+// them.
 
-// blocks are the elements that begin and end lines, and those that ignore white space in them.
+// blocks lists the elements that begin and end lines, and the elements that ignore white space
+// within them.
 var blocks = []string{
 	"dd", "details", "div", "dl", "dt", "fieldset", "figcaption", "figure", "form", "h1", "h2", "h3", "legend", "li",
 	"nav", "ol", "option", "p", "pre", "section", "select", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }
 
-// keepsSpace is the element whose white space is shown.
+// keepsSpace is the element in which a browser shows white space.
 const keepsSpace = "pre"
 
 var (
@@ -23,22 +25,22 @@ var (
 	anyElement = regexp.MustCompile(`addElement\(vgparent, "([a-z0-9]+)|Type: vugu\.VGNodeType\(3\), Namespace: "", Data: "([a-z0-9]+)"`)
 )
 
-// child is a node that a statement adds to another.
+// child is a node that a statement adds to another node.
 type child struct {
 	line  int
-	depth int    // of statements around it, such as if and for
-	name  string // of an element; "" for white space
+	depth int    // number of enclosing statements, such as if and for
+	name  string // name of the element; "" for white space
 }
 
-// Names of other children.
+// Names of children that are not elements.
 const (
 	aText      = "#text"
-	aComponent = "#component" // a block
+	aComponent = "#component" // treated as a block
 )
 
 func (c child) block() bool { return c.name == aComponent || slices.Contains(blocks, c.name) }
 
-// withoutSpace returns formatted source without the statements for white space that is not shown.
+// withoutSpace returns formatted source without the statements that add invisible white space.
 func withoutSpace(source string) string {
 	s := &spaces{lines: strings.Split(source, "\n"), unseen: map[int]bool{}}
 	for i := 0; i < len(s.lines); i++ {
@@ -55,18 +57,18 @@ func withoutSpace(source string) string {
 
 type spaces struct {
 	lines  []string
-	unseen map[int]bool // numbers of lines
+	unseen map[int]bool // by line number
 }
 
-// statements reads the statements of a block. It returns the line that ends them, and the children that they
-// add to their node.
+// statements reads the statements of a block. It returns the line at which the block ends, and the
+// children that the statements add to their node.
 func (s *spaces) statements(i, depth int) (end int, found []child) {
 	element := ""
 	add := func(name string) { found = append(found, child{line: i, depth: depth, name: name}) }
 	for ; i < len(s.lines); i++ {
 		line := strings.TrimSpace(s.lines[i])
 		opens := strings.HasSuffix(line, "{")
-		if strings.HasPrefix(line, "}") && !opens { // otherwise an else
+		if strings.HasPrefix(line, "}") && !opens { // with an opening brace, it is an else
 			return i, found
 		}
 		switch names := anyElement.FindStringSubmatch(line); {
@@ -93,7 +95,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	return i, found
 }
 
-// choose chooses the white space among the children of an element that is not shown.
+// choose marks the white space among the children of an element that a browser does not show.
 func (s *spaces) choose(parent string, all []child) {
 	if parent == keepsSpace {
 		return

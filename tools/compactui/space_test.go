@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// White space is removed where a browser does not show it, and nowhere else.
+// TestWithoutSpace checks that white space is removed only where a browser does not show it.
 func TestWithoutSpace(t *testing.T) {
 	const source = `package some
 

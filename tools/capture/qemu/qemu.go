@@ -1,17 +1,18 @@
-// Package qemu records the memory references of programs that were not compiled for tracing, by QEMU's user
-// mode emulation.
+// Package qemu records the memory references of programs that were not compiled for tracing, with
+// QEMU's user-mode emulation.
 //
-// QEMU translates a program's instructions block by block and can call a plugin at each block and each
-// reference. The plugin, C in folder plugin, writes the container .sgt with the same code as the runtime of
-// instrumented programs. It is compiled when it is first needed, by any installed compiler, and kept in the
-// user's cache.
+// QEMU translates a program's instructions block by block and can call a plugin at each block and
+// each reference. The plugin, which is in C in the folder plugin, writes a .sgt container with the
+// same code as the runtime of instrumented programs. It is compiled with any installed compiler
+// when it is first needed, and kept in the user's cache.
 //
-// The recording shows the emulator's accesses: for 16 bytes two accesses of 8; for a repeated instruction
-// (rep movs) one access an element, and an entry of its block for each restart. The loads and stores of an
-// instruction are recorded separately, even if it is atomic. QEMU 7 has no AVX-512: programs that require
-// it crash. Accesses of the kernel and child processes are not recorded.
+// The recording contains the accesses that the emulator makes: two accesses of 8 bytes for a
+// 16-byte access; for a repeated instruction (rep movs), one access per element, and a block entry
+// for each restart. The loads and stores of an instruction are recorded separately, even if it is
+// atomic. QEMU 7 does not support AVX-512: programs that require it crash. Accesses by the kernel
+// and by child processes are not recorded.
 //
-// Package arrange finishes the recording with names for addresses.
+// Package arrange converts the recording to a trace, and adds names for addresses.
 package qemu
 
 import (
@@ -36,15 +37,16 @@ import (
 //go:embed plugin/*.c plugin/*.h
 var sources embed.FS
 
-// emulators are the tested QEMU programs by machine. Addresses of 32 bits would need another header.
+// emulators lists the tested QEMU programs by machine. 32-bit machines would need another header in
+// the trace.
 var emulators = map[elf.Machine]string{
 	elf.EM_X86_64:  "qemu-x86_64",
 	elf.EM_AARCH64: "qemu-aarch64",
 	elf.EM_RISCV:   "qemu-riscv64",
 }
 
-// Emulator returns the path and the name of the QEMU that runs programs of that machine; name is "" if
-// there is none.
+// Emulator returns the path and the name of the QEMU that runs programs for a machine; name is ""
+// if the machine is not supported.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
 		return "", "", fmt.Errorf("programs for %v cannot be traced; only those for x86-64, AArch64 and 64-bit RISC-V", m)
@@ -53,18 +55,18 @@ func Emulator(m elf.Machine) (path, name string, err error) {
 	return path, name, err
 }
 
-// ErrNoCompiler reports that no C compiler is installed.
+// ErrNoCompiler means that no C compiler is installed.
 var ErrNoCompiler = errors.New(
-	"QEMU's plugin has to be compiled once, and there is no C compiler; install one (apt-get install gcc libc6-dev)")
+	"QEMU's plugin must be compiled once, but no C compiler is installed; install one (apt-get install gcc libc6-dev)")
 
-// compilers are tried in this order.
+// compilers lists the C compilers to try, in this order.
 var compilers = []string{"cc", "gcc", "clang"}
 
-// runtimeParts are the sources of the runtime in the plugin.
+// runtimeParts lists the sources of the runtime that the plugin contains.
 var runtimeParts = []string{"encode.c", "file.c", "pack.c", "system.c"}
 
-// Plugin returns the path of the plugin for that QEMU, from the user's cache if it is there. Its error may be
-// [ErrNoCompiler] or a [capture.CompileError].
+// Plugin returns the path of the plugin for a QEMU. It compiles the plugin unless it is in the
+// user's cache. The error may be [ErrNoCompiler] or a [capture.CompileError].
 func Plugin(ctx context.Context, emulator string) (string, error) {
 	version, err := interfaceVersion(ctx, emulator)
 	if err != nil {
@@ -81,12 +83,12 @@ func Plugin(ctx context.Context, emulator string) (string, error) {
 	return filepath.Join(folder, plugin), nil
 }
 
-// plugin is the file of the plugin in its folder.
+// plugin is the name of the plugin's file.
 const plugin = "plugin.so"
 
-// interfaceVersion returns the version of the plugin interface that the plugin must declare. The part used
-// here is the same in all versions, but QEMU 9 rejects plugins of version 1 and QEMU 8 plugins of version
-// 2.
+// interfaceVersion returns the version of the plugin interface that the plugin must declare. The
+// part of the interface that is used here is the same in all versions, but QEMU 9 rejects plugins
+// of version 1, and QEMU 8 rejects plugins of version 2.
 func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	said, err := exec.CommandContext(ctx, emulator, "--version").Output()
 	if err != nil {
@@ -104,7 +106,7 @@ func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	return 1, nil
 }
 
-// source is one file, by its path from the folder that contains runtime and qemu.
+// source is a source file, with its path relative to the folder that contains runtime and qemu.
 type source struct {
 	path string
 	text []byte
@@ -131,7 +133,7 @@ func allSources() (all []source, err error) {
 	return all, nil
 }
 
-// key changes with the plugin.
+// key returns a hash of the sources and the options of the plugin.
 func key(files []source, version int) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, version, options)
@@ -144,7 +146,7 @@ func key(files []source, version int) string {
 
 var options = []string{"-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"}
 
-// build compiles the plugin in a folder.
+// build writes the sources to the folder work and compiles the plugin there.
 func build(ctx context.Context, work string, files []source, version int) error {
 	compiler := findCompiler()
 	if compiler == "" {
@@ -183,15 +185,15 @@ func findCompiler() string {
 	return ""
 }
 
-// Command returns the command that runs a program, with name as its first argument, and records it to a
-// file of at most that many bytes, 0 for no limit. The program has the environment of this process.
+// Command returns the command that runs a program, with name as argument 0, and records it to a
+// file of at most mostBytes bytes (0: no limit). The program has the environment of this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
 	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
 	line := []string{"-plugin", plugin, "-0", name}
 	env := os.Environ()
 	for _, setting := range ours {
 		name, _, _ := strings.Cut(setting, "=")
-		// The program has QEMU's environment, except for these changes.
+		// The program inherits QEMU's environment, except for these changes.
 		if value, there := os.LookupEnv(name); there {
 			line = append(line, "-E", name+"="+value)
 		} else {

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// says makes a program that prints a line.
+// says returns the path of a script that prints a line.
 func says(t *testing.T, line string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "qemu-x86_64")
@@ -41,7 +41,7 @@ func TestInterfaceVersion(t *testing.T) {
 
 func TestPluginIsBuiltOnce(t *testing.T) {
 	if findCompiler() == "" {
-		t.Skip("left out: there is no C compiler")
+		t.Skip("skipped: no C compiler is installed")
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	emulator := says(t, "qemu-x86_64 version 7.2.22")
@@ -79,12 +79,12 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 }
 
-// TestPluginCompilesWithoutWarnings: the plugin, which is compiled on other machines, compiles without
-// warnings on this one.
+// TestPluginCompilesWithoutWarnings checks that the plugin, which users compile on their machines,
+// compiles without warnings.
 func TestPluginCompilesWithoutWarnings(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
-		t.Skip("left out: there is no gcc")
+		t.Skip("skipped: gcc is not installed")
 	}
 	sources, err := filepath.Glob("plugin/*.c")
 	if err != nil || len(sources) == 0 {
@@ -98,7 +98,7 @@ func TestPluginCompilesWithoutWarnings(t *testing.T) {
 
 func TestBuildErrorSaysWhatToDo(t *testing.T) {
 	for want, e := range map[string]error{
-		"QEMU's plugin has to be compiled once, and there is no C compiler; install one (apt-get install gcc libc6-dev)":    ErrNoCompiler,
+		"QEMU's plugin must be compiled once, but no C compiler is installed; install one (apt-get install gcc libc6-dev)":  ErrNoCompiler,
 		"/bin/cc cannot compile QEMU's plugin: no stdio.h; install a C library for development (apt-get install libc6-dev)": &capture.CompileError{Compiler: "/bin/cc", Code: "QEMU's plugin", Output: "no stdio.h\nmore\n"},
 	} {
 		if e.Error() != want {
@@ -125,9 +125,9 @@ func TestCommand(t *testing.T) {
 
 func TestEmulators(t *testing.T) {
 	if _, name, _ := Emulator(elf.EM_X86_64); name != "qemu-x86_64" {
-		t.Errorf("x86-64 is for %q", name)
+		t.Errorf("x86-64 is emulated by %q", name)
 	}
 	if _, name, err := Emulator(elf.EM_SPARC); name != "" || err == nil {
-		t.Errorf("SPARC is for %q, %v", name, err)
+		t.Errorf("SPARC is emulated by %q, %v", name, err)
 	}
 }

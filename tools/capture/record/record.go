@@ -1,8 +1,8 @@
-// Package record runs a program under a tracer and writes its trace: by QEMU (package qemu), which is fast,
-// records threads and blocks, and allows naming the addresses afterwards (package arrange), or else by
-// Valgrind's lackey, whose text is converted while the program runs.
+// Package record runs a program under a tracer and writes its trace. QEMU (package qemu) is fast,
+// records threads and blocks, and allows adding names for addresses afterwards (package arrange).
+// The alternative is Valgrind's lackey, whose text output is converted while the program runs.
 //
-// The program has the standard streams, the environment and the exit status that it would have by itself.
+// The program has the same standard streams, environment and exit status as without tracing.
 package record
 
 import (
@@ -28,30 +28,30 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// Names of the tracers.
+// The names of the tracers.
 const (
 	QEMU     = "qemu"
 	Valgrind = "valgrind"
 )
 
-// Options are options on how to record.
+// Options controls how a program is recorded.
 type Options struct {
-	Output    string // file of the trace
+	Output    string // the file for the trace
 	Tracer    string // QEMU or Valgrind; "": the first that is installed
-	MostBytes uint64 // of QEMU's recording; 0: no limit
+	MostBytes uint64 // limit of QEMU's recording; 0: no limit
 	Stdin     io.Reader
 	Stdout    io.Writer
 	Stderr    io.Writer
 }
 
-// Result describes a trace and the program's end.
+// Result describes a trace and how the program ended.
 type Result struct {
 	arrange.Summary
 	Tracer string
-	Status int // the program's exit status; 128 and the signal's number if it died of one
+	Status int // the program's exit status, or 128 plus the number of the signal that ended it
 }
 
-// Run runs a program and writes its trace. The program's own failure is no error.
+// Run runs a program and writes its trace. Run returns no error if only the program itself fails.
 func Run(ctx context.Context, name string, args []string, o Options) (Result, error) {
 	p, err := find(name, args)
 	if err != nil {
@@ -78,7 +78,7 @@ func Run(ctx context.Context, name string, args []string, o Options) (Result, er
 	return r, err
 }
 
-// discard removes an incomplete trace, unless it is a device or a pipe.
+// discard removes an incomplete trace, unless the path is a device or a pipe.
 func discard(path string) error {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return err
@@ -86,7 +86,7 @@ func discard(path string) error {
 	return os.Remove(path)
 }
 
-// TracerError reports that no tracer can be used.
+// TracerError means that no suitable tracer is installed.
 type TracerError struct {
 	Wanted   string // "" for any
 	Emulator string // the QEMU for the machine
@@ -100,13 +100,13 @@ func (e *TracerError) Error() string {
 	case Valgrind:
 		return "valgrind is not installed (" + valgrindPackage + ")"
 	}
-	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, the first if you can"
+	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, preferably the first"
 }
 
-// machines are those of this program.
+// machines contains the ELF machine for each architecture that Valgrind is used on.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// choose returns the tracer, and for QEMU the emulator for the machine.
+// choose returns the tracer to use, and for QEMU the path of the emulator for the machine.
 func choose(machine elf.Machine, wanted string) (tracer, emulator string, err error) {
 	emulator, name, err := qemu.Emulator(machine)
 	if name == "" {
@@ -124,7 +124,8 @@ func choose(machine elf.Machine, wanted string) (tracer, emulator string, err er
 	return "", "", &TracerError{Wanted: wanted, Emulator: name}
 }
 
-// underQEMU records into a temporary file next to the trace, and converts it to the trace.
+// underQEMU records the program to a temporary file next to the trace, and then converts that file
+// to the trace.
 func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o Options) (Result, error) {
 	plugin, err := qemu.Plugin(ctx, emulator)
 	if err != nil {
@@ -139,7 +140,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	}
 	recorded, err := os.Open(recording)
 	if err != nil {
-		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; its messages above may give the reason")
+		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; its messages above may show the reason")
 	}
 	defer recorded.Close()
 	info, err := recorded.Stat()
@@ -151,15 +152,15 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 		Facts: append(p.facts(),
 			trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
 			trace.Fact{Name: "left out", Value: "instruction fetches, accesses of the kernel, child processes"},
-			trace.Fact{Name: "sizes of accesses", Value: "as the emulator does them: 16 bytes are two of 8"}),
+			trace.Fact{Name: "sizes of accesses", Value: "as made by the emulator: an access of 16 bytes is two accesses of 8"}),
 		End:    sgt.End{How: how, Status: uint64(status)},
 		Status: uint64(status),
 	}, symbols.Open)
 	return Result{Summary: s, Status: status}, err
 }
 
-// pass runs a command in place of this one, and returns the exit status and how it ended. meanwhile,
-// unless nil, runs at the same time.
+// pass runs a command with the standard streams and signals of this process, and returns its exit
+// status and how it ended. It calls meanwhile, unless nil, while the command runs.
 func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	signals := make(chan os.Signal, 8)
@@ -184,14 +185,15 @@ func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how str
 	return cmd.ProcessState.ExitCode(), "exit", err
 }
 
-// forward forwards signals, except for interrupts from the terminal, which the program gets anyway.
+// forward forwards signals to a process, except for interrupts from the terminal, which the process
+// receives anyway.
 func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	terminal := term.IsTerminal(int(os.Stdin.Fd())) || term.IsTerminal(int(os.Stderr.Fd()))
 	for {
 		select {
 		case s := <-signals:
 			if s != os.Interrupt || !terminal {
-				_ = to.Signal(s) // it may have ended
+				_ = to.Signal(s) // the process may have ended
 			}
 		case <-done:
 			return
@@ -201,14 +203,14 @@ func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 
 // program is the program to run.
 type program struct {
-	name    string // its first argument
-	path    string // by which it was found
-	file    string // of machine code, without links
+	name    string // argument 0
+	path    string // where it was found
+	file    string // the file with machine code, symbolic links resolved
 	args    []string
 	machine elf.Machine
 }
 
-// facts are the facts about the program and its arguments.
+// facts returns the trace's facts about the program and its arguments.
 func (p *program) facts() []trace.Fact {
 	facts := []trace.Fact{{Name: "program", Value: p.file}}
 	for _, arg := range p.args {
@@ -217,7 +219,7 @@ func (p *program) facts() []trace.Fact {
 	return facts
 }
 
-// ProgramError reports that a program cannot be run.
+// ProgramError means that a program cannot be run.
 type ProgramError struct {
 	Name string
 	Why  string
@@ -225,12 +227,13 @@ type ProgramError struct {
 
 func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
 
-// find finds the file of a program in PATH, as a shell does, or the interpreter of a script.
+// find finds the file of a program in PATH, as a shell does. For a script, it finds the
+// interpreter.
 func find(name string, args []string) (program, error) {
 	for range 4 { // the kernel's limit
 		path, err := exec.LookPath(name)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return program{}, &ProgramError{name, "there is no such program, or it may not be executed"}
+			return program{}, &ProgramError{name, "there is no such program, or it is not executable"}
 		}
 		interpreter, option, err := shebang(path)
 		if err != nil {
@@ -245,7 +248,7 @@ func find(name string, args []string) (program, error) {
 		}
 		name = interpreter
 	}
-	return program{}, &ProgramError{name, "it is a script of a script of a script of a script"}
+	return program{}, &ProgramError{name, "it is a script whose interpreters are scripts, nested too deeply"}
 }
 
 func machineCode(name, path string, args []string) (program, error) {
@@ -258,13 +261,13 @@ func machineCode(name, path string, args []string) (program, error) {
 	}
 	f, err := elf.Open(file)
 	if err != nil {
-		return program{}, &ProgramError{name, "it is no program in machine code (ELF), nor a script that begins with #!"}
+		return program{}, &ProgramError{name, "it is neither an ELF program nor a script that begins with #!"}
 	}
 	defer f.Close()
 	return program{name: name, path: path, file: file, args: args, machine: f.Machine}, nil
 }
 
-// shebang returns the interpreter of a script and its option, "" for other files.
+// shebang returns the interpreter of a script and its option, or "" for other files.
 func shebang(path string) (interpreter, option string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// need leaves a test out unless these programs are installed.
+// need skips the test unless these programs are installed.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("left out: %s is not installed", p)
+			t.Skipf("skipped: %s is not installed", p)
 		}
 	}
 }
 
-// build makes one of the programs of testdata.
+// build compiles one of the programs in testdata.
 func build(t *testing.T, name string, options ...string) string {
 	t.Helper()
 	need(t, "gcc")
@@ -61,7 +61,7 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 		t.Fatalf("%v; %s", err, stderr.String())
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
-		t.Errorf("%v is left after", left)
+		t.Errorf("the temporary files %v were not deleted", left)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 	return &recorded{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// function is the function of a row, "" if it is unknown.
+// function returns the name of a row's function, or "" if it is unknown.
 func (r *recorded) function(row int) string {
 	block := r.Site[row]
 	if r.Kind[row].IsReference() {
@@ -91,7 +91,7 @@ func (r *recorded) function(row int) string {
 	return ""
 }
 
-// in lists the rows of a function.
+// in returns the rows of a function.
 func (r *recorded) in(function string) (rows []int) {
 	for row := range r.Addr {
 		if r.function(row) == function {
@@ -101,7 +101,7 @@ func (r *recorded) in(function string) (rows []int) {
 	return rows
 }
 
-// object is a variable.
+// object returns the variable with a name.
 func (r *recorded) object(t *testing.T, name string) trace.Object {
 	t.Helper()
 	for _, o := range r.Objects {
@@ -109,11 +109,11 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 			return o
 		}
 	}
-	t.Fatalf("there is no variable %s among %d", name, len(r.Objects))
+	t.Fatalf("none of the %[2]d variables is named %[1]s", name, len(r.Objects))
 	return trace.Object{}
 }
 
-// references lists those of a function to a variable: kind, offset, bytes.
+// references returns a function's references to a variable, each as kind, offset and size.
 func (r *recorded) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()
 	o := r.object(t, object)
@@ -139,7 +139,7 @@ func TestEveryReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := record(t, QEMU, "", build(t, "sum", options...))
 			if r.Status != 3 || r.stdout != "500500\n" || r.stderr != "" || r.Result.Threads != 1 {
-				t.Errorf("status %d, %d threads, it says %q and %q", r.Status, r.Result.Threads, r.stdout, r.stderr)
+				t.Errorf("status %d, %d threads, stdout %q, stderr %q", r.Status, r.Result.Threads, r.stdout, r.stderr)
 			}
 			for _, c := range []struct {
 				function, object string
@@ -156,13 +156,13 @@ func TestEveryReference(t *testing.T) {
 				}
 			}
 			if r.ending.How != "exit" || r.ending.Status != 3 || r.Summary.References == 0 {
-				t.Errorf("it ended by %+v", r.ending)
+				t.Errorf("it ended with %+v", r.ending)
 			}
 		})
 	}
 }
 
-// TestNames: functions, lines, variables and files are the program's.
+// TestNames checks the names of functions, variables and files, and the source lines.
 func TestNames(t *testing.T) {
 	program := build(t, "sum")
 	r := record(t, QEMU, "", program)
@@ -195,7 +195,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestBlocks: each block says so as often as it runs.
+// TestBlocks checks that each execution of a block is recorded.
 func TestBlocks(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "sum"))
 	entries := map[uint32]int{}
@@ -209,20 +209,20 @@ func TestBlocks(t *testing.T) {
 		counts = append(counts, n)
 	}
 	slices.Sort(counts)
-	// The first pass through the loop may begin in the block before it.
+	// The first iteration of the loop may be part of the preceding block.
 	if last := counts[len(counts)-1]; last != 1000 && last != 999 {
-		t.Errorf("the blocks of sum run %v times, want the loop's 1000 or 999", counts)
+		t.Errorf("the blocks of sum run %v times, want 1000 or 999 for the loop", counts)
 	}
 }
 
-// TestSameAsLackey: Valgrind counts the same in code without references of 16 bytes and without
-// atomic additions, which it counts as a load and then a compare and swap.
+// TestSameAsLackey compares the counts with Valgrind's, for code without 16-byte references and
+// without atomic additions, which Valgrind counts as a load followed by a compare-and-swap.
 func TestSameAsLackey(t *testing.T) {
 	need(t, "valgrind", "qemu-x86_64")
 	program := build(t, "sum", "-static")
 	q, v := record(t, QEMU, "", program), record(t, Valgrind, "", program)
 	if v.Status != 3 || v.stdout != "500500\n" || v.ending.How != "exit" {
-		t.Errorf("under Valgrind: status %d, it says %q, ended by %+v", v.Status, v.stdout, v.ending)
+		t.Errorf("under Valgrind: status %d, stdout %q, ended with %+v", v.Status, v.stdout, v.ending)
 	}
 	within := map[string]func(pc trace.Addr) bool{}
 	for _, name := range []string{"fill", "sum", "narrow", "main"} {
@@ -262,7 +262,7 @@ func count(b *trace.Batch, is func(pc trace.Addr) bool) (c counts) {
 func TestThreads(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "threads"))
 	if r.Result.Threads != 5 || len(r.Program.Threads) != 5 {
-		t.Errorf("%d threads, %d are told about; want 5", r.Result.Threads, len(r.Program.Threads))
+		t.Errorf("%d threads, of which the program describes %d; want 5", r.Result.Threads, len(r.Program.Threads))
 	}
 	var started, ended []string
 	for row, kind := range r.Kind {
@@ -288,11 +288,11 @@ func TestThreads(t *testing.T) {
 		}
 	}
 	if by[2] != 2000 || by[3] != 2000 {
-		t.Errorf("stores of one by thread: %v, want 2000 of the second and of the third", by)
+		t.Errorf("stores in one() by thread: %v, want 2000 each by threads 2 and 3", by)
 	}
 }
 
-// TestOrder: threads that take turns do so in the trace.
+// TestOrder checks that the trace interleaves threads in the order in which they take turns.
 func TestOrder(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "threads"))
 	second := r.object(t, "second")
@@ -307,7 +307,7 @@ func TestOrder(t *testing.T) {
 	}
 	for i := 2; i < len(threads); i++ {
 		if threads[i] != threads[i-2] || threads[i] == threads[i-1] {
-			t.Fatalf("the stores are of threads %v, want turns", threads)
+			t.Fatalf("the stores are by threads %v, want alternating threads", threads)
 		}
 	}
 }
@@ -334,14 +334,14 @@ func TestEnds(t *testing.T) {
 				}
 			}
 			if r.ending.How != c.how || r.Status != c.status || marks != c.marks {
-				t.Errorf("it ended by %q with status %d, after %d marks; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
+				t.Errorf("it ended with %q and status %d after %d marks; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
 			}
 		})
 	}
 }
 
-// TestPassesThrough: the program has the streams, the arguments and the environment
-// that it would have by itself.
+// TestPassesThrough checks that the program has the same streams, arguments and environment as
+// without tracing.
 func TestPassesThrough(t *testing.T) {
 	program := build(t, "ends")
 	for _, tracer := range []string{QEMU, Valgrind} {
@@ -349,10 +349,10 @@ func TestPassesThrough(t *testing.T) {
 			r := record(t, tracer, "word\n", program, "echo")
 			environment := "plain"
 			if tracer == Valgrind {
-				environment = "preloaded" // its own
+				environment = "preloaded" // Valgrind sets LD_PRELOAD itself
 			}
 			if want := program + " word " + environment + "\n"; r.stdout != want || r.stderr != "word\n" {
-				t.Errorf("it says %q and %q, want %q", r.stdout, r.stderr, want)
+				t.Errorf("stdout %q, stderr %q, want %q", r.stdout, r.stderr, want)
 			}
 		})
 	}
@@ -365,11 +365,12 @@ func TestScript(t *testing.T) {
 	}
 	r := record(t, QEMU, "", script, "argument")
 	if want := script + " argument Sub\n"; r.stdout != want || r.Status != 5 || r.ending.How != "exit" {
-		t.Errorf("it says %q, status %d, ended by %q; want %q, 5", r.stdout, r.Status, r.ending.How, want)
+		t.Errorf("stdout %q, status %d, ended with %q; want %q, 5", r.stdout, r.Status, r.ending.How, want)
 	}
 }
 
-// TestGo: Go's own threads and stacks, and another machine, for which Go needs no other tools.
+// TestGo records a Go program, which manages its own threads and stacks. It also tests another
+// machine, for which Go can compile without other tools.
 func TestGo(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()
@@ -392,7 +393,7 @@ func TestGo(t *testing.T) {
 			}
 			r := record(t, QEMU, "", program)
 			if r.stdout != "[499500 499500 499500 499500]\n" {
-				t.Errorf("it says %q", r.stdout)
+				t.Errorf("stdout %q", r.stdout)
 			}
 			loads := 0
 			for _, row := range r.in("main.sum") {
@@ -401,7 +402,7 @@ func TestGo(t *testing.T) {
 				}
 			}
 			if loads < 4000 || loads > 4100 {
-				t.Errorf("%d loads of main.sum, want 4000 and a few of its frame", loads)
+				t.Errorf("%d loads in main.sum, want 4000 and a few from its stack frame", loads)
 			}
 		})
 	}
@@ -412,7 +413,7 @@ func TestLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.sgt")
 	r, err := Run(context.Background(), build(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
 	if err != nil || r.Status != 0 || r.End.How != "limit" {
-		t.Errorf("status %d, ended by %q, %v; want the limit", r.Status, r.End.How, err)
+		t.Errorf("status %d, ended with %q, %v; want the limit", r.Status, r.End.How, err)
 	}
 }
 
@@ -422,8 +423,8 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"/nowhere/at/all": "/nowhere/at/all: there is no such program, or it may not be executed",
-		text:              text + ": it is no program in machine code (ELF), nor a script that begins with #!",
+		"/nowhere/at/all": "/nowhere/at/all: there is no such program, or it is not executable",
+		text:              text + ": it is neither an ELF program nor a script that begins with #!",
 	} {
 		_, err := Run(context.Background(), name, nil, Options{Output: filepath.Join(t.TempDir(), "out.sgt")})
 		if !errors.As(err, new(*ProgramError)) || err.Error() != want {
@@ -431,7 +432,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for wanted, want := range map[string]string{
-		"":       "neither qemu-x86_64 (apt-get install qemu-user) nor valgrind (apt-get install valgrind) is installed; install one of them, the first if you can",
+		"":       "neither qemu-x86_64 (apt-get install qemu-user) nor valgrind (apt-get install valgrind) is installed; install one of them, preferably the first",
 		QEMU:     "qemu-x86_64 is not installed (apt-get install qemu-user)",
 		Valgrind: "valgrind is not installed (apt-get install valgrind)",
 	} {
@@ -443,7 +444,7 @@ func TestErrors(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("left out: it is about x86-64 machines")
+		t.Skip("skipped: this test is for x86-64 machines")
 	}
 	empty := t.TempDir()
 	for _, name := range []string{"qemu-x86_64", "valgrind"} {
@@ -459,7 +460,7 @@ func TestChoose(t *testing.T) {
 		{elf.EM_X86_64, "", QEMU},
 		{elf.EM_X86_64, QEMU, QEMU},
 		{elf.EM_X86_64, Valgrind, Valgrind},
-		{elf.EM_AARCH64, "", ""}, // Valgrind runs programs of its own machine only
+		{elf.EM_AARCH64, "", ""}, // Valgrind only runs programs for the machine that it runs on
 		{elf.EM_SPARC, "", ""},
 	} {
 		got, _, err := choose(c.machine, c.wanted)
@@ -469,16 +470,16 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestNoTracer: without any, nothing is run and no file made.
+// TestNoTracer checks that without a tracer, nothing is run and no file is created.
 func TestNoTracer(t *testing.T) {
 	program := build(t, "sum")
 	t.Setenv("PATH", t.TempDir())
 	path := filepath.Join(t.TempDir(), "out.sgt")
 	_, err := Run(context.Background(), program, nil, Options{Output: path, Stdout: io.Discard})
 	if !errors.As(err, new(*TracerError)) {
-		t.Errorf("got %v, want what to install", err)
+		t.Errorf("got %v, want an error that says what to install", err)
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Error("there is a trace")
+		t.Error("a trace was created")
 	}
 }

@@ -21,23 +21,23 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer text.Close()
-	const descriptor = 3 // the first of ExtraFiles
+	const descriptor = 3 // the descriptor of the first of ExtraFiles
 	options := []string{"--tool=lackey", "--trace-mem=yes", "--trace-sched=yes", "--log-fd=" + strconv.Itoa(descriptor), "--", p.path}
 	cmd := exec.Command("valgrind", append(options, p.args...)...)
 	cmd.ExtraFiles = []*os.File{printed}
 	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.facts(),
 		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
 		trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
-		trace.Fact{Name: "left out", Value: "references of the kernel and of child processes; names of data at the addresses"})}
+		trace.Fact{Name: "left out", Value: "references by the kernel and by child processes; names of the data at the addresses"})}
 	status, how, err := pass(cmd, o, func() error {
-		printed.Close() // the text ends with Valgrind
+		printed.Close() // so that the text ends when Valgrind ends
 		return c.read()
 	})
 	err = errors.Join(err, c.close(how, status))
 	return Result{Summary: c.summary, Status: status}, err
 }
 
-// conversion converts lackey's text to a container.
+// conversion converts lackey's output to a container.
 type conversion struct {
 	text    io.Reader
 	out     *bufio.Writer
@@ -62,7 +62,7 @@ func (c *conversion) read() error {
 		}
 		c.count(b)
 		if err := c.to.Write(b, r.Header()); err != nil {
-			// The program must not block.
+			// Drain the pipe, so that the program does not block.
 			_, drained := io.Copy(io.Discard, c.text)
 			return errors.Join(err, drained)
 		}

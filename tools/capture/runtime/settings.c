@@ -43,7 +43,7 @@ static void reject(const char *name, const char *value, const char *wanted)
 	sg_add(&s, name);
 	sg_add(&s, "=");
 	sg_add(&s, value);
-	sg_add(&s, " is not understood, and passed over; set ");
+	sg_add(&s, " is invalid and is ignored; set ");
 	sg_add(&s, wanted);
 	sg_say(&s);
 }

@@ -16,7 +16,7 @@ func TestTraceUsage(t *testing.T) {
 		"trace --with strace -- true":    "--with \"strace\", want qemu or valgrind",
 		"trace --max-size much -- true":  "--max-size \"much\", want a size as in 2GiB",
 		"trace -- ./nothing":             "./nothing: there is no such program",
-		"trace -- ./text":                "./text: there is no such program, or it may not be executed",
+		"trace -- ./text":                "./text: there is no such program, or it is not executable",
 		"trace -o no/folder.sgt -- true": "the folder no does not exist",
 	} {
 		t.Run(line, func(t *testing.T) {
