@@ -11,7 +11,7 @@ func TestDrop(t *testing.T) {
 	p := openPage(t)
 	p.drop(trace)
 
-	// The curve stands and grows while the run continues.
+	// The curve is shown, and grows while the run continues.
 	const points = `JSON.stringify(document.querySelector("#chart-curve")?.points ?? null)`
 	p.wait("a growing curve", `document.querySelector("[data-running] #run-references") && document.querySelector(".chip.growing") &&
 		document.querySelector("#chart-curve canvas") && document.querySelector("#chart-curve").points`)
@@ -20,10 +20,10 @@ func TestDrop(t *testing.T) {
 		document.querySelector("#run-references").textContent !== `+quote(references)+` && `+points+` !== `+quote(curve))
 
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("digest %s, the command's is %s", got, want.Digest)
+		t.Errorf("digest %s, the command has %s", got, want.Digest)
 	}
 	if !p.has(".chip.complete") {
-		t.Errorf("a whole run is not marked complete\n%s", p.screen())
+		t.Errorf("a complete run is not marked as complete\n%s", p.screen())
 	}
 }
 
@@ -33,6 +33,6 @@ func TestPick(t *testing.T) {
 	p := firstVisit(t)
 	p.pick(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 }

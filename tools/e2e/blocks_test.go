@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// modulePath is LLVM IR of a demo.
+// modulePath returns the path of a demo's LLVM IR.
 func modulePath(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../core/costmodel/testdata/matmul-naive.ll")
@@ -17,14 +17,14 @@ func modulePath(t *testing.T) string {
 	return path
 }
 
-// modelled waits until the models have answered.
+// modelled waits until the page shows the results of the models.
 func (p *tab) modelled() {
 	p.t.Helper()
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
 }
 
-// blocksEverywhere shows a run's blocks, with a change and with an impossible one, and those of a
-// module that never ran.
+// blocksEverywhere shows the blocks of a run, with a possible and with an impossible change, and
+// the blocks of a module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
@@ -34,7 +34,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	look("blocks")
 	p.often("trip 7 : 1")
 	p.waitFor("#blocks-wrong")
-	look("blocks, with a branch that cannot be")
+	look("blocks, with an impossible branch")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 	p.drop(modulePath(p.t))
@@ -44,7 +44,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// often returns how often the last branch of the function takes each successor.
+// often sets how often the last branch of the function takes each successor.
 func (p *tab) often(text string) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -75,7 +75,7 @@ func TestBlocks(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
 
-	// A slider is moved, and everything follows.
+	// Moving a slider updates everything.
 	took := eval[float64](p, `new Promise((done) => {
 		const all = document.querySelectorAll("#branches input[type=range]"), e = all[all.length - 1];
 		const from = performance.now();
@@ -85,7 +85,7 @@ func TestBlocks(t *testing.T) {
 		requestAnimationFrame(look);
 	})`)
 	if took < 0 {
-		t.Fatal("three times on for each time out, and the loop does not run 4,096 times")
+		t.Fatal("the branch continues three times for each exit, but the loop does not run 4,096 times")
 	}
 	t.Logf("from the slider to counts and runtime on the screen: %.0f ms", took)
 	p.often("trip 10")
@@ -97,8 +97,8 @@ func TestBlocks(t *testing.T) {
 	p.wait("another core", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
 }
 
-// TestModule drops LLVM IR, says how often a branch is taken, and drops the trace of the
-// same program too.
+// TestModule drops LLVM IR, enters how often a branch is taken, and then drops the trace of the
+// same program.
 func TestModule(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -113,7 +113,7 @@ func TestModule(t *testing.T) {
 	p.click("#demo-matmul-naive")
 	p.finished()
 	p.drop(modulePath(t))
-	p.wait("it is put beside", `document.querySelector("#note")?.textContent.includes("is put beside")`)
+	p.wait("the module is combined with the run", `document.querySelector("#note")?.textContent.includes("is put beside")`)
 	p.modelled()
-	p.wait("counts are the run's", `document.querySelector("#branches").textContent.includes("as it ran")`)
+	p.wait("the counts come from the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
 }

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestFileChangesWhileItIsRead: a file that is written to while the page reads it gives no result
-// that looks complete.
+// TestFileChangesWhileItIsRead checks that the result is not shown as complete if the file is
+// written to while the page reads it.
 func TestFileChangesWhileItIsRead(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	for name, change := range map[string]func(f *os.File, size int64) error{
 		"it grows":   func(f *os.File, size int64) error { _, err := f.WriteAt([]byte("\n"), size); return err },
 		"it shrinks": func(f *os.File, size int64) error { return f.Truncate(size - size/8) },
-		"a byte near its end is another one": func(f *os.File, size int64) error {
+		"a byte near its end changes": func(f *os.File, size int64) error {
 			at := size - size/8
 			b := make([]byte, 1)
 			if _, err := f.ReadAt(b, at); err != nil {
@@ -24,7 +24,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 			_, err := f.WriteAt(b, at)
 			return err
 		},
-		"a byte near its beginning is": func(f *os.File, size int64) error { _, err := f.WriteAt([]byte{4}, 100); return err },
+		"a byte near its beginning changes": func(f *os.File, size int64) error { _, err := f.WriteAt([]byte{4}, 100); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &tab{t: t, ctx: p.ctx, server: p.server, watch: p.watch}
@@ -44,10 +44,10 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 			p.click("#run-pause")
 			p.finished()
 			if !p.has(".chip.partial") || p.has(".chip.complete") {
-				t.Errorf("the result looks whole\n%s", p.screen())
+				t.Errorf("the result is shown as complete\n%s", p.screen())
 			}
 			said := p.problem()
-			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // there, it may be reported as damage
+			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // a change near the end may be reported as damage
 				t.Errorf("the page says %q", said)
 			}
 			t.Log(said)

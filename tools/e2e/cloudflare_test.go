@@ -12,8 +12,8 @@ import (
 
 var wranglerReady = regexp.MustCompile(`Ready on (http://([0-9.:]+))`)
 
-// cloudflare runs the worker and the asset server as Cloudflare does, in its own
-// runtime, by its own tool and the file that deploys them, until the test ends.
+// cloudflare runs the worker and the asset server until the test ends. It uses Cloudflare's own
+// runtime and tool, and the configuration with which they are deployed.
 func cloudflare(t *testing.T) *server {
 	t.Helper()
 	tool := absolute(t, filepath.Join(root, "site", "node_modules", "wrangler", "bin", "wrangler.js"))
@@ -23,23 +23,24 @@ func cloudflare(t *testing.T) *server {
 	}
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatalf("%v; make e2e fetches wrangler, and Node is to be installed", err)
+			t.Fatalf("%v; make e2e fetches wrangler; Node must be installed", err)
 		}
-		t.Skipf("left out: the worker in Cloudflare's runtime; %v (Node 20.3 or later runs it, make e2e fetches it)", err)
+		t.Skipf("skipped: the worker in Cloudflare's runtime: %v (install Node 20.3 or later; make e2e fetches wrangler)", err)
 	}
 	for _, made := range []string{"build/edge/app.wasm", "site/dist/index.html"} {
 		if _, err := os.Stat(filepath.Join(root, made)); err != nil {
-			t.Fatalf("%v; make edge makes it", err)
+			t.Fatalf("%v; run make edge", err)
 		}
 	}
 	cmd := exec.Command(node, tool, "dev", "--ip", "127.0.0.1", "--port", "0", "--inspector-port", "0", "--var", "VERSION:"+edgeVersion,
 		"--persist-to", t.TempDir(), "--show-interactive-dev-session=false")
 	cmd.Dir = filepath.Join(root, "workers", "edge")
-	// It must not contact any server, neither for updates nor for its location.
+	// wrangler must not contact any server, neither for updates nor for its location.
 	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
 		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children
-	// A file, not a pipe: if this test is killed, a pipe has no reader.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it starts child processes
+	// The output goes to a file, not to a pipe, which would have no reader if this test were
+	// killed.
 	said, err := os.Create(filepath.Join(t.TempDir(), "wrangler.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,13 +67,13 @@ func cloudflare(t *testing.T) *server {
 		select {
 		case err := <-ended:
 			ended <- err
-			t.Fatalf("wrangler dev ended before it served (%v):\n%s", err, log)
+			t.Fatalf("wrangler dev ended before it served the page (%v):\n%s", err, log)
 		case <-late:
-			t.Fatalf("wrangler dev does not serve:\n%s", log)
+			t.Fatalf("wrangler dev does not serve the page:\n%s", log)
 		case <-time.After(askEvery):
 		}
 	}
 }
 
-// edgeVersion is the version that the worker reports.
+// edgeVersion returns the version that the worker reports.
 const edgeVersion = "v1.2.3-e2e"

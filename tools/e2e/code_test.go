@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// demoSource is the C program of a demo.
+// demoSource returns the path of a demo's C program.
 func demoSource(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "site", "demos", name+".c"))
@@ -19,7 +19,7 @@ func demoSource(t *testing.T, name string) string {
 	return path
 }
 
-// headsApart is the largest vertical distance between the heads of the columns.
+// headsApart returns the largest vertical distance between the bottoms of the column headings.
 const headsApart = `(() => {
 	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
 		const text = document.createRange();
@@ -41,10 +41,10 @@ func TestCode(t *testing.T) {
 	p.waitFor("#code-rows tbody td")
 	p.shoot("code")
 	if apart := eval[float64](p, headsApart); apart > 1.5 {
-		t.Errorf("the heads' last lines are up to %g pixels apart", apart)
+		t.Errorf("the last lines of the column headings are up to %g pixels apart", apart)
 	}
 
-	// The rows are one stop of the Tab key, with arrow keys inside.
+	// Tab stops only once at the rows; arrow keys move between them.
 	p.tabTo("the rows", `document.activeElement.id === "code-rows"`)
 	p.press(kb.ArrowDown)
 	p.press(kb.ArrowUp)
@@ -53,10 +53,10 @@ func TestCode(t *testing.T) {
 	p.wait("the place is announced", `document.getElementById("live").textContent.includes("misses in")`)
 	worst := p.text("#code-rows tbody tr td")
 	if title := p.text("#place-title"); title != worst || !strings.HasPrefix(title, "array-list.c:") {
-		t.Errorf("picked %q, of the row %q", title, worst)
+		t.Errorf("picked %q in the row %q", title, worst)
 	}
 	if focus := eval[string](p, `document.activeElement.id`); focus != "code-rows" {
-		t.Errorf("the focus went to %q", focus)
+		t.Errorf("the focus moved to %q", focus)
 	}
 	p.shoot("code-picked")
 
@@ -69,10 +69,10 @@ func TestCode(t *testing.T) {
 		t.Errorf("line %q is marked, want %q", is, line)
 	}
 	if bar := eval[string](p, `document.querySelector("#source-rows tr[aria-selected] td.share").style.getPropertyValue("--share")`); bar == "" || bar == "0" {
-		t.Errorf("the worst line's bar is %q long", bar)
+		t.Errorf("the bar of the worst line has the length %q", bar)
 	}
 	if words := p.text("#source-rows .word"); words == "" {
-		t.Error("the source is not coloured")
+		t.Error("the source has no syntax highlighting")
 	}
 	p.shoot("code-source")
 	p.press("n")
@@ -85,7 +85,7 @@ func TestCode(t *testing.T) {
 	p.press("t")
 	p.wait("the ranking beside the source", `document.querySelectorAll("#code-rows thead th").length === 3`)
 
-	// Another file of the same name is asked about.
+	// If the result has two files with this name, the page asks which one it is.
 	p.drop(p.write("array-list.c", []byte("int main(void) { return 0; }\n")))
 	p.waitFor("#source-which")
 	eval[any](p, `(() => { const s = document.getElementById("source-which"); s.value = "1"; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
@@ -113,7 +113,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("saved (%v)\n%s", err, content)
 	}
 
-	// Files for other tools come from the program that is loaded when needed.
+	// Files for other tools are written by a program that is loaded on demand.
 	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "array-list.c;"} {
 		_, path := p.download(func() {
 			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)

@@ -8,8 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// TestCompareDemos opens the pair of demos by one click, and reads the
-// difference in every view.
+// TestCompareDemos opens the pair of demos with one click, and reads the difference in every view.
 func TestCompareDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -17,7 +16,7 @@ func TestCompareDemos(t *testing.T) {
 	p.waitFor("#differences")
 	p.shoot("compare-overview")
 	if text := p.text("#difference-references"); !strings.Contains(text, "10.8 % more") {
-		t.Errorf("of the references it says %q", text)
+		t.Errorf("the references are %q", text)
 	}
 	if text := p.text("#table-facts"); !strings.Contains(text, "66 560") || !strings.Contains(text, "73 728") || !strings.Contains(text, "+7 168") {
 		t.Errorf("the facts are %q", text)
@@ -38,7 +37,7 @@ func TestCompareDemos(t *testing.T) {
 		p.openView(v.name, v.shows)
 		p.shoot("compare-" + v.name)
 	}
-	// The address says it all: a reload shows the same.
+	// The address contains the whole state: a reload shows the same.
 	p.reload()
 	p.waitFor("#table-counters-compared tbody tr")
 	p.click("#compare-by-function")
@@ -47,7 +46,7 @@ func TestCompareDemos(t *testing.T) {
 	p.wait("the other way round", `document.querySelector("#sides dd").textContent.includes("in blocks")`)
 	p.click("#compare-end")
 	p.waitFor("#compare-with")
-	// From the list, too.
+	// A comparison can also be started from the list.
 	p.press("\x1b")
 	p.click("#kept .compare")
 	p.waitFor("#kept a.compare")
@@ -81,8 +80,8 @@ const labelBoxes = `(async () => {
 	return over;
 })()`
 
-// TestCompareLabels has levels at the ends of the curves: the names of curves and levels do not
-// overlap.
+// TestCompareLabels checks that the labels of curves and levels do not overlap if there are levels
+// at the ends of the curves.
 func TestCompareLabels(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

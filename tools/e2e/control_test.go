@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPauseAndResume pauses a run, looks around, and lets it end.
+// TestPauseAndResume pauses a run, opens several views, and resumes the run.
 func TestPauseAndResume(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
@@ -22,15 +22,15 @@ func TestPauseAndResume(t *testing.T) {
 		p.wait("views "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent`)
 	}
 	if after := p.text("#run-references") + " " + p.text("#run-bytes"); after != before {
-		t.Errorf("paused at %s, then at %s", before, after)
+		t.Errorf("paused at %s, but later at %s", before, after)
 	}
 	p.click("#run-pause")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after a pause, the command's is %s", got, want)
+		t.Errorf("digest %s after a pause, the command has %s", got, want)
 	}
 }
 
-// TestCancel cancels a run and keeps what it has counted.
+// TestCancel cancels a run and keeps its partial result.
 func TestCancel(t *testing.T) {
 	needStage(t)
 	const references = 40e6
@@ -41,12 +41,12 @@ func TestCancel(t *testing.T) {
 	p.click("#run-cancel")
 	digest := p.finished()
 	if !p.has(".chip.partial") || p.has(".chip.complete") {
-		t.Errorf("a cancelled run is not marked partial\n%s", p.screen())
+		t.Errorf("a cancelled run is not marked as partial\n%s", p.screen())
 	}
 	_, exported := p.download(func() { p.click("#export-profile") })
 	got := infoOf(t, exported)
 	if got.Digest != digest || got.Complete || got.References == 0 || got.References >= references {
-		t.Errorf("the command reads the partial profile as %+v, the page says %s", got, digest)
+		t.Errorf("the command reads the partial profile as %+v, the page shows %s", got, digest)
 	}
 	p.reload()
 	p.waitFor(".chip.partial")
@@ -64,13 +64,13 @@ func TestDropBeforeReady(t *testing.T) {
 	p.visit("/")
 	held()
 	p.drop(trace)
-	p.wait("a word that the file is next", `document.getElementById("boot-state").textContent.includes("is next")`)
+	p.wait("a note that the file is next", `document.getElementById("boot-state").textContent.includes("is next")`)
 	if eval[bool](p, `document.documentElement.dataset.ready === "1"`) {
-		t.Error("the program runs already: this is no early drop")
+		t.Error("the program was already running when the file was dropped")
 	}
 	release()
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestCancelAtOnce(t *testing.T) {
 	held, release := p.hold("*/app.*.wasm")
 	p.drop(trace)
 	held()
-	p.wait("Cancel can be pressed", `document.querySelector("#run-cancel:enabled")`)
+	p.wait("the Cancel button is enabled", `document.querySelector("#run-cancel:enabled")`)
 	p.click("#run-cancel")
 	release()
 	p.waitGone("[data-running]")
@@ -91,16 +91,16 @@ func TestCancelAtOnce(t *testing.T) {
 	p.ready()
 	p.wait("the list", `document.querySelector("#kept-empty, #kept tr")`)
 	if p.has("#kept .chip.complete") || p.has("#kept .chip.partial") == refused {
-		t.Errorf("a cancelled run is neither kept as partial nor refused with a sentence\n%s", p.screen())
+		t.Errorf("a cancelled run was neither kept as partial nor rejected with a message\n%s", p.screen())
 	}
 	p.drop(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("afterwards, the digest is %s, the command's is %s", got, want)
+		t.Errorf("afterwards, the digest is %s, the command has %s", got, want)
 	}
 }
 
-// hold stops the page's requests for a pattern of addresses. held waits for one, release lets all
-// continue.
+// hold intercepts the page's requests whose addresses match a pattern. held waits for such a
+// request, and release lets all continue.
 func (p *tab) hold(pattern string) (held, release func()) {
 	p.t.Helper()
 	stopped := make(chan struct{}, 16)
@@ -118,7 +118,7 @@ func (p *tab) hold(pattern string) (held, release func()) {
 		select {
 		case <-stopped:
 		case <-time.After(patience):
-			p.t.Fatalf("nobody asked for %s\n%s", pattern, p.screen())
+			p.t.Fatalf("there was no request for %s\n%s", pattern, p.screen())
 		}
 	}
 	return held, func() { p.t.Helper(); call(p, fetch.Disable, cdp.Empty{}) }
@@ -129,7 +129,7 @@ func TestQueue(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	list := demos(t)
-	const markup = `<img src=x onerror=alert(1)>&lt;` // an ordinary name
+	const markup = `<img src=x onerror=alert(1)>&lt;` // a valid file name, which must not be treated as markup
 	first := p.write(markup+".sgt", demoFile(t, list[0].Name))
 	second := p.write("second.sgt", demoFile(t, list[1].Name))
 	p.drop(first, second)
@@ -140,6 +140,6 @@ func TestQueue(t *testing.T) {
 	p.click(row(markup+".sgt") + " .open")
 	p.waitFor("#digest")
 	if got, want := p.digest(), truthOf(t, first).Digest; got != want {
-		t.Errorf("the first of two: digest %s, the command's is %s", got, want)
+		t.Errorf("the first of two: digest %s, the command has %s", got, want)
 	}
 }

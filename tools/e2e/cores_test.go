@@ -7,13 +7,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// predicted waits until no more is being predicted.
+// predicted waits until all predictions are done.
 func (p *tab) predicted() {
 	p.t.Helper()
-	p.wait("what cores would do", `document.querySelector("#table-rates-of tbody tr") && !document.querySelector("#cores-pending") && document.querySelector("#chart-speedup canvas")`)
+	p.wait("the predictions for several cores", `document.querySelector("#table-rates-of tbody tr") && !document.querySelector("#cores-pending") && document.querySelector("#chart-speedup canvas")`)
 }
 
-// coresEverywhere shows predictions for several cores, and errors in a question.
+// coresEverywhere shows predictions for several cores, and the message for an invalid request.
 func (p *tab) coresEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-openmp-alone")
@@ -50,7 +50,7 @@ func TestCores(t *testing.T) {
 	}
 	p.choose("cores-schedule", "")
 
-	// SDCM of windows has bands, names its sample, and is in the address.
+	// SDCM from windows has confidence bands, describes its sample, and is in the address.
 	p.choose("cores-model", "windows")
 	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("executions of blocks")`)
 	p.predicted()
@@ -64,14 +64,14 @@ func TestCores(t *testing.T) {
 	p.choose("cores-interleave", "")
 	p.choose("cores-model", "")
 
-	// Where blocks' executions are divided there are no times.
+	// If executions of blocks are divided, the page predicts no times.
 	p.choose("cores-division", "region")
 	p.wait("another division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && !document.querySelector("#processor") && !document.querySelector("#chart-speedup")`)
 	p.shoot("cores-region")
 	p.choose("cores-division", "")
 	p.predicted()
 
-	// The threads of five cores are an analysis like any other.
+	// The threads predicted for five cores can be kept as an analysis like any other.
 	p.click("#cores-keep")
 	p.wait("they are kept", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)
 	p.waitFor("#threads")

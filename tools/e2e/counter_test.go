@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// counter is a proxy between the browser and a server that counts the bytes of the answers: bodies
-// as they are packed, and heads.
+// counter is a proxy between the browser and a server. It counts the bytes of the responses: the
+// compressed bodies and the headers.
 type counter struct {
 	server *server // as the browser sees it
 
@@ -22,7 +22,8 @@ type counter struct {
 	bytes map[string]int // by path
 }
 
-// newCounter counts for a server until the test ends. Paths of a pattern are not found.
+// newCounter starts a proxy for a server, which runs until the test ends. Paths that match the
+// pattern are answered with 404.
 func newCounter(t *testing.T, behind *server, hidden string) *counter {
 	t.Helper()
 	to, err := url.Parse(behind.origin)
@@ -59,7 +60,7 @@ func (c *counter) add(path string, n int) {
 	c.bytes[path] += n
 }
 
-// passed returns the bytes so far, by path.
+// passed returns the bytes transferred so far, by path.
 func (c *counter) passed() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

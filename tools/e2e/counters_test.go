@@ -8,7 +8,7 @@ import (
 )
 
 // TestCounters drops a profile with counters, sorts, and compares the saved table with the
-// command's.
+// command's table.
 func TestCounters(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -16,7 +16,7 @@ func TestCounters(t *testing.T) {
 	p.waitFor("#digest")
 	p.unfoldFacts()
 	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
-		t.Errorf("the overview says %q", text)
+		t.Errorf("the overview shows %q", text)
 	}
 	p.openView("counters", "#counters")
 	p.click("#by-block")
@@ -36,7 +36,7 @@ func TestCounters(t *testing.T) {
 	}
 	want, err := exec.Command(shared.program, "counters", p.multiplied(), "--by", "block", "--sort", "executions", "--format", "csv").Output()
 	if err != nil || string(content) != string(want) {
-		t.Errorf("the page saves\n%s\nthe command says (%v)\n%s", content, err, want)
+		t.Errorf("the page saved\n%s\nthe command printed (%v)\n%s", content, err, want)
 	}
 	p.reload()
 	p.waitFor("#table-blocks tbody tr")
@@ -45,8 +45,9 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestCountersAskedFor analyses a trace without instructions with the box ticked.
-func TestCountersAskedFor(t *testing.T) {
+// TestCountersOnRequest analyses a trace without instructions, with the checkbox for counters
+// ticked.
+func TestCountersOnRequest(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.click("#settings summary")
@@ -55,6 +56,6 @@ func TestCountersAskedFor(t *testing.T) {
 	p.finished()
 	p.openView("counters", "#counters")
 	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "contains no blocks") {
-		t.Errorf("the counters say %q", text)
+		t.Errorf("the counters are %q", text)
 	}
 }

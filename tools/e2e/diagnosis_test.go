@@ -16,8 +16,8 @@ func (p *tab) diagnosed() {
 	p.wait("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
 }
 
-// TestDiagnosis: the first view of a result begins with the verdict, and with the first finding,
-// its source line and its fix.
+// TestDiagnosis checks that the first view of a result begins with the verdict, and with the first
+// finding, its source line and its fix.
 func TestDiagnosis(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -39,7 +39,8 @@ func TestDiagnosis(t *testing.T) {
 		p.waitFor("#kept .open")
 	}
 
-	// The hierarchy and the processor in the header are those of the diagnosis, and of the address.
+	// The diagnosis uses the hierarchy and the processor that are chosen in the header, and the
+	// address contains them.
 	p.click("#kept .open")
 	p.diagnosed()
 	for id, choice := range map[string]string{"processor": "neoverse-n1", "preset": "epyc-9654"} {
@@ -49,14 +50,14 @@ func TestDiagnosis(t *testing.T) {
 		p.wait("another diagnosis", `document.querySelector("#diagnosis").textContent.replace(/\s+/g, " ").trim() !== `+quote(before))
 		p.diagnosed()
 		if at := eval[string](p, `location.hash + document.getElementById(`+quote(id)+`).value`); !strings.Contains(at, id+"="+choice) || !strings.HasSuffix(at, choice) {
-			t.Errorf("%s is chosen, and the address and the header have %s", choice, at)
+			t.Errorf("%s is chosen, but the address and the header have %s", choice, at)
 		}
 	}
 	p.shoot("diagnosis-machine")
 }
 
-// TestDiagnosisOfDroppedTrace drops a trace of “stackglass cc” with its source. One pass, without a
-// click, leads to the first finding with its source line. A key unfolds the facts below it.
+// TestDiagnosisOfDroppedTrace drops a trace recorded with “stackglass cc”, and its source. Without
+// a click, one pass shows the first finding with its source line. A key expands the facts below it.
 func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -72,14 +73,14 @@ func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	}
 
 	if p.has("#findings") {
-		t.Error("the facts are unfolded")
+		t.Error("the facts are expanded at first")
 	}
 	p.click("#diagnosis-notes summary")
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
 	p.press(kb.Enter)
 	p.wait("the facts", `document.querySelector('#facts-open[aria-expanded="true"]') && document.querySelector("#findings") && document.querySelector("#chart-curve canvas")`)
 	if !p.has("#diagnosis-notes[open]") {
-		t.Error("a render folded the assumptions")
+		t.Error("rendering collapsed the assumptions")
 	}
 	p.reload()
 	p.waitFor("#findings")
@@ -88,7 +89,7 @@ func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	p.waitGone("#findings")
 }
 
-// columns reads a matrix against its layout.
+// columns is a C program that reads a matrix column by column, against its layout.
 const columns = `#include <stdio.h>
 double a[512][512];
 int main(void)
@@ -101,12 +102,12 @@ int main(void)
 }
 `
 
-// TestRecordedSource drops only the trace of a compiled program: its source lines are in Diagnosis and
-// Code, also when the page is loaded again.
+// TestRecordedSource drops only the trace of a compiled program. Its source lines must appear in
+// Diagnosis and Code, also after a reload.
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
 	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Skip("left out: clang-19 is not installed")
+		t.Skip("skipped: clang-19 is not installed")
 	}
 	p := openPage(t)
 	source := p.write("columns.c", []byte(columns))

@@ -1,6 +1,6 @@
-// Package e2e tests the page end to end: `stackglass serve` serves it to a real Chromium, tests use
-// it as a person would, and compare its answers with the command's for the same file. It contains
-// only tests.
+// Package e2e tests the page end to end: `stackglass serve` serves it to a real Chromium. The tests
+// use the page as a person would, and compare its answers with the command's answers for the same
+// file. The package contains only tests.
 //
 //	make e2e                                          builds, then runs them all
 //	STACKGLASS_E2E=1 go test ./tools/e2e -run Keyboard
@@ -8,18 +8,18 @@
 //
 // How a test works:
 //
-//  1. One Chromium runs for all tests, with a persistent empty profile. Every
-//     name but 127.0.0.1 resolves to a decoy server, and a second decoy listens
-//     on a port of its own; both count whoever connects.
-//  2. Most tests share a server, and so an origin, whose storage is emptied before each
-//     (openPage): the browser compiles the programs once. Tests of first visits, of offline
-//     use and of storage that is full have a server of their own (firstVisit): storage,
-//     service worker and caches begin empty.
+//  1. All tests share one Chromium, with a profile on disk that is empty at first. Every name but
+//     127.0.0.1 resolves to a decoy server, and a second decoy listens on another port; both count
+//     connections.
+//  2. Most tests share a server, and thus an origin, whose storage is emptied before each test
+//     (openPage), so that the browser compiles the programs only once. Tests of first visits, of
+//     offline use and of full storage start their own server (firstVisit), so that storage, service
+//     worker and caches are empty.
 //  3. Every page and worker is watched. A console error, an exception, a
 //     violation of the policy or a request to another origin fails the test.
-//  4. Tests wait for conditions, as long as a slow machine needs; no time is asserted.
+//  4. Tests wait for conditions for as long as a slow machine needs; no test asserts a time.
 //
-// Most tests take the page as the command serves it. hostings_test.go tests the other ways to serve
+// Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
 // it: a static host without headers, Cloudflare's runtime, the unzipped archive and the single
 // file; TestPolicy uses every feature of the page in each of them.
 //

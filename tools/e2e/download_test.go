@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// download does something that makes the page offer a file, and returns the file's name and its
-// place on the disk.
+// download calls a function that makes the page offer a file, and returns the name of the file and
+// its path on disk.
 func (p *tab) download(what func()) (name, path string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -30,7 +30,7 @@ func (p *tab) download(what func()) (name, path string) {
 			if ev.State == "completed" {
 				select {
 				case done <- ev.GUID:
-				default: // nobody waits any more, and the browser must continue
+				default: // the test no longer waits, but the browser must not block
 				}
 			}
 		}
@@ -45,16 +45,16 @@ func (p *tab) download(what func()) (name, path string) {
 		defer mu.Unlock()
 		return names[id], filepath.Join(shared.files, id)
 	case <-ctx.Done():
-		p.t.Fatalf("no file was offered\n%s", p.screen())
+		p.t.Fatalf("the page offered no file\n%s", p.screen())
 	}
 	return "", ""
 }
 
-// modified is the time of the last change of a copied file: always the same, since the page
-// recognises a file by it.
+// modified is the modification time of copied files. It is always the same, because the page uses
+// it to recognise a file.
 var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// write makes a file for the page to open.
+// write creates a file that the page will open.
 func (p *tab) write(name string, content []byte) string {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), name)

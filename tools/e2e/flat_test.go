@@ -19,27 +19,27 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// held is a tab's memory after its garbage is collected, in bytes.
+// held is the memory use of a tab after garbage collection, in bytes.
 type held struct {
-	private  int64 // memory of the browser's processes for pages that is no file's
-	scripts  int64 // objects of JavaScript
-	buffers  int64 // outside of scripts
+	private  int64 // anonymous memory of the browser's renderer processes
+	scripts  int64 // JavaScript objects
+	buffers  int64 // array buffers
 	programs int64 // memory of the page's WebAssembly
-	elements int   // of the page
+	elements int   // DOM elements of the page
 	workers  int
 }
 
 // TestMemoryStaysFlat analyses six files, one after the other, in one tab of a separate browser.
-// After each, the tab holds no more than a tenth above the memory after any before, except for the
-// first two, in which the program's memory grows to its size.
+// After each of them, the tab may use at most 10 % more memory than after any earlier one. The
+// first two are excluded, because the program's memory grows to its final size in them.
 //
-// The engine does not optimise functions of JavaScript that are called often: their code counts as
-// scripts, appears at any time during some thirty analyses, and is a third of a megabyte in the
-// end, enough to hide a leak of the page.
+// The JavaScript engine runs with its optimising compilers off: their code would count as scripts,
+// appear at any time during about thirty analyses, and grow to a third of a megabyte, enough to
+// hide a leak of the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		t.Skip("left out: this system does not tell what a process contains")
+		t.Skip("skipped: this system does not report the memory of a process")
 	}
 	path, err := chromium.Find()
 	if err != nil {
@@ -64,12 +64,12 @@ func TestMemoryStaysFlat(t *testing.T) {
 		p.drop(copied)
 		p.wait("the result", fmt.Sprintf(`document.title.startsWith("run-%d") && !document.querySelector("[data-running]") && document.querySelector("#digest")`, i))
 		if got := p.digest(); got != want {
-			t.Errorf("digest %s, the command's is %s", got, want)
+			t.Errorf("digest %s, the command has %s", got, want)
 		}
 		for _, view := range []string{"2", "3", "4", "5"} {
 			p.press(view)
 		}
-		// What is kept is in the list, and not in memory.
+		// A kept result is stored in the list, not in memory.
 		p.click("#back")
 		p.waitFor("#kept .delete")
 		p.click("#kept .delete")
@@ -93,16 +93,16 @@ func TestMemoryStaysFlat(t *testing.T) {
 		for i, h := range after[warm:] {
 			now, slack := of(h)
 			if least = min(least, now); now > least+max(least/10, slack) {
-				t.Errorf("%s: %d after analysis %d, %d after an earlier one, want no more than a tenth above", what, now, warm+i+1, least)
+				t.Errorf("%s: %d after analysis %d, %d after an earlier one, want at most 10 % more", what, now, warm+i+1, least)
 			}
 		}
 	}
 }
 
-// held collects the garbage, and asks for the memory in use.
+// held collects garbage and returns the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
-	for range 3 { // a collection may let the next one free more
+	for range 3 { // a collection may enable the next one to free more
 		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
 	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})
@@ -130,7 +130,8 @@ func (p *tab) held(browser context.Context) (h held) {
 	return h
 }
 
-// programMemory is the memory of all WebAssembly of the page, without its workers', in bytes.
+// programMemory returns the size of all WebAssembly memories of the page in bytes, excluding its
+// workers.
 func (p *tab) programMemory() (bytes int64) {
 	p.t.Helper()
 	const group = "memories"
@@ -149,12 +150,12 @@ func (p *tab) programMemory() (bytes int64) {
 
 var anonymousOf = regexp.MustCompile(`(?m)^Anonymous: +([0-9]+) kB$`)
 
-// anonymous is the memory of a process that is no file's, in bytes.
+// anonymous returns the anonymous memory of a process in bytes.
 func anonymous(t *testing.T, process int) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/smaps_rollup")
 	if err != nil {
-		return 0 // it has ended
+		return 0 // the process has ended
 	}
 	kB, err := strconv.ParseInt(string(anonymousOf.FindSubmatch(text)[1]), 10, 64)
 	if err != nil {

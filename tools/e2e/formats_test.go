@@ -13,7 +13,7 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// TestFormats drops a trace in every form that the first screen names.
+// TestFormats drops a trace in every format that the first screen lists.
 func TestFormats(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -38,19 +38,18 @@ func TestFormats(t *testing.T) {
 		want := truthOf(t, path)
 		p.drop(path)
 		if got := p.finished(); got != want.Digest {
-			t.Errorf("%s: digest %s, the command's is %s", ending, got, want.Digest)
+			t.Errorf("%s: digest %s, the command has %s", ending, got, want.Digest)
 		}
 		p.home()
 	}
 	for _, name := range regexp.MustCompile(`\.[a-z0-9]+`).FindAllString(named, -1) {
 		if name != ".sgp" && name != ".ll" && files[name] == "" && files[".lackey"+name] == "" {
-			t.Errorf("the first screen names %s, which was not tried", name)
+			t.Errorf("the first screen lists %s, which was not tested", name)
 		}
 	}
 }
 
-// TestCapturedTrace drops the recording of a program with threads, and then the rest of it after a
-// cut.
+// TestCapturedTrace drops the trace of a multi-threaded program, and then the same trace cut short.
 func TestCapturedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -58,10 +57,10 @@ func TestCapturedTrace(t *testing.T) {
 	path := p.write("stencil.sgt", captured)
 	p.drop(path)
 	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
-		t.Errorf("the page counts %q", threads)
+		t.Errorf("the page shows %q", threads)
 	}
 	p.openView("counters", "#counters")
 	p.click("#by-function")
@@ -72,10 +71,10 @@ func TestCapturedTrace(t *testing.T) {
 	cut := p.write("cut.sgt", captured[:len(captured)-len(captured)/8])
 	p.drop(cut)
 	if said := p.problem(); !strings.HasPrefix(said, "The analysis of cut.sgt is partial: ") {
-		t.Errorf("of a file that was cut, the page says %q", said)
+		t.Errorf("for a file that was cut short, the page says %q", said)
 	}
 	if got, want := p.finished(), truthOf(t, cut).Digest; got != want {
-		t.Errorf("digest %s of what is left, the command's is %s", got, want)
+		t.Errorf("digest %s of the remaining trace, the command has %s", got, want)
 	}
 }
 
@@ -97,8 +96,7 @@ func pack(t *testing.T, content []byte, packer func(io.Writer) (io.WriteCloser, 
 
 var lackeyLine = regexp.MustCompile(`(?m)^ ([LS]) ([0-9a-f]+),(\d+)$`)
 
-// rewrite makes lines of another format of the loads and stores of a lackey
-// trace.
+// rewrite converts the loads and stores of a lackey trace to lines in another format.
 func rewrite(lackey []byte, head, line string) []byte {
 	out := bytes.NewBufferString(head)
 	for _, m := range lackeyLine.FindAllSubmatch(lackey, -1) {

@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// hosting is a way in which the page can be offered.
+// hosting is a way to host the page.
 type hosting struct {
 	name string
 	open func(t *testing.T) *server
-	// The page's message once it needs no network any more.
+	// The message that the page shows once it needs no network.
 	offline string
 }
 
 const kept = "It is kept now."
 
-// hostings are all of them. Each has an origin of its own.
+// hostings returns all ways to host the page. Each has a different origin.
 var hostings = []hosting{
 	{"serve", func(t *testing.T) *server { return serve(t, ":0") }, kept},
 	{"static host without headers", func(t *testing.T) *server { return folder(t, filepath.Join(root, "site", "dist")) }, kept},
@@ -29,7 +29,7 @@ var hostings = []hosting{
 	{"single file", singleFile, "It is: all of it is in this one file."},
 }
 
-// folder serves files below another path, by a plain server that sends no headers of its own.
+// folder serves files below a path that is not the root, with a plain server that adds no headers.
 func folder(t *testing.T, files string) *server {
 	t.Helper()
 	const home = "/some/folder/"
@@ -38,13 +38,13 @@ func folder(t *testing.T, files string) *server {
 	return &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://"), home: home}
 }
 
-// unzipped unpacks what `make zip` made.
+// unzipped unpacks the archive that `make zip` wrote.
 func unzipped(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
 	archive, err := zip.OpenReader(filepath.Join(root, "build", "stackglass.zip"))
 	if err != nil {
-		t.Fatalf("%v; make zip makes it", err)
+		t.Fatalf("%v; run make zip", err)
 	}
 	defer archive.Close()
 	if err := os.CopyFS(to, archive); err != nil {
@@ -53,13 +53,13 @@ func unzipped(t *testing.T) string {
 	return to
 }
 
-// singleFile is the result of `make single`, opened from the disk. It is in a folder of its own, to
-// be sure that it needs no other files.
+// singleFile is the file that `make single` wrote, opened from disk. It is in a separate folder, to
+// make sure that it needs no other files.
 func singleFile(t *testing.T) *server {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "build", "stackglass.html"))
 	if err != nil {
-		t.Fatalf("%v; make single makes it", err)
+		t.Fatalf("%v; run make single", err)
 	}
 	path := filepath.Join(t.TempDir(), "stackglass.html")
 	if err := os.WriteFile(path, content, 0o644); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestKept takes an analysis through its life in the list.
+// TestKept opens, renames and deletes an analysis in the list.
 func TestKept(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -69,10 +69,11 @@ func TestKept(t *testing.T) {
 	p.waitFor("#kept-empty")
 }
 
-// row selects an analysis in the list.
+// row returns the selector of an analysis in the list.
 func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
 
-// TestExport takes a profile to another browser in a file: the same file as the command's.
+// TestExport moves a profile to another browser in a file, which must be the same as the command's
+// file.
 func TestExport(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -82,16 +83,16 @@ func TestExport(t *testing.T) {
 	p.finished()
 	name, exported := p.download(func() { p.click("#export-profile") })
 	if name != filepath.Base(trace)+".sgp" {
-		t.Errorf("the exported file is called %q", name)
+		t.Errorf("the exported file is named %q", name)
 	}
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
-		t.Errorf("the exported profile differs from what the command keeps with -o")
+		t.Errorf("the exported profile differs from the profile that the command writes with -o")
 	}
 	p.click("#back")
 	p.waitFor(row(filepath.Base(trace)))
 	_, again := p.download(func() { p.click(row(filepath.Base(trace)) + " .export") })
 	if !bytes.Equal(p.read(again), p.read(want.Profile)) {
-		t.Errorf("the profile exported from the list differs from what the command keeps with -o")
+		t.Errorf("the profile exported from the list differs from the profile that the command writes with -o")
 	}
 
 	other := firstVisit(t)
@@ -106,7 +107,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestTables compares the page's tables with the command's.
+// TestTables compares the page's tables with the command's tables.
 func TestTables(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -122,16 +123,16 @@ func TestTables(t *testing.T) {
 		_, path := p.download(func() { p.click("#" + c.chart + "-csv") })
 		got, want := p.read(path), ask(t, c.verb, profile, "--format", "csv")
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s: the page's table (%d bytes) is not the command's (%d bytes)", c.chart, len(got), len(want))
+			t.Errorf("%s: the page's table (%d bytes) differs from the command's (%d bytes)", c.chart, len(got), len(want))
 		}
 		if bytes.Count(got, []byte("\n")) < 100 {
-			t.Errorf("%s: a table of %q", c.chart, got)
+			t.Errorf("%s: the table is %q", c.chart, got)
 		}
 	}
 }
 
 // TestDemos opens the demos by their cards and by links, compares them with the command's results
-// for the same demos, and goes to each of their views. Each is kept once.
+// for the same demos, and opens each of their views. Each demo must be kept only once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -145,14 +146,14 @@ func TestDemos(t *testing.T) {
 		p.wait("the result of "+d.Name, `document.title.startsWith(`+quote(d.Title)+`)`)
 		got, want := p.finished(), truthOf(t, "demo:"+d.Name)
 		if got != want.Digest {
-			t.Errorf("%s: digest %s, the command's is %s", d.Name, got, want.Digest)
+			t.Errorf("%s: digest %s, the command has %s", d.Name, got, want.Digest)
 		}
 		p.openView("diagnosis", "#diagnosis")
 		p.unfoldFacts()
 		total := eval[uint64](p, `Array.from(document.querySelectorAll("#table-kinds tbody td:nth-child(2)"))
 			.map((cell) => Number(cell.textContent.replace(/\D/g, ""))).reduce((a, b) => a + b)`)
 		if total != d.References || want.References != d.References {
-			t.Errorf("%s: the page counts %d references, the command %d, demos.json says %d", d.Name, total, want.References, d.References)
+			t.Errorf("%s: %d references on the page, %d in the command, %d in demos.json", d.Name, total, want.References, d.References)
 		}
 		if i < len(list) {
 			p.everyView(func() {})
@@ -162,13 +163,14 @@ func TestDemos(t *testing.T) {
 	}
 	p.wait("each demo once", fmt.Sprintf(`document.querySelectorAll("#kept .chip.complete").length === %d`, len(list)))
 
-	// The address of an open demo, in a browser that has nothing, and a name that no demo has.
+	// Open the address of a demo in a browser that has stored nothing, and then an address with the
+	// name of a demo that does not exist.
 	p = firstVisit(t)
 	p.visit("/#open=demo-" + list[3].Name + "&view=communication&granule=1")
 	p.finished()
 	p.waitFor("#false-1")
 	p.visit("/#demo=matmul")
 	if said := p.problem(); !strings.Contains(said, list[0].Name) {
-		t.Errorf("of a demo that there is not, the page says %q", said)
+		t.Errorf("for a demo that does not exist, the page says %q", said)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeyboard does by keyboard all that the mouse can do.
+// TestKeyboard uses the keyboard for everything that can be done with the mouse.
 func TestKeyboard(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -28,13 +28,13 @@ func TestKeyboard(t *testing.T) {
 	p.press(kb.Escape)
 	p.wait("no list of keys", `!document.getElementById("keys").open`)
 	if !p.has("#result") {
-		t.Error("Escape closed the result after the list of keys")
+		t.Error("closing the list of keys with Escape also closed the result")
 	}
 
-	// Each row of tabs is one stop, with arrow keys inside.
+	// Tab stops only once at each row of tabs; arrow keys move between them.
 	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
 	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 2 {
-		t.Errorf("the tabs are %d stops of the Tab key", stops)
+		t.Errorf("Tab stops %d times at the tabs", stops)
 	}
 	p.tabTo("the views of the group", `document.activeElement.id === "tab-caches"`)
 	p.press(kb.ArrowRight)
@@ -60,13 +60,13 @@ func TestKeyboard(t *testing.T) {
 		p.wait("another read-out", `document.getElementById("live").textContent.replace(/\s+/g, " ").trim() !== `+quote(seen))
 		seen = p.text("#live")
 		if read := p.text("#chart-curve .readout"); read != seen || !strings.Contains(seen, "%") {
-			t.Errorf("the chart shows %q and announces %q", read, seen)
+			t.Errorf("the chart shows %q but announces %q", read, seen)
 		}
 	}
 	p.press("+")
 	p.press(kb.Escape)
 	if !p.has("#result") {
-		t.Error("Escape in a zoomed chart closed the result")
+		t.Error("pressing Escape in a zoomed chart closed the result")
 	}
 
 	p.press("t")
@@ -88,7 +88,7 @@ func TestKeyboard(t *testing.T) {
 	p.wait("the focus is on the row", `document.activeElement.matches("#kept tr .open")`)
 }
 
-// tabTo presses Tab until the focus reaches an element. The focus must be visible wherever it is.
+// tabTo presses Tab until an element has the focus. The focus must be visible on every element.
 func (p *tab) tabTo(what, there string) {
 	p.t.Helper()
 	for range 80 {
@@ -97,14 +97,14 @@ func (p *tab) tabTo(what, there string) {
 			return
 		}
 		if unseen := eval[string](p, invisibleFocus); unseen != "" {
-			p.t.Errorf("the focus is not seen on %s", unseen)
+			p.t.Errorf("the focus is not visible on %s", unseen)
 		}
 	}
-	p.t.Fatalf("Tab does not lead to %s\n%s", what, p.screen())
+	p.t.Fatalf("Tab does not reach %s\n%s", what, p.screen())
 }
 
-// invisibleFocus names the focused element if nothing shows that it is: no outline on it nor on the
-// element that represents it.
+// invisibleFocus returns the focused element if the focus is not visible, that is, if neither the
+// element nor one of its ancestors has an outline.
 const invisibleFocus = `(() => {
 	const e = document.activeElement;
 	if (e === document.body || e.classList.contains("visually-hidden")) return "";

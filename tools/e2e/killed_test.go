@@ -27,7 +27,7 @@ func (p *tab) open() {
 	p.ready()
 }
 
-// inWorker evaluates an expression in the existing workers, and reports whether there was one.
+// inWorker evaluates an expression in all existing workers, and reports whether there was a worker.
 func (p *tab) inWorker(expression string) (done bool) {
 	p.t.Helper()
 	for _, ctx := range p.watch.workersOf("worker") {
@@ -39,10 +39,10 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// soaking makes soak run the tests with all kills, not a few of them.
+// soaking reports whether tests run with all kills, as in make soak, or with a few.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
-// killsOf is the number of kills: few, or all of them.
+// killsOf returns the number of kills: a few, or all when soaking.
 func killsOf(few, all int) int {
 	if soaking {
 		return all
@@ -50,10 +50,10 @@ func killsOf(few, all int) int {
 	return few
 }
 
-// TestKilledAtRandom ends one analysis at random moments (in each way once, or twenty times in make
-// soak), by reloading its page, by killing its worker with and without an error, and by crashing
-// its tab; it continues each time its file is dropped, and its result is that of an analysis
-// without interruption.
+// TestKilledAtRandom interrupts an analysis at random moments, by reloading its page, by killing
+// its worker with and without an error, and by crashing its tab (once in each way, or twenty times
+// in make soak). The analysis must resume each time its file is dropped, and its result must be the
+// same as without interruption.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(4, 20)
@@ -79,7 +79,7 @@ func TestKilledAtRandom(t *testing.T) {
 			p.waitGone("[data-running]")
 		case 3:
 			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
-			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // never answers
+			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // this call never returns
 			cancel()
 			p = newTab(t, p.server)
 		}
@@ -93,7 +93,7 @@ func TestKilledAtRandom(t *testing.T) {
 			p.click("#kept .open")
 			p.wait("the opened analysis", `document.querySelector("#digest")`)
 			if got := p.digest(); got != want {
-				t.Errorf("digest %s after %d kills, the command's is %s", got, i+1, want)
+				t.Errorf("digest %s after %d kills, the command has %s", got, i+1, want)
 			}
 			p.click("#back")
 			p.click("#kept .delete")
@@ -109,17 +109,17 @@ func TestKilledAtRandom(t *testing.T) {
 	}
 	p.drop(trace)
 	if got := p.finished(); got != want {
-		t.Errorf("digest %s after %d kills, the command's is %s", got, kills, want)
+		t.Errorf("digest %s after %d kills, the command has %s", got, kills, want)
 	}
 	if interrupted == 0 {
-		t.Error("no run has left a checkpoint")
+		t.Error("no run left a checkpoint")
 	}
 	t.Logf("%d kills: %d left a checkpoint, %d came after the end", kills, interrupted, finished)
 }
 
 // TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time once there
-// is a checkpoint, and continues in another one with the same profile. The last writes may be
-// missing: IndexedDB does not wait for the disk.
+// is a checkpoint, and resumes in another one with the same profile. The last writes may be
+// missing, because IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := longTrace(t, 30e6)
@@ -173,17 +173,17 @@ func TestBrowserKilled(t *testing.T) {
 		p.drop(trace)
 	}
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 	chromedp.Cancel(ctx)
 }
 
-// awaitEnd waits until all processes of the browser with a profile have seen that the first is
-// gone, and have ended.
+// awaitEnd waits until all processes of the browser with this profile have ended, which they do
+// when they notice that the main process is gone.
 func awaitEnd(t *testing.T, profile string) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
-		time.Sleep(time.Second) // this system does not report it
+		time.Sleep(time.Second) // this system does not list processes
 		return
 	}
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
@@ -192,17 +192,17 @@ func awaitEnd(t *testing.T, profile string) {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(processes, func(path string) bool {
-			words, _ := os.ReadFile(path) // not of one that has ended
+			words, _ := os.ReadFile(path) // fails for a process that has ended
 			return bytes.Contains(words, []byte("="+profile))
 		}) {
 			return
 		}
 	}
-	t.Fatal("a process of a killed browser does not end")
+	t.Fatal("a process of the killed browser did not end")
 }
 
-// TestTwoTabs gives one file to two tabs: one analyses it, the other watches, and continues when
-// the first is closed.
+// TestTwoTabs opens the same file in two tabs. One tab analyses it; the other tab watches, and
+// continues the analysis when the first is closed.
 func TestTwoTabs(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -220,13 +220,13 @@ func TestTwoTabs(t *testing.T) {
 	first.click("#run-pause")
 	second.drop(trace)
 	second.wait("it watches", `document.querySelector("#run-cancel")?.textContent === "Stop watching"`)
-	second.wait("how far it is", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
+	second.wait("the progress is shown", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
 	t.Log(second.text("#note"))
-	// The browser puts the page aside: it could come back.
+	// The browser keeps the page in its back/forward cache.
 	first.do("leave", chromedp.Navigate("about:blank"))
 	second.wait("it goes on here", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
 	if got, want := second.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.wait("a checkpoint", storedEntries+" > 0")
 	for !p.inWorker(`self.close(); null`) {
 		if len(p.watch.workersOf("worker")) == 0 {
-			t.Fatal("there is no worker to end")
+			t.Fatal("there is no worker to terminate")
 		}
 	}
 	p.waitGone("[data-running]")
@@ -247,8 +247,9 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick continues with a dropped file that the browser finds again. A browser without a
-// window never answers the question for permission, so the file is replaced by one that needs none.
+// TestOneClick resumes with a dropped file that the browser still has access to. A headless browser
+// never grants the permission to read it, so the test replaces the file with one that needs no
+// permission.
 func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -266,12 +267,12 @@ func TestOneClick(t *testing.T) {
 	}
 	p.click("#kept .go-on")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 }
 
-// replaceHandles replaces every handle that is kept with that of a private copy of #other-file, and
-// returns their number.
+// replaceHandles replaces every stored file handle with the handle of a private copy of
+// #other-file, and returns the number of handles.
 const replaceHandles = `(async () => {
 	const root = await navigator.storage.getDirectory();
 	const copy = await root.getFileHandle("copy", { create: true });

@@ -2,9 +2,9 @@ package e2e
 
 import "testing"
 
-// chunks gives Vugu's script the instructions for a text that fills the buffer in the middle of a
-// letter: select an element, a first chunk, the end of its inner HTML (opcodes 36, 37, 29 and 0).
-// It returns the text that the element shows then.
+// chunks passes instructions to Vugu's script for a text that fills the buffer in the middle of a
+// character: select an element, set a first chunk, and set the end of its inner HTML (opcodes 36,
+// 37, 29 and 0). It returns the text that the element then shows.
 const chunks = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";
@@ -32,8 +32,8 @@ const chunks = `(() => {
 	return shown;
 })()`
 
-// TestLettersAcrossChunks cuts a text at every byte, as Vugu does when its buffer is full: every
-// letter arrives whole.
+// TestLettersAcrossChunks cuts a text at every byte, as Vugu does when its buffer is full, and
+// checks that every character arrives intact.
 func TestLettersAcrossChunks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -44,6 +44,6 @@ func TestLettersAcrossChunks(t *testing.T) {
 		}
 	}
 	if len(shown) < 16 {
-		t.Errorf("%d cuts were tried", len(shown))
+		t.Errorf("only %d cuts were tested", len(shown))
 	}
 }

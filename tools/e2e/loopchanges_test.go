@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// tryChanges tries a change to the demo's nest by keyboard, and has some proposed.
+// tryChanges tries a change to the demo's loop nest with the keyboard, and requests proposals.
 func (p *tab) tryChanges(text string) {
 	p.t.Helper()
 	p.tabTo("the form", `document.activeElement.id === "change-text"`)
@@ -16,7 +16,7 @@ func (p *tab) tryChanges(text string) {
 	p.wait("proposals", `document.querySelector("#table-proposed tbody tr") && !document.getElementById("changes-counting")`)
 }
 
-// TestLoopChanges asks for the misses of a nest after changes of its code.
+// TestLoopChanges requests the misses of a loop nest after changes to its code.
 func TestLoopChanges(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -30,7 +30,7 @@ func TestLoopChanges(t *testing.T) {
 		t.Errorf("the change is %q", got)
 	}
 	if got := p.text("#table-proposed caption, #table-proposed .caption"); got == "" {
-		t.Error("proposals have no title")
+		t.Error("the table of proposals has no title")
 	}
 	p.shoot("loops-changes")
 	p.choose("change-kind", "interchange")

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// loopsEverywhere shows a run's loops, those of a run that does not report them, and those of a run
-// that is folded on request.
+// loopsEverywhere shows the loops of a run, a run without loops, and the loops of a run that is
+// compressed on request.
 func (p *tab) loopsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
@@ -23,18 +23,18 @@ func (p *tab) loopsEverywhere(look func(state string)) {
 	p.drop(p.withoutCode())
 	p.finished()
 	p.openView("loops", "#loops-again")
-	look("loops that were not folded")
+	look("loops that were not compressed")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 }
 
-// TestLoops goes from a demo to the tree of its loops, by keyboard, and asks about caches.
+// TestLoops opens the loop tree of a demo with the keyboard, and predicts misses for other caches.
 func TestLoops(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.click("#demo-matmul-naive")
 	if got, want := p.finished(), truthOf(t, "demo:matmul-naive").Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 	p.openView("loops", "#table-loop-misses tbody tr")
 	p.shoot("loops")
@@ -42,7 +42,7 @@ func TestLoops(t *testing.T) {
 		t.Errorf("the tree is %q", roles)
 	}
 
-	// The rows are one stop of the Tab key; arrow keys follow the tree.
+	// Tab stops only once at the rows; arrow keys follow the tree.
 	p.tabTo("the rows", `document.activeElement.id === "loops-rows"`)
 	p.press(kb.ArrowLeft)
 	p.press(kb.Enter)
@@ -50,12 +50,12 @@ func TestLoops(t *testing.T) {
 	p.wait("it is announced", `document.getElementById("live").textContent.includes("It begins 32 times")`)
 	p.press(kb.ArrowRight)
 	p.press(kb.Enter)
-	p.wait("the loop in it", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
+	p.wait("the inner loop", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
 	if focus := eval[string](p, `document.activeElement.id`); focus != "loops-rows" {
-		t.Errorf("the focus went to %q", focus)
+		t.Errorf("the focus moved to %q", focus)
 	}
 
-	// Moving a level counts again: a column of b does not fit in 2 KiB.
+	// Changing the size of a level counts the misses again: a column of b does not fit in 2 KiB.
 	for range 20 {
 		if p.text("#ways-1") == "fully associative" {
 			break
@@ -68,14 +68,14 @@ func TestLoops(t *testing.T) {
 	p.wait("who evicts whom", `document.querySelector("#table-evictions tbody tr")`)
 	p.shoot("loops-small-cache")
 
-	// A link leads to the same loop.
+	// A link opens the same loop.
 	p.reload()
 	p.waitFor("#loop-title")
 	p.wait("the loop of the link", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
 }
 
-// shrinkL1 moves the slider of the first level down to a size, step by step. Each step waits until
-// the page shows the previous one.
+// shrinkL1 moves the slider of the first level down to a size, step by step. Before each step, it
+// waits until the page shows the previous one.
 func (p *tab) shrinkL1(size string) {
 	p.t.Helper()
 	p.wait("L1 of "+size, `(() => {
@@ -88,12 +88,13 @@ func (p *tab) shrinkL1(size string) {
 	})()`)
 }
 
-// withoutCode is the path of a trace without code, so that its loops are folded on request only.
+// withoutCode returns the path of a trace without code, which is only compressed into loops on
+// request.
 func (p *tab) withoutCode() string {
 	return p.write("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))
 }
 
-// TestLoopsOnRequest folds the trace of a result that has none, on request.
+// TestLoopsOnRequest requests the loops of a result that has none.
 func TestLoopsOnRequest(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

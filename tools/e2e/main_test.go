@@ -15,20 +15,20 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// root is the repository's.
+// root is the root folder of the repository.
 const root = "../.."
 
-// shared is the state that all tests use; nil while the tests are switched off.
+// shared is the state that all tests use, or nil if end-to-end tests are disabled.
 var shared *stage
 
-// stage is a running browser and the decoys around it.
+// stage consists of a running browser and the decoy servers.
 type stage struct {
-	ctx       context.Context // of the browser; the parent of all tabs
-	program   string          // the command
+	ctx       context.Context // context of the browser, and parent of all tabs
+	program   string          // path of the command
 	files     string          // the folder for files of the browser and the command
 	anyHost   *decoy          // the server for every host but 127.0.0.1
 	neighbour *decoy          // another port of 127.0.0.1
-	visited   *server         // of the tests that need no first visit; see openPage
+	visited   *server         // for tests that need no first visit; see openPage
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -57,7 +57,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// newStage starts the decoys and the browser. Its files go below dir.
+// newStage starts the decoys and the browser. All files are below dir.
 func newStage(ctx context.Context, dir string) (*stage, error) {
 	s := &stage{files: filepath.Join(dir, "files")}
 	var err error
@@ -110,11 +110,11 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("metrics-recording-only", true),
 		chromedp.Flag("no-pings", true),
 		chromedp.Flag("safebrowsing-disable-auto-update", true),
-		// Tabs of tests that ended must not starve the one that runs.
+		// Tabs of earlier tests must not starve the tab of the running test.
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
-		// Chromium itself contacts its maker; if a page did so, the watch would see it.
+		// Chromium itself contacts Google; if a page did so, the watch would detect it.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}
@@ -136,11 +136,11 @@ func program() (string, error) {
 	return path, nil
 }
 
-// needStage leaves the test out where end-to-end tests are not asked for.
+// needStage skips the test unless end-to-end tests are enabled.
 func needStage(t *testing.T) *stage {
 	t.Helper()
 	if shared == nil {
-		t.Skip("end-to-end tests run with STACKGLASS_E2E=1, on what make build made, in Chromium")
+		t.Skip("end-to-end tests run with STACKGLASS_E2E=1; they need make build and Chromium")
 	}
 	return shared
 }

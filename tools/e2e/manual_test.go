@@ -17,7 +17,7 @@ func TestManualPages(t *testing.T) {
 	p.visit("/docs/index.html")
 	pages := eval[[]string](p, `[...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
 	if len(pages) < 25 {
-		t.Fatalf("the manual has the pages %q only", pages)
+		t.Fatalf("the manual has only the pages %q", pages)
 	}
 	p.visit("/docs/tutorial.html?q=conflict+padding")
 	p.waitFor(`#found a[href^="padding.html#"]`)
@@ -27,14 +27,14 @@ func TestManualPages(t *testing.T) {
 		for _, width := range []int64{320, 1440} {
 			p.viewport(width, 900)
 			if more := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); more > 0 {
-				t.Errorf("%s: %d pixels do not fit into %d", page, more, width)
+				t.Errorf("%s: the page is %d pixels wide, the window %d", page, more, width)
 			}
 		}
 		for _, scheme := range []string{"light", "dark"} {
 			eval[any](p, `document.documentElement.dataset.theme = "`+scheme+`"`)
 			eval[any](p, "(() => {"+string(axe)+"\n})()")
 			if passes := eval[int](p, runAxe("")); passes < 10 {
-				t.Errorf("%s, %s: axe passed %d rules only", page, scheme, passes)
+				t.Errorf("%s, %s: axe passed only %d rules", page, scheme, passes)
 			}
 			for _, v := range eval[[]string](p, `axeViolations`) {
 				t.Errorf("%s, %s: %s", page, scheme, v)

@@ -11,14 +11,14 @@ import (
 	"github.com/chromedp/cdproto/performance"
 )
 
-// TestEightWorkers shares runs among eight workers, as the page does on a machine with as many
-// processors: the result is the command's, the page stays responsive, and a run that is cancelled
-// ends at once. It prints times without judging them; TestSharedInThePage tests sharing among
-// workers. It runs in make soak.
+// TestEightWorkers divides runs among eight workers, as the page does on a machine with eight
+// processors, and checks that the result equals the command's. It prints how responsive the page
+// stays and how fast a cancelled run ends, but does not judge these times. TestSharedInThePage
+// tests the division among workers. This test runs in make soak.
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !soaking {
-		t.Skip("left out: it takes a minute to print figures; STACKGLASS_SOAK=1 runs it")
+		t.Skip("skipped: it takes a minute and only prints times; set STACKGLASS_SOAK=1 to run it")
 	}
 	trace := filepath.Join(t.TempDir(), "long.sgt")
 	ask(t, "convert", longTrace(t, 30e6), "-o", trace)
@@ -37,7 +37,7 @@ func TestEightWorkers(t *testing.T) {
 			p.wait("all workers", `/\b`+strconv.Itoa(count)+`\b/.test(document.getElementById("run-workers")?.textContent)`)
 		}
 		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-			t.Errorf("%d workers: digest %s, the command's is %s", count, got, want)
+			t.Errorf("%d workers: digest %s, the command has %s", count, got, want)
 		}
 		took := eval[float64](p, `performance.now()`) - begun
 		t.Logf("%d workers: %.0f ms; the page was busy for %.0f", count, took, p.busy()-busy)
@@ -45,7 +45,7 @@ func TestEightWorkers(t *testing.T) {
 	for _, count := range []int{1, 2, 8} {
 		tasks := p.tasks(func() { run(count) })
 		wall := slices.SortedFunc(slices.Values(tasks), func(a, b task) int { return int(b.Wall - a.Wall) })
-		t.Logf("the page's longest tasks: by the clock %v; of a processor %v", wall[:min(5, len(wall))], tasks[:min(5, len(tasks))])
+		t.Logf("the page's longest tasks: wall-clock time %v; CPU time %v", wall[:min(5, len(wall))], tasks[:min(5, len(tasks))])
 	}
 
 	var ends []int

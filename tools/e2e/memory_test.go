@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// wideTrace touches some 800,000 lines in no order.
+// wideTrace accesses about 800,000 lines in random order.
 func (p *tab) wideTrace() string {
 	var b []byte
 	x := uint32(1)
@@ -31,16 +31,17 @@ func (p *tab) wideTrace() string {
 }
 
 // TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the run's
-// memory, so that every distance occurs. The process of the tab, with the page, its workers and the
-// data that it hands to the browser, stays within the budget plus half a gigabyte, most of which is
-// needed by the compiled programs and the browser itself.
+// memory, so that every distance occurs. It checks that the process of the tab stays within the
+// memory budget plus half a gigabyte. The process includes the page, its workers and the data that
+// the page passes to the browser. Most of the extra half gigabyte is needed by the compiled
+// programs and the browser itself.
 func TestBudgetIsOfTheWholeTab(t *testing.T) {
 	if !soaking {
-		t.Skip("left out: it takes minutes; STACKGLASS_SOAK=1 runs it")
+		t.Skip("skipped: it takes minutes; set STACKGLASS_SOAK=1 to run it")
 	}
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		t.Skip("left out: this system does not tell what a process contains")
+		t.Skip("skipped: this system does not report the memory of a process")
 	}
 	path, err := chromium.Find()
 	if err != nil {
@@ -77,15 +78,14 @@ func TestBudgetIsOfTheWholeTab(t *testing.T) {
 		}
 	}
 	if !beyond {
-		t.Error("everything fitted in memory")
+		t.Error("all data fitted in memory, so the limit was not tested")
 	}
 	if most = max(most, largestRenderer(t, browser)); most > budget+beside {
-		t.Errorf("the tab held %d bytes, want %d at most", most, budget+beside)
+		t.Errorf("the tab used %d bytes, want at most %d", most, budget+beside)
 	}
 }
 
-// largestRenderer is the memory that no file backs of the largest process for a page, in
-// bytes.
+// largestRenderer returns the anonymous memory of the largest renderer process in bytes.
 func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	t.Helper()
 	processes, err := chromedp.CallBrowser(browser, systeminfo.GetProcessInfo, cdp.Empty{})
@@ -100,8 +100,9 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	return most
 }
 
-// A trace of more lines than fit in the chosen memory continues outside of it, says so, and has the
-// command's digest; at the end, only the result is kept.
+// TestBeyondMemory analyses a trace with more lines than fit in the chosen memory. The analysis
+// must spill data, report that it does so, have the command's digest, and keep only the result at
+// the end.
 func TestBeyondMemory(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("40MiB", "40MiB", true, true))`)
@@ -116,30 +117,31 @@ func TestBeyondMemory(t *testing.T) {
 		t.Errorf("memory %q, note %q", memory, note)
 	}
 	if !eval[bool](p, `document.querySelector("#run meter").value > 0`) {
-		t.Error("the bar of the memory is empty")
+		t.Error("the memory bar is empty")
 	}
 	p.shoot("run-outside")
 	p.click("#run-pause")
 	p.finished()
 	profile := filepath.Join(t.TempDir(), "wide.sgp")
-	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // as the page does
+	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // with the same settings as the page
 	if got, want := p.digest(), infoOf(t, profile).Digest; got != want {
-		t.Errorf("digest %s, the command's is %s", got, want)
+		t.Errorf("digest %s, the command has %s", got, want)
 	}
 	p.click("#back")
 	p.waitFor("#storage-finished")
 	if title := eval[string](p, `document.querySelector("#kept .chip").title`); !strings.Contains(title, "did not fit in memory") {
-		t.Errorf("the chip says %q", title)
+		t.Errorf("the chip shows %q", title)
 	}
 	p.shoot("storage")
-	p.wait("what was outside to be gone", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
+	p.wait("the spilled data are deleted", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
-// Spilled data of an analysis that nobody can continue is deleted when the page is opened.
+// TestOrphansAreSwept checks that spilled data of an analysis that can no longer be resumed are
+// deleted when the page is opened.
 func TestOrphansAreSwept(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `new Promise((done) => { const r = indexedDB.open("stackglass shelf t0", 1);
 		r.onupgradeneeded = () => r.result.createObjectStore("blocks"); r.onsuccess = () => { r.result.close(); done(null); }; })`)
 	p.reload()
-	p.wait("the orphan to be gone", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
+	p.wait("the orphan is deleted", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // TestNewcomer follows a first visit: click somewhere on a card, read the answer in the result,
-// follow it, and drop a file that is no trace.
+// follow it, and drop a file that is not a trace.
 func TestNewcomer(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]
@@ -22,30 +22,30 @@ func TestNewcomer(t *testing.T) {
 	for _, sentence := range append([]string{demo.Question}, demo.Lesson...) {
 		sentence = regexp.MustCompile(`(\d),(\d{3})`).ReplaceAllString(sentence, "$1 $2")
 		if !strings.Contains(said, sentence) {
-			t.Errorf("the result says %q, want %q in it", said, sentence)
+			t.Errorf("the result shows %q, which lacks %q", said, sentence)
 		}
 	}
 	p.click("#lesson a")
-	p.wait("the view that the answer speaks of", `document.querySelector("#tab-locality").ariaCurrent === "page" && document.querySelector("#lesson a").textContent.includes("Caches")`)
+	p.wait("the view that the answer mentions", `document.querySelector("#tab-locality").ariaCurrent === "page" && document.querySelector("#lesson a").textContent.includes("Caches")`)
 
-	// The card's other parts are not the card.
+	// A click on other parts of the card does not open the demo.
 	p.click("#back")
 	p.waitFor("#kept .open")
 	p.click(".card:has(#demo-" + demo.Name + ") summary")
 	p.wait("the answer on the card", `document.querySelector(".card:has(#demo-`+demo.Name+`) details").open`)
 	if p.has("#result") {
-		t.Error("unfolding the answer opened a result")
+		t.Error("expanding the answer opened a result")
 	}
 
 	p.drop(p.write("picture.png", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")), p.write("letter.txt", []byte("Dear Sir or Madam,\n\nno trace\n")))
 	p.wait("a line for each file", `document.querySelectorAll("#problem details:not([open])").length === 2`)
 	p.waitGone("[data-running]")
 	if said := p.text("#problem"); !strings.Contains(said, "picture.png is a PNG picture") || !strings.Contains(said, "letter.txt is in no format") || p.has("#waiting") {
-		t.Errorf("of two bad files, the page says %q", said)
+		t.Errorf("for two invalid files, the page says %q", said)
 	}
 }
 
-// TestWorkshop predicts wrongly in one exercise, and continues to the next.
+// TestWorkshop makes a wrong prediction in one exercise, and continues with the next.
 func TestWorkshop(t *testing.T) {
 	needStage(t)
 	exercise := demos(t)[0].Predict
@@ -53,7 +53,7 @@ func TestWorkshop(t *testing.T) {
 	p.click("#workshop")
 	p.waitFor("#predict-ask")
 	if p.has("#level-1") || p.has("#answer") {
-		t.Error("the answer is in view before the prediction")
+		t.Error("the answer is visible before the prediction")
 	}
 	p.shoot("exercise")
 	wrong := (exercise.Right + 1) % len(exercise.Choices)

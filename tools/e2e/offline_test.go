@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOffline ends the server after the first visit, and continues.
+// TestOffline stops the server after the first visit, and continues to use the page.
 func TestOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -14,7 +14,7 @@ func TestOffline(t *testing.T) {
 
 	p.reload()
 	if !eval[bool](p, `(await fetch(document.documentElement.dataset.program)).headers.has("X-Stackglass-Unfolded")`) {
-		t.Error("the program that is kept has to be unfolded at every visit")
+		t.Error("the stored program must be unfolded again at every visit")
 	}
 	demo := demos(t)[0]
 	want := truthOf(t, "demo:"+demo.Name)
@@ -24,7 +24,7 @@ func TestOffline(t *testing.T) {
 	}
 	_, exported := p.download(func() { p.click("#export-profile") })
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
-		t.Error("the profile exported offline differs from what the command keeps with -o")
+		t.Error("the profile exported offline differs from the profile that the command writes with -o")
 	}
 	p.visit("/")
 	p.ready()
@@ -35,8 +35,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestOfflineDuringARun ends the server during a run, and continues from its checkpoint in a page
-// that is loaded again.
+// TestOfflineDuringARun stops the server during a run, reloads the page, and resumes the run from
+// its checkpoint.
 func TestOfflineDuringARun(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -50,6 +50,6 @@ func TestOfflineDuringARun(t *testing.T) {
 	p.waitFor("#kept .chip.interrupted")
 	p.drop(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("offline, the digest is %s, the command's is %s", got, want)
+		t.Errorf("offline, the digest is %s, the command has %s", got, want)
 	}
 }

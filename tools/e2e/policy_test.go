@@ -51,7 +51,7 @@ var actions = []struct {
 		p.drop(trace)
 		p.wait("the result", `document.title.startsWith(`+quote(filepath.Base(trace))+`)`)
 		if got, want := p.finished(), p.analysed(trace); got != want {
-			p.t.Errorf("digest %s, the command's is %s", got, want)
+			p.t.Errorf("digest %s, the command has %s", got, want)
 		}
 		p.home()
 	}},
@@ -65,7 +65,7 @@ var actions = []struct {
 			p.pick(path)
 			p.wait("the result of "+name, `document.title.startsWith(`+quote(name)+`)`)
 			if got, want := p.finished(), p.analysed(path); got != want {
-				p.t.Errorf("%s: digest %s, the command's is %s", name, got, want)
+				p.t.Errorf("%s: digest %s, the command has %s", name, got, want)
 			}
 			p.home()
 		}

@@ -222,7 +222,7 @@ func TestSettings(t *testing.T) {
 	}
 	p.click("#demo-" + demo.Name)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("lines of 32 and 128 bytes, stores and modifies: digest %s, the command's is %s", got, want.Digest)
+		t.Errorf("lines of 32 and 128 bytes, stores and modifies: digest %s, the command has %s", got, want.Digest)
 	}
 	for _, line := range []string{"128", "32"} {
 		eval[any](p, `(() => {

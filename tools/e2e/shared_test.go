@@ -115,7 +115,7 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 			start := workers.Start{Key: name + strconv.Itoa(int(count)), Name: name, Spec: spec, Workers: count, SegmentReferences: uint32(want.References/20 + 1)}
 			done, most := p.analyseWith(start)
 			if done.Digest != want.Digest {
-				t.Errorf("%s with %d workers: digest %s, the command's is %s", name, count, done.Digest, want.Digest)
+				t.Errorf("%s with %d workers: digest %s, the command has %s", name, count, done.Digest, want.Digest)
 			}
 			shared = shared || most > 1
 		}

@@ -114,7 +114,7 @@ func TestDeadWorker(t *testing.T) {
 
 	p.drop(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after an interruption, the command's is %s", got, want)
+		t.Errorf("digest %s after an interruption, the command has %s", got, want)
 	}
 	p.click("#back")
 	p.waitFor("#kept .chip.complete")
@@ -139,7 +139,7 @@ func TestInterruptedByReload(t *testing.T) {
 	p.waitFor("#note")
 	p.pick(trace)
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after a reload, the command's is %s", got, want)
+		t.Errorf("digest %s after a reload, the command has %s", got, want)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestFullStore(t *testing.T) {
 	p.pick(trace)
 	want := truthOf(t, trace)
 	if got := p.finished(); got != want.Digest {
-		t.Errorf("digest %s, the command's is %s", got, want.Digest)
+		t.Errorf("digest %s, the command has %s", got, want.Digest)
 	}
 	said := p.problem()
 	t.Log(said)

@@ -116,7 +116,7 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 			}
 			p.waitGone("[data-running]")
 			if got := p.finished(); got != truthOf(t, path).Digest {
-				t.Errorf("%s: digest %s, the command's is %s", path, got, truthOf(t, path).Digest)
+				t.Errorf("%s: digest %s, the command has %s", path, got, truthOf(t, path).Digest)
 			}
 			p.click("#problem-dismiss")
 			p.waitGone("#problem")
@@ -143,7 +143,7 @@ func TestReloadWithAnUnpacker(t *testing.T) {
 	p.pausing(func() { p.pick(trace) })
 	p.click("#run-pause")
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-		t.Errorf("digest %s after a reload, the command's is %s", got, want)
+		t.Errorf("digest %s after a reload, the command has %s", got, want)
 	}
 }
 
