@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// patience limits waits for conditions that come true on any machine, however slow: it
-	// ends a test that would never end, and no other.
+	// patience limits waits for conditions that become true on any machine, however slow, so it
+	// only ends tests that would never end.
 	patience = 10 * time.Minute
 	askEvery = 50 * time.Millisecond
 )
 
-// tab is the page in a tab of its own.
+// tab is a browser tab that shows the page.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
@@ -39,9 +39,9 @@ type tab struct {
 	watch  *watch
 }
 
-// openPage opens the page in a tab as for a visitor who has been there before and keeps nothing: at
-// the origin that most tests share, where the browser has stored the site and its compiled
-// programs. Data that earlier tests stored there is deleted.
+// openPage opens the page in a tab as for a returning visitor without kept analyses: at the origin
+// that most tests share, where the browser has stored the site and its compiled programs. It
+// deletes the data that earlier tests stored there.
 func openPage(t *testing.T) *tab {
 	t.Helper()
 	s := needStage(t)
@@ -70,10 +70,10 @@ func firstVisit(t *testing.T) *tab {
 	return p
 }
 
-// keptOffline waits until the service worker keeps the site.
+// keptOffline waits until the service worker has stored the site.
 func (p *tab) keptOffline() {
 	p.t.Helper()
-	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
+	p.wait("the site is stored for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
 }
 
 // close closes the tab.
@@ -84,8 +84,8 @@ func (p *tab) close() {
 	}
 }
 
-// alone waits until no other tab shows a page of the server: a closed one may still store
-// something.
+// alone waits until no other tab shows a page of the server, because a closed tab may still store
+// data.
 func (p *tab) alone() {
 	p.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -99,18 +99,18 @@ func (p *tab) alone() {
 			return
 		}
 		if time.Now().After(late) {
-			p.t.Fatal("a tab of an earlier test is still there")
+			p.t.Fatal("a tab of an earlier test is still open")
 		}
 	}
 }
 
-// newTab makes an empty tab that is about to show the server's page.
+// newTab opens an empty tab that will show the server's page.
 func newTab(t *testing.T, s *server) *tab {
 	t.Helper()
 	return newTabIn(t, needStage(t).ctx, s)
 }
 
-// newTabIn makes it in the browser of a context.
+// newTabIn opens such a tab in the browser of a context.
 func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser)
@@ -128,7 +128,7 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 		p.watch.check(t)
 		quiet(t, "by the end of "+t.Name())
 	})
-	// Violations without a message in the console are reported there.
+	// Report policy violations to the console, because some print no message there.
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI));`,
 	})
@@ -137,11 +137,11 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	return p
 }
 
-// owners are the servers that tabs have shown, by origin.
+// owners contains the last server that a tab has shown at each origin.
 var owners = map[string]*server{}
 
-// forgetEarlier has the browser delete the data of an earlier server that had the same address by
-// chance.
+// forgetEarlier makes the browser delete the data of an earlier server that happened to have the
+// same address.
 func forgetEarlier(p *tab) {
 	p.t.Helper()
 	before := owners[p.server.origin]
@@ -150,7 +150,7 @@ func forgetEarlier(p *tab) {
 	}
 }
 
-// call runs a command of the protocol on the tab.
+// call runs a command of the DevTools protocol on the tab.
 func call[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -171,7 +171,7 @@ func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// visit opens the page; path is "/" and what comes after it in the address.
+// visit opens the page; path is the part of the address that begins with "/".
 func (p *tab) visit(path string) {
 	p.t.Helper()
 	home := cmp.Or(p.server.home, "/")
@@ -223,8 +223,8 @@ func tryEval[T any](p *tab, expression string) (v T, err error) {
 	return v, json.Unmarshal([]byte(text), &v)
 }
 
-// wait waits until an expression is true. A page that is being loaded cannot answer, and is asked
-// again.
+// wait waits until an expression is true. It evaluates the expression again if a page that is still
+// loading cannot answer.
 func (p *tab) wait(what, expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -239,13 +239,14 @@ func (p *tab) wait(what, expression string) {
 		}
 		select {
 		case <-ctx.Done():
-			p.t.Fatalf("waited in vain: %s\n%s\nlast error: %v\n%s", what, expression, last, p.screen())
+			p.t.Fatalf("timeout: %s\n%s\nlast error: %v\n%s", what, expression, last, p.screen())
 		case <-ask.C:
 		}
 	}
 }
 
-// text is an element's text, its parts separated by single spaces; "" if there is no element.
+// text returns the text of an element, with white space replaced by single spaces, or "" if there
+// is no element.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	return eval[string](p, `(document.querySelector(`+quote(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
@@ -256,21 +257,21 @@ func (p *tab) has(selector string) bool {
 	return eval[bool](p, `document.querySelector(`+quote(selector)+`) !== null`)
 }
 
-// waitFor waits until there is an element.
+// waitFor waits until an element exists.
 func (p *tab) waitFor(selector string) {
 	p.t.Helper()
 	p.wait(selector, `document.querySelector(`+quote(selector)+`)`)
 }
 
-// waitGone waits until there is no such element.
+// waitGone waits until no such element exists.
 func (p *tab) waitGone(selector string) {
 	p.t.Helper()
 	p.wait("no "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
-// click clicks the element with the mouse. If the element moves between the look at its position
-// and the click, because something comes into view, the click hits something else: a person would
-// see that, and click again. Elements that lie over it are there on purpose.
+// click clicks the element with the mouse. If the element moves after its position is read, because
+// something appears, the click hits something else. Then click tries again, as a person would.
+// Elements that cover it are there on purpose, so a click on them counts.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)
@@ -286,7 +287,7 @@ func (p *tab) click(selector string) {
 			return true;
 		})()`)
 		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
-		// Of a page that the click led away from there is nothing to ask.
+		// If the click left the page, there is nothing to evaluate.
 		if clicked, err := tryEval[bool](p, `window.clicked !== false`); err != nil || clicked {
 			return
 		}
@@ -300,7 +301,7 @@ func (p *tab) press(keys string) {
 	p.do("press "+strconv.Quote(keys), chromedp.KeyEvent(keys))
 }
 
-// drop drags files onto the drop zone and lets them go.
+// drop drags files onto the drop zone and drops them.
 func (p *tab) drop(paths ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: paths, DragOperationsMask: 1}
@@ -321,8 +322,8 @@ func (p *tab) pick(paths ...string) {
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// pausing starts a run and pauses it. The page itself does so as soon as it can: however slow the
-// machine is, and however short the run, it does not end before.
+// pausing starts a run and pauses it. A script in the page pauses it as soon as possible, so that
+// the run cannot end before, however slow the machine and however short the run.
 func (p *tab) pausing(start func()) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -339,22 +340,23 @@ func (p *tab) pausing(start func()) {
 	p.paused()
 }
 
-// paused waits until the run is.
+// paused waits until the run is paused.
 func (p *tab) paused() {
 	p.t.Helper()
 	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
 }
 
-// finished waits for the end of the run and for its result, and returns the digest. A result that
-// was in view before is taken for that of the run: leave it first, or wait for another title.
+// finished waits for the end of the run and for its result, and returns the digest. It does not
+// distinguish the result from one that was in view before: leave that first, or wait for another
+// title.
 func (p *tab) finished() string {
 	p.t.Helper()
-	p.wait("a result with a digest, and nothing runs",
+	p.wait("a result with a digest, and no run",
 		`!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest`)
 	return p.digest()
 }
 
-// digest is that of the result in view.
+// digest returns the digest of the result in view.
 func (p *tab) digest() string {
 	p.t.Helper()
 	return eval[string](p, `document.getElementById("digest").dataset.digest`)
@@ -367,7 +369,7 @@ func (p *tab) problem() string {
 	return p.text("#problem span")
 }
 
-// screen is the text of the page, for messages.
+// screen returns the text of the page, for messages.
 func (p *tab) screen() string {
 	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
 	if err != nil {
@@ -376,7 +378,7 @@ func (p *tab) screen() string {
 	return "the page says:\n" + text
 }
 
-// explain shows a failed test's page.
+// explain logs the page of a failed test.
 func (p *tab) explain() {
 	if !p.t.Failed() {
 		return
@@ -391,7 +393,7 @@ func (p *tab) explain() {
 	p.t.Log(p.screen())
 }
 
-// quote writes a string for JavaScript, and for selectors.
+// quote quotes a string for JavaScript and for selectors.
 func quote(s string) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)

@@ -20,8 +20,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// actions are all that a person can do with the page, one after the other: every view, every way in
-// and every way out. TestDemos goes through every view of every demo.
+// actions lists everything that a person can do with the page, in order: open every view, and use
+// every way to open and to save data. TestDemos opens every view of every demo.
 var actions = []struct {
 	name string
 	do   func(p *tab)
@@ -70,19 +70,19 @@ var actions = []struct {
 			p.home()
 		}
 	}},
-	{"what is no trace", func(p *tab) {
+	{"files that are not traces", func(p *tab) {
 		p.drop(p.write("letter.txt", []byte("Dear Sir or Madam,\n\nno trace\n")))
 		p.problem()
 		p.click("#problem-dismiss")
 		p.waitGone("#problem")
 	}},
-	{"a profile, in every view, with all that can be saved", func(p *tab) {
+	{"a profile, in every view, saving everything that can be saved", func(p *tab) {
 		p.drop(p.multiplied())
 		p.waitFor("#digest")
 		p.everyView(p.saveAll)
 		p.home()
 	}},
-	{"a demo with threads, with all that can be saved", func(p *tab) {
+	{"a demo with threads, saving everything that can be saved", func(p *tab) {
 		p.click("#demo-false-sharing")
 		p.finished()
 		p.everyView(p.saveAll)
@@ -93,11 +93,11 @@ var actions = []struct {
 		}
 		forms := eval[[]string](p, `Array.from(document.querySelectorAll("#export-as option"), (o) => o.value).filter((v) => v)`)
 		if len(forms) < 5 {
-			p.t.Errorf("the forms are %q", forms)
+			p.t.Errorf("the formats are %q", forms)
 		}
 		for _, form := range forms {
 			if _, path := p.download(func() { p.choose("export-as", form) }); len(p.read(path)) == 0 {
-				p.t.Errorf("%s: nothing is saved", form)
+				p.t.Errorf("%s: nothing was saved", form)
 			}
 		}
 	}},
@@ -106,7 +106,7 @@ var actions = []struct {
 		p.pick(p.write("mine.json", []byte(`{"levels": [{"name": "X1", "size": "2KiB", "ways": "full", "latency_cycles": 3}], "memory": {"latency_cycles": 70}}`)))
 		p.wait("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1")`)
 	}},
-	{"a source, beside a place in the code", func(p *tab) {
+	{"a source file, next to a source location", func(p *tab) {
 		p.openView("code", "#code-rows tbody td")
 		p.click("#code-rows tbody td")
 		p.drop(demoSource(p.t, "false-sharing"))
@@ -138,7 +138,7 @@ var actions = []struct {
 	}},
 }
 
-// everyView goes to every view of a result.
+// everyView opens every view of a result.
 func (p *tab) everyView(there func()) {
 	p.t.Helper()
 	for _, view := range state.Tabs() {
@@ -149,11 +149,11 @@ func (p *tab) everyView(there func()) {
 	}
 }
 
-// betweenDownloads is a pause that Chromium requires: of more than ten downloads in a second, it
-// drops the rest silently.
+// betweenDownloads is a pause that Chromium requires: it silently drops downloads after the first
+// ten in a second.
 const betweenDownloads = 150 * time.Millisecond
 
-// saveAll saves the tables and pictures of a view.
+// saveAll saves all tables and pictures of a view.
 func (p *tab) saveAll() {
 	p.t.Helper()
 	for _, id := range eval[[]string](p, `Array.from(document.querySelectorAll('button[id$="-csv"], button[id$="-json"], button[id$="-png"]')).filter((b) => b.checkVisibility()).map((b) => b.id)`) {
@@ -172,24 +172,26 @@ func (p *tab) home() {
 	p.waitFor("#kept .delete")
 }
 
-// analysed is the command's digest of a trace, with the settings that the actions chose.
+// analysed returns the digest that the command computes for a trace, with the settings that the
+// actions chose.
 func (p *tab) analysed(trace string) string {
 	p.t.Helper()
 	profile := filepath.Join(p.t.TempDir(), "p.sgp")
 	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
 }
 
-// TestPolicy does everything that a person can do, in every hosting that differs: the page violates
-// no policy and contacts nobody but its own host. Then a script tries to.
+// TestPolicy does everything that a person can do, in every hosting that differs from the others,
+// and checks that the page violates no policy and contacts only its own host. Then a script tries
+// to contact others.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
 		if h.name == "unzipped folder" {
-			continue // has the files of the static host, and its server: TestArchive
+			continue // same files (see TestArchive) and same server as the static host
 		}
 		actions := actions
 		if h.name == "Cloudflare" {
-			actions = nil // has the files of serve, and its headers: TestRequests
+			actions = nil // same files and headers as serve (see TestRequests)
 		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))
@@ -211,8 +213,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestArchive: the archive has the static host's files, except for packed ones, and the single
-// file, so that the findings of TestPolicy hold for an unzipped folder.
+// TestArchive checks that the archive contains the single file and the static host's files, except
+// for compressed ones, so that the results of TestPolicy are valid for an unzipped folder, too.
 func TestArchive(t *testing.T) {
 	needStage(t)
 	archive, dist := os.DirFS(filepath.Join(unzipped(t), "stackglass")), os.DirFS(filepath.Join(root, "site", "dist"))
@@ -222,7 +224,7 @@ func TestArchive(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(one, two) {
-			t.Errorf("%s: the archive has %d bytes, and what is tested %d others", name, len(one), len(two))
+			t.Errorf("%s: %d bytes in the archive differ from %d bytes in the tested folder", name, len(one), len(two))
 		}
 	}
 	files := 0
@@ -244,7 +246,7 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	if files < 60 {
-		t.Errorf("%d files were compared: the page has more", files)
+		t.Errorf("only %d files were compared, but the page has more", files)
 	}
 	same(archive, "stackglass.html", os.DirFS(filepath.Join(root, "build")), "stackglass.html")
 }
@@ -255,7 +257,7 @@ func (p *tab) tryToLeave() {
 	t, s := p.t, shared
 	t.Helper()
 	p.watch.forgetWorkers()
-	p.pausing(func() { p.drop(longTrace(t, 20e6)) }) // so that the worker has time
+	p.pausing(func() { p.drop(longTrace(t, 20e6)) }) // so that the worker exists long enough
 	worker, err := p.watch.awaitWorker("worker")
 	if err != nil {
 		t.Fatal(err)
@@ -267,12 +269,12 @@ func (p *tab) tryToLeave() {
 	for _, base := range []string{neighbour + "NAME", "https://NAME.stackglass.example/", "http://NAME.stackglass.example/"} {
 		before := p.watch.count("policy violated: ")
 		tries := eval[int](p, "("+attempts+")("+quote(base)+")")
-		want := tries - 1 // a beacon may be refused without an event
+		want := tries - 1 // a beacon may be blocked without an event
 		if p.server.origin == "file://" {
-			want -= 3 // fetch, twice, and Worker have access to the file only
+			want -= 3 // fetch (used twice) and Worker can only access the file itself
 		}
 		if seen := p.watch.await("policy violated: ", before+want) - before; seen < want {
-			t.Errorf("%d ways to reach %s from the page, %d violations of the policy, want %d", tries, base, seen, want)
+			t.Errorf("%d attempts to reach %s from the page caused %d policy violations, want %d", tries, base, seen, want)
 		}
 		ctx, cancel := context.WithTimeout(worker, patience)
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[int]("("+attempts+")("+quote(base)+")", chromedp.EvalAwaitPromise))
@@ -281,16 +283,16 @@ func (p *tab) tryToLeave() {
 			t.Errorf("in the worker: %v", err)
 		}
 	}
-	// Before it asks the policy about a form or a frame, Chromium connects to its target. It sends
-	// nothing there.
+	// Chromium connects to the target of a form or a frame before it checks the policy, but sends
+	// no data there.
 	s.anyHost.forgive("TLS form.stackglass.example", "TLS frame.stackglass.example")
-	quiet(t, "the page and its worker tried to send something")
+	quiet(t, "after the page and its worker tried to send data")
 	p.click("#run-cancel")
 	p.finished()
 }
 
-// TestFolderFromDisk opens the folder's page as a file: it cannot run, and says how
-// it can.
+// TestFolderFromDisk opens the folder's page as a file. It cannot run there, and must explain how
+// to run it.
 func TestFolderFromDisk(t *testing.T) {
 	needStage(t)
 	dir := filepath.Join(unzipped(t), "stackglass")

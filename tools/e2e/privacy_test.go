@@ -10,10 +10,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPolicy comes with tests that it can fail: the decoys do count, and the watch does see.
+// The following tests check that TestPolicy can fail: that the decoys count connections, and that
+// the watch detects faults.
 
-// attempts are ways to reach another server from a page or a worker; NAME in the address is
-// replaced with the name of the way. Each one either throws or is stopped by the policy.
+// attempts is a script with ways to reach another server from a page or a worker. NAME in the
+// address is replaced with the name of the way. Each attempt must either throw an exception or be
+// blocked by the policy.
 const attempts = `async (address) => {
 	const tries = {
 		fetch: (url) => fetch(url, { mode: "no-cors" }),
@@ -47,35 +49,35 @@ const attempts = `async (address) => {
 	return Object.keys(tries).length;
 }`
 
-// TestDecoysCount: every caller, by name or by number, is counted.
+// TestDecoysCount checks that every connection is counted, whether by name or by IP address.
 func TestDecoysCount(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
 		stranger, closeTab := chromedp.NewContext(s.ctx)
-		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // answers 204: no page
+		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // fails, because the decoy answers 204
 		closeTab()
 	}
 	for name, d := range map[string]*decoy{"for all hosts": s.anyHost, "on another port": s.neighbour} {
 		if got := fmt.Sprint(d.received()); !strings.Contains(got, "/control") {
-			t.Errorf("the decoy %s does not count: it received %s", name, got)
+			t.Errorf("the decoy %s did not count the connection: it received %s", name, got)
 		}
 		d.forget()
 	}
 }
 
-// quiet fails the test if a decoy received a request. A connection without data is the browser's
-// own: it opens some in advance.
+// quiet fails the test if a decoy received a request. It ignores connections without data, which
+// the browser itself opens in advance.
 func quiet(t *testing.T, when string) {
 	t.Helper()
 	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {
 		d.forgive(wordless)
 		for _, call := range d.received() {
-			t.Errorf("%s: %s was reached: %q", when, name, call)
+			t.Errorf("%s: %s received a request: %q", when, name, call)
 		}
 	}
 }
 
-// TestWatchSees causes one fault of each kind, to know that none goes unseen.
+// TestWatchSees causes one fault of each kind, to check that the watch detects all of them.
 func TestWatchSees(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -100,15 +102,15 @@ func TestWatchSees(t *testing.T) {
 		"404", "worker: console.error: \"a word from the worker\"", "workers-away",
 	} {
 		if p.watch.await(want, 1) == 0 {
-			t.Errorf("unseen: %s", want)
+			t.Errorf("not detected: %s", want)
 		}
 	}
 	p.watch.allow("")
 }
 
 // TestInitialTransfer adds up the bytes that a first visit loads until an analysis has ended: all
-// files for the page and its worker, and separately the demo. Files that are fetched later, for
-// offline use, are left out.
+// files for the page and its worker, and separately the demo. It excludes files that are fetched
+// later, for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_500_000
@@ -132,6 +134,6 @@ func TestInitialTransfer(t *testing.T) {
 		t.Errorf("a first visit loads %d bytes, want at most %d", total, limit)
 	}
 	if total < limit/3 {
-		t.Errorf("only %d bytes were counted: the program alone is more", total)
+		t.Errorf("only %d bytes were counted, but the program alone is larger", total)
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestWhatIf asks the page about presets and other sizes, and the command the
-// same.
+// TestWhatIf compares the page's predictions for presets and for other sizes with the command's.
 func TestWhatIf(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -25,7 +24,7 @@ func TestWhatIf(t *testing.T) {
 	p.openView("caches", "#level-1")
 	for _, preset := range eval[[]string](p, `Array.from(document.querySelectorAll("#preset option"), (o) => o.value)`) {
 		if preset == "apple-m1" {
-			continue // the command wants a profile with lines of 128 bytes, too; the page uses the existing ones
+			continue // the command also requires a profile with 128-byte lines; the page uses the existing line sizes
 		}
 		eval[any](p, `(() => {
 			const preset = document.getElementById("preset");
@@ -35,15 +34,15 @@ func TestWhatIf(t *testing.T) {
 		p.compare(preset, whatIf(t, profile, "--hierarchy", preset))
 	}
 
-	// Sizes of one's own are in the URL.
+	// The URL contains sizes that the user enters.
 	hash := eval[string](p, `location.hash.replace(/&(preset|levels)=[^&]*/g, "")`)
 	p.visit("/" + hash + "&levels=A.2048.0.64_B.1048576.0.64")
 	p.reload()
-	p.compare("two levels of one's own", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
+	p.compare("two custom levels", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
 }
 
-// TestAnswersFollowTheHand moves a slider on the real trace and logs the time until the
-// page has drawn the new numbers. The goal is at most 100 ms on an idle machine.
+// TestAnswersFollowTheHand moves a slider for the real trace and logs the time until the page has
+// drawn the new numbers. The target is at most 100 ms on an idle machine.
 func TestAnswersFollowTheHand(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -66,15 +65,15 @@ func TestAnswersFollowTheHand(t *testing.T) {
 		return took;
 	})()`)
 	slices.Sort(took)
-	t.Logf("from the hand to the drawn answer: median %.0f ms, longest %.0f ms of %d", took[len(took)/2], took[len(took)-1], len(took))
+	t.Logf("from the slider's move to the drawn answer: median %.0f ms, longest %.0f ms of %d", took[len(took)/2], took[len(took)-1], len(took))
 	if took[len(took)-1] >= 300000 {
 		t.Error("an answer never came")
 	}
 }
 
-// useSliders drags the sizes of all levels of a preset by the mouse, and moves them by
-// keys: each time this level changes, no other one, no slider moves on the page, and the
-// way back leads to the preset.
+// useSliders changes the sizes of all levels of a preset with the mouse and with keys. Each time,
+// only this level may change, no slider may change its position on the page, and going back must
+// restore the preset.
 func (p *tab) useSliders() {
 	p.t.Helper()
 	const sliders = `Array.from(document.querySelectorAll('[id^="size-"]'), (e) => e.getAttribute("aria-valuetext"))`
@@ -86,13 +85,13 @@ func (p *tab) useSliders() {
 			p.t.Helper()
 			before := eval[[]string](p, sliders)
 			move()
-			p.wait(id+" has moved by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quote(before[level])))
+			p.wait(id+" has been moved by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quote(before[level])))
 			after := eval[[]string](p, sliders)
 			if before[level] = after[level]; !slices.Equal(before, after) {
 				p.t.Errorf("%s moved by %s: %q, want %q", id, by, after, before)
 			}
 			if now := eval[string](p, places); now != where {
-				p.t.Errorf("%s moved by %s: the sliders are at %s, were at %s", id, by, now, where)
+				p.t.Errorf("%s moved by %s: the sliders are now at %s, but were at %s", id, by, now, where)
 			}
 		}
 		undone := func(by string) {
@@ -122,15 +121,15 @@ func (p *tab) useSliders() {
 		for range 4 {
 			moved("a key", where, func() { p.press(kb.ArrowRight) })
 			if focus := eval[string](p, `"#" + document.activeElement.id`); focus != id {
-				p.t.Errorf("a key on %s leads to %s", id, focus)
+				p.t.Errorf("after a key on %s, the focus is on %s", id, focus)
 			}
 		}
 		undone("keys")
 	}
 }
 
-// TestSetsMap moves through the map of sets and ways by keys, and asks the command about the same
-// cache.
+// TestSetsMap moves through the map of sets and ways with keys, and compares the misses with the
+// command's for the same cache.
 func TestSetsMap(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -150,7 +149,7 @@ func TestSetsMap(t *testing.T) {
 		p.wait(move.title, `document.querySelector("#cell-title").textContent.replaceAll("\u202f", " ") === `+quote(move.title))
 		want := whatIf(t, profile, "--cache", move.cache).Levels[0].Misses
 		p.wait(fmt.Sprintf("%s: %.0f misses", move.title, want), fmt.Sprintf(`Number(document.querySelector("#cell-misses dd span").textContent.replace(/\D/g, "")) === %.0f`, want))
-		p.wait("what is read out", `document.getElementById("live").textContent.replaceAll("\u202f", " ").startsWith(`+quote(move.title)+`)`)
+		p.wait("the announced text", `document.getElementById("live").textContent.replaceAll("\u202f", " ").startsWith(`+quote(move.title)+`)`)
 	}
 }
 
@@ -169,10 +168,10 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.pick(p.write("two.conf", []byte("L1D { type data core 0 size 1K assoc 2 parent LLC }\nLLC { size 4K assoc 4 }\n")))
 	p.wait("another file's levels", `document.querySelector("#level-2") && !document.querySelector("#level-3") && document.querySelector("#ways-2").textContent === "4 ways"`)
 	p.pick(p.write("broken.json", []byte("{\n\"levels\": 3}")))
-	p.wait("why it is none", `document.querySelector("#problem")?.textContent.includes("line 2")`)
+	p.wait("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
 
-// hierarchy is the command's answer to what-if.
+// hierarchy is the output of the command's what-if.
 type hierarchy struct {
 	Levels []struct {
 		Name                   string
@@ -208,7 +207,7 @@ func (p *tab) compare(name string, want *hierarchy) {
 	}
 }
 
-// TestSettings analyses with other settings than the first ones.
+// TestSettings analyses a trace with settings that differ from the defaults.
 func TestSettings(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]
@@ -216,7 +215,7 @@ func TestSettings(t *testing.T) {
 	want := truthIn(t, ask(t, "analyze", "demo:"+demo.Name, "--lines", "32,128", "--kinds", "store,modify", "--utilisation", demo.measured(), "--format", "json", "-o", path+"/p.sgp"))
 	p := openPage(t)
 	p.click("#settings summary")
-	p.wait("the settings are unfolded", `document.getElementById("settings").open`)
+	p.wait("the settings are expanded", `document.getElementById("settings").open`)
 	for _, choice := range []string{`[name=line][value="32"]`, `[name=line][value="64"]`, `[name=line][value="128"]`, `[name=kinds][value="store,modify"]`} {
 		p.click("#settings-form " + choice)
 	}

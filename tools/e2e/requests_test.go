@@ -16,10 +16,10 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// careful are the hostings whose servers know their files.
+// careful lists the hostings whose servers know the files of the page.
 var careful = []string{"serve", "Cloudflare"}
 
-// TestRequests sends what browsers and others send to the servers that are ours.
+// TestRequests sends valid and invalid requests to the servers of this project.
 func TestRequests(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
@@ -36,7 +36,7 @@ func TestRequests(t *testing.T) {
 			s.all(t)
 			s.refusals(t, index.body)
 			if h.name == "Cloudflare" {
-				// A proxy before it here waits for the end of a body.
+				// In this test, a proxy in front of the worker waits for the end of the body.
 				s.refuseChunks(t, "0\r\n\r\n")
 				s.edge(t)
 			} else {
@@ -46,14 +46,14 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// reply is what a server answered.
+// reply is a server's response.
 type reply struct {
 	status int
 	head   http.Header
 	body   string
 }
 
-// ask sends a request and checks the headers that every answer has.
+// ask sends a request and checks the headers that every response must have.
 func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
 	t.Helper()
 	var sent io.Reader
@@ -86,7 +86,7 @@ func (s *server) ask(t *testing.T, method, path, body string, headers ...string)
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// files asks for one file of each kind.
+// files requests one file of each kind.
 func (s *server) files(t *testing.T, index string) {
 	t.Helper()
 	for name, mediaType := range map[string]string{
@@ -98,7 +98,7 @@ func (s *server) files(t *testing.T, index string) {
 			t.Errorf("%s: status %d, %d bytes of type %q", name, got.status, len(got.body), got.head.Get("Content-Type"))
 		}
 		if name == "/manifest.webmanifest" || name == "/icon.svg" {
-			continue // as long as the host likes
+			continue // the host decides how long
 		}
 		if cache, want := got.head.Get("Cache-Control"), policy.Cache(name[1:]); cache != want {
 			t.Errorf("%s: Cache-Control %q, want %q", name, cache, want)
@@ -109,19 +109,19 @@ func (s *server) files(t *testing.T, index string) {
 		}
 		again := s.ask(t, "GET", name, "", "If-None-Match", got.head.Get("ETag"))
 		if again.status != http.StatusNotModified {
-			t.Errorf("%s, with its tag: status %d", name, again.status)
+			t.Errorf("%s, with its ETag: status %d", name, again.status)
 		}
 	}
 	for _, coding := range []string{"br", "gzip"} {
 		got := s.ask(t, "GET", "/", "", "Accept-Encoding", coding)
 		if got.head.Get("Content-Encoding") != coding || len(got.body) > len(index)/2 {
-			t.Errorf("accepting %s: %d bytes of coding %q", coding, len(got.body), got.head.Get("Content-Encoding"))
+			t.Errorf("accepting %s: %d bytes with content encoding %q", coding, len(got.body), got.head.Get("Content-Encoding"))
 		}
 	}
 }
 
-// all asks for every file of the page: each server answers with the same bytes and, as ask
-// checks, the same headers, so that the page does the same on each.
+// all requests every file of the page, and checks that the server sends the right bytes; ask checks
+// the headers. So the page behaves the same on each server.
 func (s *server) all(t *testing.T) {
 	t.Helper()
 	dist := os.DirFS(filepath.Join(root, "site", "dist"))
@@ -132,11 +132,11 @@ func (s *server) all(t *testing.T) {
 		}
 		content, err := fs.ReadFile(dist, name)
 		got := s.ask(t, "GET", "/"+strings.TrimSuffix(name, "index.html"), "")
-		if got.status == http.StatusTemporaryRedirect && path.Ext(name) == ".html" { // Cloudflare leaves the ending out
+		if got.status == http.StatusTemporaryRedirect && path.Ext(name) == ".html" { // Cloudflare redirects to the path without the extension
 			got = s.ask(t, "GET", got.head.Get("Location"), "")
 		}
 		if got.status != 200 || got.body != string(content) {
-			t.Errorf("/%s: status %d, %d bytes, want the %d of the file", name, got.status, len(got.body), len(content))
+			t.Errorf("/%s: status %d, %d bytes, want the %d bytes of the file", name, got.status, len(got.body), len(content))
 		}
 		files++
 		return err
@@ -146,10 +146,10 @@ func (s *server) all(t *testing.T) {
 	}
 }
 
-// packed reports whether a file of the page is another one, packed.
+// packed reports whether a file of the page is the compressed form of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
-// named finds the address of a file in the page.
+// named returns the address of a file that the page refers to.
 func named(t *testing.T, index, pattern string) string {
 	t.Helper()
 	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {
@@ -159,11 +159,11 @@ func named(t *testing.T, index, pattern string) string {
 			}
 		}
 	}
-	t.Fatalf("the page names no %s", pattern)
+	t.Fatalf("the page does not refer to %s", pattern)
 	return ""
 }
 
-// refusals sends what is not accepted.
+// refusals sends requests that must be rejected.
 func (s *server) refusals(t *testing.T, index string) {
 	t.Helper()
 	paths := []string{"/", "/" + named(t, index, "app.*.wasm"), "/upload", "/healthz", "/version", "/nothing/here", "/demos/ring.sgt"}
@@ -188,8 +188,8 @@ func (s *server) refusals(t *testing.T, index string) {
 	}
 }
 
-// refuseChunks sends a body without stating its length, and then its end. If end is empty, the
-// answer must not wait for it.
+// refuseChunks sends a body in chunks, without a length, and then its end. If end is empty, the
+// server must answer without waiting for the end.
 func (s *server) refuseChunks(t *testing.T, end string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -205,7 +205,7 @@ func (s *server) refuseChunks(t *testing.T, end string) {
 	}
 }
 
-// edge asks for answers that only the worker has.
+// edge sends requests that only the worker answers.
 func (s *server) edge(t *testing.T) {
 	t.Helper()
 	for path, says := range map[string]string{
@@ -216,6 +216,6 @@ func (s *server) edge(t *testing.T) {
 		}
 	}
 	if got := s.ask(t, "POST", "/", "a trace"); !strings.Contains(got.body, "Nothing can be uploaded here") {
-		t.Errorf("sent a trace, it says %q", got.body)
+		t.Errorf("the response to an uploaded trace is %q", got.body)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// decoy is a server that nobody should contact. It counts connections, in any protocol, and records
-// how each began.
+// decoy is a server that nobody should contact. It counts connections in any protocol, and records
+// the first request of each.
 type decoy struct {
 	port int
 
@@ -44,8 +44,8 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
-// note answers "no content", and records the address that was asked for: the name in a TLS greeting
-// is enough.
+// note answers "no content", and records the requested address; for TLS, that is the server name in
+// the handshake.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
 	said := wordless
@@ -74,7 +74,7 @@ type greeting struct {
 
 func (g greeting) Read(p []byte) (int, error) { return g.from.Read(p) }
 
-// serverName is the name that a TLS connection asks for.
+// serverName returns the server name that a TLS client requests.
 func serverName(conn net.Conn, from io.Reader) (name string) {
 	_ = tls.Server(greeting{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = hello.ServerName
@@ -83,7 +83,7 @@ func serverName(conn net.Conn, from io.Reader) (name string) {
 	return name
 }
 
-// received returns how each connection so far began.
+// received returns the first request of each connection so far.
 func (d *decoy) received() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,17 +92,17 @@ func (d *decoy) received() []string {
 
 // server is a running `stackglass serve`.
 type server struct {
-	origin  string // without a slash at the end
+	origin  string // without a trailing slash
 	address string
-	home    string // the page's path; "": /
+	home    string // the page's path; "" means /
 	cmd     *exec.Cmd
 	once    sync.Once
 }
 
 var served = regexp.MustCompile(`http://([0-9.:]+)/`)
 
-// serve starts the command's server at an address of 127.0.0.1, ":0" for any
-// free port, until the test ends.
+// serve runs the command's server on a port of 127.0.0.1 until the test ends; ":0" selects any free
+// port.
 func serve(t *testing.T, address string) *server {
 	t.Helper()
 	s, err := startServer(needStage(t).program, address)
@@ -113,7 +113,7 @@ func serve(t *testing.T, address string) *server {
 	return s
 }
 
-// startServer starts the command's server, which runs until it is stopped.
+// startServer starts the command's server, which runs until stop is called.
 func startServer(program, address string) (*server, error) {
 	cmd := exec.Command(program, "serve", "--no-browser", "--http", "127.0.0.1"+address)
 	cmd.Stderr = os.Stderr
@@ -135,7 +135,7 @@ func startServer(program, address string) (*server, error) {
 	return s, nil
 }
 
-// stop ends the server and waits until it is gone.
+// stop terminates the server and waits until it has ended.
 func (s *server) stop() {
 	s.once.Do(func() {
 		s.cmd.Process.Signal(os.Interrupt)
@@ -143,14 +143,14 @@ func (s *server) stop() {
 	})
 }
 
-// forgive removes requests that are allowed.
+// forgive removes allowed requests from the record.
 func (d *decoy) forgive(calls ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = slices.DeleteFunc(d.calls, func(call string) bool { return slices.Contains(calls, call) })
 }
 
-// forget begins to count again.
+// forget clears the record.
 func (d *decoy) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

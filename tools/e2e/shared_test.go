@@ -16,7 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// sharedFiles are containers to share: the demos, and the beginnings of the real traces.
+// sharedFiles returns the paths of containers whose analysis is divided among workers: the demos,
+// and the beginnings of the real traces.
 func sharedFiles(t *testing.T) (paths []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +40,7 @@ func sharedFiles(t *testing.T) (paths []string) {
 	return paths
 }
 
-// attach gives the page a file as files[number], without notifying its program.
+// attach attaches a file to a hidden input of the page, without notifying its program.
 func (p *tab) attach(path string) {
 	p.t.Helper()
 	eval[bool](p, `(() => { document.getElementById("attached")?.remove();
@@ -52,8 +53,8 @@ func (p *tab) attach(path string) {
 	call[dom.SetFileInputFilesParams, cdp.Empty](p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, NodeID: node.NodeID})
 }
 
-// analyseWith has a worker of the page analyse the attached file, and returns the result and the
-// largest number of workers at a time.
+// analyseWith makes a worker of the page analyse the attached file. It returns the result and the
+// maximum number of workers that ran at the same time.
 func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	p.t.Helper()
 	got := eval[struct {
@@ -91,7 +92,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	if workers.Type(got.Type) != workers.TypeDone {
 		p.t.Fatalf("it failed: %q", bytes(got.Body))
 	}
-	done, err := workers.DecodeDone(bytes(got.Body)) // a beginning of the profile
+	done, err := workers.DecodeDone(bytes(got.Body)) // only the beginning of the profile
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -100,8 +101,8 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
-// shareAll analyses files with some numbers of workers, and many short stretches. Each file has two
-// of the numbers, and each pair of neighbours in the list has a file in turn.
+// shareAll analyses files with several numbers of workers, in many short segments. Each file is
+// analysed with two adjacent numbers of the list; the files take turns with the pairs.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
@@ -121,24 +122,25 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 		}
 	}
 	if !shared {
-		t.Error("helpers never had anything to do")
+		t.Error("the helpers never received any work")
 	}
 }
 
-// TestSharedInThePage: any number of workers gives the digests of the command. That each
-// trace can be divided among each number is tested without a browser (core/analysis, workers).
+// TestSharedInThePage checks that any number of workers gives the command's digests. Tests without
+// a browser check that each trace can be divided among each number of workers (core/analysis,
+// workers).
 func TestSharedInThePage(t *testing.T) {
 	needStage(t)
 	shareAll(t, openPage(t), sharedFiles(t), 1, 2, 4, 8)
 }
 
-// TestSharedAnywhere: helpers start wherever the page is, under its policy.
+// TestSharedAnywhere checks that helpers can start under the page's policy in every hosting.
 func TestSharedAnywhere(t *testing.T) {
 	needStage(t)
 	files := sharedFiles(t)
 	for _, h := range hostings {
 		if h.name == "Cloudflare" {
-			continue // has the same files as serve
+			continue // same files as serve
 		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))
@@ -149,7 +151,8 @@ func TestSharedAnywhere(t *testing.T) {
 	}
 }
 
-// TestWorkersSetting: the setting offers no more workers than there are processors.
+// TestWorkersSetting checks that the setting offers at most as many workers as there are
+// processors.
 func TestWorkersSetting(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

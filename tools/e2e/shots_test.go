@@ -11,13 +11,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestScreenshots writes pictures of all views into the folder that
-// STACKGLASS_SHOTS names: wide and narrow, light and dark.
+// TestScreenshots writes screenshots of all views to the folder that STACKGLASS_SHOTS names: wide
+// and narrow, light and dark.
 func TestScreenshots(t *testing.T) {
 	needStage(t)
 	dir := os.Getenv("STACKGLASS_SHOTS")
 	if dir == "" {
-		t.Skip("STACKGLASS_SHOTS names no folder for pictures")
+		t.Skip("STACKGLASS_SHOTS is not set to a folder for screenshots")
 	}
 	p := openPage(t)
 	shoot := p.shoot
@@ -89,7 +89,7 @@ func TestReadmePicture(t *testing.T) {
 	needStage(t)
 	file := os.Getenv("STACKGLASS_PICTURE")
 	if file == "" {
-		t.Skip("STACKGLASS_PICTURE names no file for the picture")
+		t.Skip("STACKGLASS_PICTURE is not set to a file for the picture")
 	}
 	p := openPage(t)
 	p.do("set the viewport", chromedp.EmulateViewport(1280, 800, chromedp.EmulateScale(1.4)))
@@ -101,8 +101,8 @@ func TestReadmePicture(t *testing.T) {
 	p.picture(file, chromedp.CaptureScreenshot())
 }
 
-// shoot takes pictures of a view, wide and narrow, light and dark, if STACKGLASS_SHOTS names a
-// folder for them. The wide light one stays.
+// shoot takes screenshots of a view, wide and narrow, light and dark, if STACKGLASS_SHOTS names a
+// folder for them. Afterwards, the view is wide and light.
 func (p *tab) shoot(view string) {
 	p.t.Helper()
 	dir := os.Getenv("STACKGLASS_SHOTS")
@@ -122,13 +122,13 @@ func (p *tab) shoot(view string) {
 	}
 }
 
-// drawn waits until the browser has drawn what was changed.
+// drawn waits until the browser has drawn all changes.
 func (p *tab) drawn() {
 	p.t.Helper()
 	eval[any](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))`)
 }
 
-// picture writes a picture to a file.
+// picture writes a screenshot to a file.
 func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
 	p.t.Helper()
 	// A picture of the whole page has no scroll bar, whose width would be cut off.

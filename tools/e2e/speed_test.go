@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// timing is the time in milliseconds from an event until the frame that shows its effect. The page
-// asks for another frame as long as ready is false.
+// timing is a script that measures the time in milliseconds from an event to the frame that shows
+// its effect. The page requests frames until ready returns true.
 const timing = `(async (act, ready) => {
 	const begun = performance.now();
 	act();
@@ -23,7 +23,7 @@ const timing = `(async (act, ready) => {
 	return performance.now() - begun;
 })`
 
-// reaction is the median of several times by the clock and of a processor, in milliseconds.
+// reaction contains several measurements of wall-clock time and CPU time, in milliseconds.
 type reaction struct{ wall, cpu []float64 }
 
 func (m *reaction) take(p *tab, act, ready string) {
@@ -42,13 +42,13 @@ func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
 
-// filesIn returns the files that a variable names, separated by colons. The test is skipped if there are
-// none.
+// filesIn returns the files that an environment variable names, separated by colons. It skips the
+// test if there are none.
 func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)
 	if files == "" {
-		t.Skip(variable + " names no files")
+		t.Skip(variable + " is not set to any files")
 	}
 	return strings.Split(files, ":")
 }
@@ -58,9 +58,9 @@ func (p *tab) switchTo(view state.Tab, m *reaction) {
 	m.take(p, toView(view.Slug()), inView(view.Slug()))
 }
 
-// TestSpeed prints how long the page takes to switch to each view, the first time and later, and to follow
-// each slider, for the traces and profiles that STACKGLASS_SPEED names. On a busy machine, the processor's
-// time is more reliable.
+// TestSpeed prints how long the page takes to switch to each view, the first time and later, and to
+// react to each slider, for the traces and profiles that STACKGLASS_SPEED names. On a busy machine,
+// the CPU time is more reliable.
 func TestSpeed(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED")
 	const rounds = 5
@@ -81,7 +81,7 @@ func TestSpeed(t *testing.T) {
 				p.switchTo(tab, m)
 			}
 			first, later = max(first, m.wall[0]), max(later, median(m.wall[1:]))
-			t.Logf("%s: %s: median %.0f ms, of a processor %.0f ms", filepath.Base(file), tab.Slug(), median(m.wall), median(m.cpu))
+			t.Logf("%s: %s: median %.0f ms, CPU time %.0f ms", filepath.Base(file), tab.Slug(), median(m.wall), median(m.cpu))
 		}
 		for _, s := range []struct{ view, slider, changes string }{
 			{"caches", "#size-1", "#level-1"}, {"threads", "#own-size", "#table-own"}, {"threads", "#shared-size", "#table-shared"},
@@ -102,7 +102,7 @@ func TestSpeed(t *testing.T) {
 					fmt.Sprintf("document.querySelector(%q)?.outerHTML !== window.before", s.changes))
 			}
 			slider = max(slider, median(m.wall))
-			t.Logf("%s: %s %s: median %.0f ms, of a processor %.0f ms", filepath.Base(file), s.view, s.slider, median(m.wall), median(m.cpu))
+			t.Logf("%s: %s %s: median %.0f ms, CPU time %.0f ms", filepath.Base(file), s.view, s.slider, median(m.wall), median(m.cpu))
 		}
 		say(t, file, "slowest view, first time", first)
 		say(t, file, "slowest view", later)
@@ -111,8 +111,9 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// TestSpeedOfRuns prints how long the page takes from a file to its curve and to the whole result, with one
-// worker and with two, for the traces that STACKGLASS_SPEED_RUNS names. A run of more than ten seconds is measured once.
+// TestSpeedOfRuns prints how long the page takes from opening a file to its curve and to the
+// complete result, with one worker and with two, for the traces that STACKGLASS_SPEED_RUNS names. A
+// run of more than ten seconds is measured once.
 func TestSpeedOfRuns(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED_RUNS")
 	const rounds, long = 2, 10

@@ -14,8 +14,8 @@ import (
 // task is an uninterrupted task of the page's main thread.
 type task struct{ Wall, CPU time.Duration }
 
-// tasks returns those of 10 ms and more while something runs. The time by the clock is how long a
-// person waits; on a busy machine, the processor's time is the cost of the task.
+// tasks returns the tasks of at least 10 ms while do runs. The wall-clock time shows how long a
+// person waits; on a busy machine, the CPU time is the cost of the task.
 func (p *tab) tasks(what func()) (list []task) {
 	p.t.Helper()
 	type event struct {
@@ -41,7 +41,7 @@ func (p *tab) tasks(what func()) (list []task) {
 		case *tracing.EventTracingComplete:
 			select {
 			case done <- true:
-			default: // of an earlier list
+			default: // event of an earlier trace
 			}
 		}
 	}); err != nil {
@@ -53,7 +53,7 @@ func (p *tab) tasks(what func()) (list []task) {
 	select {
 	case <-done:
 	case <-time.After(patience):
-		p.t.Fatal("the browser does not end its list of tasks")
+		p.t.Fatal("the browser did not finish its list of tasks")
 	}
 	mu.Lock()
 	defer mu.Unlock()

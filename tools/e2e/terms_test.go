@@ -7,7 +7,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// TestTerms has terms explained by the mouse, the keyboard and the list of keys, and closes the explanation.
+// TestTerms opens the explanation of terms with the mouse, the keyboard and the list of keys, and
+// closes it again.
 func TestTerms(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -39,12 +40,12 @@ func TestTerms(t *testing.T) {
 		t.Errorf("the explanation is %q, want %q", got, want)
 	}
 	if to := eval[string](p, `document.querySelector("#term a").getAttribute("href")`); to != "docs/accuracy.html" {
-		t.Errorf("more is at %s", to)
+		t.Errorf("the link to more information leads to %s", to)
 	}
 	p.press("\x1b")
 	p.wait("Escape closes it", "!"+open)
 	if p.text("#result-title") == "" {
-		t.Error("Escape has left the result, too")
+		t.Error("Escape also closed the result")
 	}
 	mouse("#level-1 .chip")
 	p.wait("explained once more", open)
@@ -65,8 +66,8 @@ func TestTerms(t *testing.T) {
 	p.openView("code", "#code-rows")
 	p.click("#code-wide")
 	const sorts = `Array.from(document.querySelectorAll("#code-rows th button")).find((e) => e.textContent === "references")`
-	p.wait("a head of a table to sort by", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
-	p.press("\t") // from here on the focus is the keyboard's
+	p.wait("the focus on a sortable column heading", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
+	p.press("\t") // from here on, the keyboard moves the focus
 	eval[any](p, sorts+`.focus()`)
 	p.wait("the term is explained on focus", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
 }
@@ -85,12 +86,12 @@ func TestCommands(t *testing.T) {
 	}
 	p.shoot("first")
 	p.click("#commands-copy")
-	p.wait("the button says that it is done", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
+	p.wait("the button shows that the commands were copied", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
 	p.click("#accepted-open")
 	p.waitFor("dialog#accepted[open]")
 	for _, want := range []string{"lackey", "drmemtrace", ".sgp", ".lz4"} {
 		if list := p.text("#accepted"); !strings.Contains(list, want) {
-			t.Errorf("accepted files have no %s: %s", want, list)
+			t.Errorf("the list of accepted files lacks %s: %s", want, list)
 		}
 	}
 	p.shoot("accepted")

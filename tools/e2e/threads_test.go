@@ -15,14 +15,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// threadViews are the views that traces of several threads have besides.
+// threadViews lists the additional views of multi-threaded traces.
 var threadViews = []struct{ name, shows string }{
 	{"threads", "#chart-cores canvas"},
 	{"communication", "#chart-flows canvas[data-ready]"},
 }
 
-// threadsEverywhere shows how threads share caches and communicate, in a demo, with every table
-// unfolded.
+// threadsEverywhere shows how threads share caches and communicate, for a demo, with every table
+// expanded.
 func (p *tab) threadsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-false-sharing")
@@ -41,12 +41,12 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 	p.openView("threads", "#core-group-1")
 	p.choose("core-group-1", "2")
 	p.waitFor("#group-2 #core-group-1")
-	look("each thread with a cache of its own")
+	look("a separate cache for each thread")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 }
 
-// choose picks an option of a list, or another number.
+// choose selects an option of a list, or enters a number.
 func (p *tab) choose(id, value string) {
 	p.t.Helper()
 	eval[any](p, `(() => {
@@ -56,13 +56,13 @@ func (p *tab) choose(id, value string) {
 	})()`)
 }
 
-// said waits until a text with these words was announced to screen readers.
+// said waits until a text with these words is announced to screen readers.
 func (p *tab) said(words string) {
 	p.t.Helper()
 	p.wait("“"+words+"” is announced", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
 }
 
-// inked reports whether anything is drawn on each canvas of an element.
+// inked reports whether something is drawn on every canvas that a selector matches.
 const inked = `Array.from(document.querySelectorAll(%s), (canvas) => {
 	const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 	return new Set(new Uint32Array(pixels.buffer)).size > 3;
@@ -74,7 +74,7 @@ func (p *tab) inked(selector string) bool {
 	return eval[bool](p, strings.Replace(inked, "%s", quote(selector), 1))
 }
 
-// TestThreads goes through the view by keys: sizes, stacks, groups, and a table.
+// TestThreads uses the view with the keyboard: sizes, stacks, groups, and a table.
 func TestThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -89,26 +89,26 @@ func TestThreads(t *testing.T) {
 	p.press(kb.Home)
 	p.said("With 1 KiB for each thread")
 	if after := p.text("#own-sentence"); after == before || !strings.HasPrefix(after, "With 1 KiB for each thread") {
-		t.Errorf("the slider was moved, and it says %q", after)
+		t.Errorf("after the slider was moved, the text is %q", after)
 	}
 	p.press(kb.ArrowRight)
 	p.said("With 1.5 KiB for each thread")
 	p.click("#stack-coherent")
 	p.said("a store of another thread takes the line away")
 
-	// Two caches of two threads each: an answer needs an analysis of its own.
+	// For two caches of two threads each, the trace must be analysed again.
 	p.choose("core-group-2", "2")
 	p.waitFor("#group-2 #core-group-2")
 	p.choose("core-group-3", "2")
 	p.waitFor("#group-2 #core-group-3")
 	p.waitFor("#groups-again")
-	p.said("analyse the trace again with them")
+	p.said("analyse the trace again with these groups")
 	p.click("#groups-again")
 	p.waitGone("#groups-again")
 	p.finished()
 	p.waitFor("#group-2 #core-group-3")
 	if text := p.text("#shared-sentence"); !strings.Contains(text, "the threads miss") {
-		t.Errorf("analysed with two groups, it says %q", text)
+		t.Errorf("after the analysis with two groups, the text is %q", text)
 	}
 
 	name, path := p.download(func() { p.click("#own-csv") })
@@ -117,7 +117,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestCommunication reads the matrix by arrow keys and picks a cell of it.
+// TestCommunication reads the matrix with arrow keys and selects a cell.
 func TestCommunication(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -135,9 +135,9 @@ func TestCommunication(t *testing.T) {
 	p.said("written by thread 1, used by thread 2: 2 048")
 	p.press(kb.Enter)
 	p.said("Thread 1 to thread 2: 2 048 transfers, 16 KiB, in 2 048 events.")
-	p.wait("the sentence of the cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // which is announced before it is drawn
+	p.wait("the sentence of the cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // the cell is announced before the sentence is drawn
 	if picked := p.text("#table-pairs tbody"); picked == all || !strings.Contains(picked, "ring.c:") {
-		t.Errorf("the places of one flow are %q, those of all %q", picked, all)
+		t.Errorf("the source locations of one flow are %q, of all flows %q", picked, all)
 	}
 	p.press(kb.Enter)
 	p.wait("nothing is picked", `document.getElementById("flow-sentence").textContent.startsWith("Pick a cell")`)
@@ -155,8 +155,9 @@ func TestCommunication(t *testing.T) {
 	}
 }
 
-// TestFalseSharing reads the first sentence of the page about counters in one line: their name, the
-// line of the source, how often they invalidate each other's line, and the fix.
+// TestFalseSharing reads the page's first sentence about the demo with counters in one cache line.
+// It must contain their name, the source line, how often they invalidate each other's line, and the
+// fix.
 func TestFalseSharing(t *testing.T) {
 	needStage(t)
 	source, err := os.ReadFile(demoSource(t, "false-sharing"))
@@ -169,7 +170,7 @@ func TestFalseSharing(t *testing.T) {
 	p.openView("communication", "#false-1")
 	name, _, _ := strings.Cut(p.text("#false-1 h3"), " ")
 	if name == "" || !strings.Contains(string(source), name) {
-		t.Errorf("%q is named first, which is not in the source", name)
+		t.Errorf("the first name is %q, which is not in the source", name)
 	}
 	text := p.text("#false-1")
 	for _, words := range []string{"false-sharing.c:", "write different words of the same line", "8,189 times", "alignas(64)"} {
@@ -180,7 +181,7 @@ func TestFalseSharing(t *testing.T) {
 	p.click("#false-1 a")
 	p.waitFor("#place")
 	if title := p.text("#place-title"); !strings.HasPrefix(title, "false-sharing.c:") {
-		t.Errorf("the link leads to %q", title)
+		t.Errorf("the link opens %q", title)
 	}
 	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
@@ -188,8 +189,8 @@ func TestFalseSharing(t *testing.T) {
 	p.waitFor("#false-1")
 }
 
-// manyThreads is a trace of 64 threads, each with data of its own and some that it reads from its
-// neighbours.
+// manyThreads returns the path of a trace of 64 threads. Each thread has private data, and reads
+// some data of its neighbours.
 func manyThreads() []byte {
 	rng := rand.New(rand.NewPCG(1, 64))
 	var text bytes.Buffer
@@ -205,8 +206,8 @@ func manyThreads() []byte {
 	return text.Bytes()
 }
 
-// TestManyThreadsFollowTheHand is TestAnswersFollowTheHand for 64 threads, in the
-// views of threads and of communication, and with 32 caches of two threads each.
+// TestManyThreadsFollowTheHand does the same as TestAnswersFollowTheHand for 64 threads, in the
+// views Threads and Communication, and with 32 caches of two threads each.
 func TestManyThreadsFollowTheHand(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -214,7 +215,7 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	p.finished()
 	p.openView("threads", "#chart-core-3 canvas")
 	p.follow("a cache for each thread", "#own-size", "#own-sentence")
-	p.follow("a cache of all threads", "#shared-size", "#shared-sentence")
+	p.follow("one cache for all threads", "#shared-size", "#shared-sentence")
 	groups := make([]string, 64)
 	for i := range groups {
 		groups[i] = strconv.Itoa(i / 2)
@@ -223,14 +224,14 @@ func TestManyThreadsFollowTheHand(t *testing.T) {
 	hash := eval[string](p, `location.hash`)
 	p.visit("/" + hash + "&groups=" + strings.Join(groups, "-"))
 	p.waitFor("#group-32")
-	p.follow("a cache for each thread, beside groups", "#own-size", "#own-sentence")
+	p.follow("a cache for each thread, with groups", "#own-size", "#own-sentence")
 	p.follow("caches of two threads", "#shared-size", "#shared-bytes")
 	p.openView("communication", "#chart-flows canvas[data-ready]")
 	p.follow("from cache to cache", "#source-size", "#source-sentence")
 	p.follow("a part of the run", "#flow-window", "#flows-summary")
 }
 
-// follow moves a slider to and fro and logs the time until its effect is drawn.
+// follow moves a slider back and forth and logs the time until the effect is drawn.
 func (p *tab) follow(what, slider, changes string) {
 	p.t.Helper()
 	p.waitFor(slider)
@@ -260,7 +261,7 @@ func (p *tab) follow(what, slider, changes string) {
 	}
 }
 
-// busy is how many milliseconds of a processor the page's main thread has used.
+// busy returns the CPU time of the page's main thread in milliseconds.
 func (p *tab) busy() float64 {
 	p.t.Helper()
 	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
@@ -268,6 +269,6 @@ func (p *tab) busy() float64 {
 			return 1000 * m.Value
 		}
 	}
-	p.t.Fatal("the browser does not say how long it was busy")
+	p.t.Fatal("the browser does not report the CPU time")
 	return 0
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TestBadFiles opens invalid files. Each is reported in a sentence, and the page continues.
+// TestBadFiles opens invalid files. Each must be reported in a sentence, and the page must continue
+// to work.
 func TestBadFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -20,7 +21,7 @@ func TestBadFiles(t *testing.T) {
 	demo := demos(t)[0]
 	profile := p.read(truthOf(t, "demo:"+demo.Name).Profile)
 	newer := bytes.Clone(profile)
-	newer[8] = 99 // the version
+	newer[8] = 99 // the version number
 	damaged := bytes.Clone(profile)
 	damaged[len(damaged)/2] ^= 0x20
 	for _, c := range []struct {
@@ -42,7 +43,7 @@ func TestBadFiles(t *testing.T) {
 			p.drop(p.write(c.name, c.content))
 			said := p.problem()
 			if !regexp.MustCompile(c.says).MatchString(said) {
-				t.Errorf("the page says %q, want a match for %s", said, c.says)
+				t.Errorf("the page says %q, which does not match %s", said, c.says)
 			}
 			t.Log(said)
 			p.waitGone("[data-running]")
@@ -52,7 +53,7 @@ func TestBadFiles(t *testing.T) {
 					t.Errorf("not marked partial\n%s", p.screen())
 				}
 			} else if p.has("#result") {
-				t.Errorf("there is a result\n%s", p.screen())
+				t.Errorf("a result is shown\n%s", p.screen())
 			}
 			p.click("#problem-dismiss")
 			p.waitGone("#problem")
@@ -67,8 +68,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// flipped packs a trace again, with a checksum on every block, and damages one
-// bit.
+// flipped compresses a trace again, with a checksum for every block, and flips one bit.
 func flipped(t *testing.T, packed []byte) []byte {
 	t.Helper()
 	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
@@ -91,8 +91,8 @@ func flipped(t *testing.T, packed []byte) []byte {
 	return damaged
 }
 
-// TestDeadWorker ends the worker between two checkpoints; the analysis continues when its file is
-// dropped again, and ends as if without interruption.
+// TestDeadWorker kills the worker between two checkpoints. The analysis must resume when its file
+// is dropped again, and have the same result as without an interruption.
 func TestDeadWorker(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -119,17 +119,16 @@ func TestDeadWorker(t *testing.T) {
 	p.click("#back")
 	p.waitFor("#kept .chip.complete")
 	if p.has("#kept .chip.interrupted") {
-		t.Error("the interrupted analysis is still in the list, beside the complete one")
+		t.Error("the list still contains the interrupted analysis, in addition to the complete one")
 	}
 }
 
-// TestInterruptedByReload loads the page again during a run, and continues from the
-// list.
+// TestInterruptedByReload reloads the page during a run, and resumes the run from the list.
 func TestInterruptedByReload(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	p := openPage(t)
-	p.pick(trace) // of a dropped one the browser would ask whether it may open it again
+	p.pick(trace) // for a dropped file, the browser would ask for permission to open it again
 	p.wait("a checkpoint", storedEntries+" > 0")
 	p.reload()
 	p.visit("/")
@@ -154,11 +153,12 @@ const storedEntries = `await new Promise((done, fail) => {
 	};
 })`
 
-// lastWords are in the error by which a worker is killed.
+// lastWords is the text of the error that kills a worker.
 const lastWords = "the clock is gone"
 
-// TestNamesInACrash: the stack trace of a program that crashes has the names of functions, though
-// they are not in the program. One that cannot call the browser ends at once.
+// TestNamesInACrash checks that the stack trace of a crashed program has function names, although
+// the program does not contain them. The program crashes at once because it cannot call the
+// browser.
 func TestNamesInACrash(t *testing.T) {
 	needStage(t)
 	const names = "With the names of functions:"
@@ -176,13 +176,13 @@ func TestNamesInACrash(t *testing.T) {
 				return null;
 			})()`)
 			if p.watch.await(names, 1) == 0 || p.watch.count("main.main") == 0 || p.watch.count("syscall/js.Value.Call(") == 0 {
-				t.Errorf("the console has no names of functions: %q", p.watch.faults)
+				t.Errorf("the console has no function names: %q", p.watch.faults)
 			}
 		})
 	}
 }
 
-// kill removes the clock from the analysis worker, whose program crashes without it.
+// kill makes the analysis worker's clock fail, which crashes its program.
 func (p *tab) kill() {
 	p.t.Helper()
 	killed := false
@@ -197,12 +197,12 @@ func (p *tab) kill() {
 	}
 }
 
-// TestFullStore runs an analysis where the browser has no room for its result.
+// TestFullStore runs an analysis when the browser has no space to store its result.
 func TestFullStore(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
 	p := firstVisit(t)
-	// The site itself finds no space for offline use either; the browser reports it.
+	// The site cannot be stored for offline use either; the browser reports this.
 	p.watch.allow("service_worker: exception: Uncaught (in promise) QuotaExceededError")
 	size := float64(1)
 	call(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: p.server.origin, QuotaSize: &size})
@@ -218,7 +218,7 @@ func TestFullStore(t *testing.T) {
 	}
 	_, exported := p.download(func() { p.click("#export-profile") })
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
-		t.Error("the exported profile differs from what the command keeps with -o")
+		t.Error("the exported profile differs from the profile that the command writes with -o")
 	}
 	p.press("\x1b")
 	p.waitFor("#kept-empty")

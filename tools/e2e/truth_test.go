@@ -21,7 +21,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// realTrace is the trace of sort, or lackeyTrace if there is none.
+// realTrace returns the path of the trace of sort, or of a small trace if it does not exist.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
@@ -32,18 +32,18 @@ func realTrace(t *testing.T) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	t.Logf("there is no %s (STACKGLASS_DATA names its folder): a small trace stands in", path)
+	t.Logf("%s does not exist (set STACKGLASS_DATA to its folder); using a small trace instead", path)
 	return lackeyTrace(t)
 }
 
-// lackeyTrace is a small trace as text, packed by lz4; it reports no blocks.
+// lackeyTrace returns the path of a small text trace, compressed with lz4. It contains no blocks.
 func lackeyTrace(t *testing.T) string {
 	t.Helper()
 	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
-// beginning is the beginning of the real trace, where its length proves nothing. It is one
-// file for all tests.
+// beginning returns the path of the beginning of the real trace, for tests that do not need a long
+// trace. All tests share this file.
 func beginning(t *testing.T) string {
 	t.Helper()
 	const references = 1e6
@@ -80,9 +80,9 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// longTrace is the real trace repeated, in consecutive LZ4 frames, with at least this number of
-// references. It is one file for all tests, with the date modified, so that its truth is computed
-// once; tests that change it use ownTrace.
+// longTrace returns the path of the real trace repeated, in consecutive LZ4 frames, with at least
+// this number of references. All tests share this file, which has the fixed time modified, so that
+// its truth is computed only once. Tests that change the file use ownTrace.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))
@@ -92,7 +92,7 @@ func longTrace(t *testing.T, references uint64) string {
 	return path
 }
 
-// ownTrace is the real trace in a file of the test's own.
+// ownTrace returns the path of a private copy of the real trace.
 func ownTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "own-"+filepath.Base(realTrace(t)))
@@ -121,7 +121,7 @@ type truth struct {
 	Digest     string
 	References uint64
 	Complete   bool
-	Profile    string // the file that it kept
+	Profile    string // the path of the profile that the command wrote
 }
 
 var (
@@ -129,8 +129,8 @@ var (
 	truths   = map[string]*truth{}
 )
 
-// measured are the caches that the page measures by site unless another hierarchy is in view: those
-// of the first preset whose sets are not chosen by a hash.
+// measured contains the caches that the page measures by site unless another hierarchy is in view:
+// the caches of the first preset, except for caches that select sets with a hash.
 const measured = "32KiB,8,256KiB,8"
 
 // truthOf analyses a trace with the command, once for all tests.
@@ -142,7 +142,7 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	measuring := measured // as the page does
+	measuring := measured // the page does the same
 	for _, d := range demos(t) {
 		if trace == "demo:"+d.Name {
 			measuring = d.measured()
@@ -155,7 +155,7 @@ func truthOf(t *testing.T, trace string) *truth {
 	return v
 }
 
-// infoOf is the command's description of a profile.
+// infoOf returns the command's description of a profile.
 func infoOf(t *testing.T, profile string) *truth {
 	t.Helper()
 	return truthIn(t, ask(t, "info", profile, "--format", "json"))
@@ -173,7 +173,7 @@ func truthIn(t *testing.T, answer []byte) *truth {
 	return &v.Input
 }
 
-// ask runs the command and returns its output. A partial answer is accepted, too.
+// ask runs the command and returns its output. It accepts partial answers, too.
 func ask(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(needStage(t).program, args...)
@@ -196,7 +196,8 @@ type demoCard struct {
 	References            uint64
 }
 
-// measured are the caches that the page measures by site in a demo: those that it opens with.
+// measured returns the caches that the page measures by site in a demo: the caches that the demo
+// opens with.
 func (d demoCard) measured() string {
 	screen := state.ParseScreen(d.Opens)
 	levels := screen.Levels
@@ -231,7 +232,7 @@ func demos(t *testing.T) []demoCard {
 	return list
 }
 
-// demoFile is a demo's trace.
+// demoFile returns the content of a demo's trace.
 func demoFile(t *testing.T, name string) []byte {
 	t.Helper()
 	return ask(t, "demo", name, "-o", "-")

@@ -13,14 +13,14 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// unpackers are the packings whose decoders the page loads when it needs them.
+// unpackers lists the compressed formats whose decoders the page loads on demand.
 var unpackers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
 	"xz":   func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
 }
 
-// TestUnpackersOffline ends the server after the first visit, which needed no
-// unpacker.
+// TestUnpackersOffline stops the server after a first visit that needed no unpacker, and opens
+// compressed files.
 func TestUnpackersOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -38,7 +38,7 @@ func TestUnpackersOffline(t *testing.T) {
 	}
 }
 
-// TestUnpackersOnStaticHost serves the page as a folder among others, by a plain server.
+// TestUnpackersOnStaticHost serves the page from a subfolder, with a plain server.
 func TestUnpackersOnStaticHost(t *testing.T) {
 	needStage(t)
 	p := newTab(t, folder(t, filepath.Join(root, "site", "dist")))
@@ -67,11 +67,11 @@ func unpacked(t *testing.T, path string) []byte {
 	return text
 }
 
-// TestNoUnpacker drops files where the unpackers cannot be had.
+// TestNoUnpacker drops compressed files when the unpackers cannot be loaded.
 func TestNoUnpacker(t *testing.T) {
 	needStage(t)
 	p := newTab(t, newCounter(t, serve(t, ":0"), "/assets/unpack.*.wasm").server)
-	// The site cannot be kept for offline use without it either.
+	// Without the unpackers, the site cannot be stored for offline use either.
 	p.watch.allow("assets/unpack.")
 	p.watch.allow("Failed to load resource: the server responded with a status of 404")
 	p.visit("/")
@@ -95,8 +95,8 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// TestBrokenInAnUnpacker drops files that are cut off or damaged: results and messages are the
-// command's.
+// TestBrokenInAnUnpacker drops compressed files that are cut off or damaged. Results and messages
+// must be the same as the command's.
 func TestBrokenInAnUnpacker(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -112,7 +112,7 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 			said := p.problem()
 			t.Log(said)
 			if !regexp.MustCompile(`^The analysis of ` + want + `\.` + packing + ` is partial: .*the ` + packing + ` stream is ` + want + ` after [0-9]+ unpacked bytes`).MatchString(said) {
-				t.Errorf("of %s, the page says %q", path, said)
+				t.Errorf("for %s, the page says %q", path, said)
 			}
 			p.waitGone("[data-running]")
 			if got := p.finished(); got != truthOf(t, path).Digest {
@@ -126,8 +126,8 @@ func TestBrokenInAnUnpacker(t *testing.T) {
 	}
 }
 
-// TestReloadWithAnUnpacker loads the page again during a run, continues from its
-// checkpoint, pauses, and ends as if nothing had happened.
+// TestReloadWithAnUnpacker reloads the page during a run, resumes the run from its checkpoint, and
+// pauses it. The result must be the same as without an interruption.
 func TestReloadWithAnUnpacker(t *testing.T) {
 	needStage(t)
 	trace := longPacked(t, 30e6)
@@ -147,8 +147,8 @@ func TestReloadWithAnUnpacker(t *testing.T) {
 	}
 }
 
-// longPacked is the real trace repeated, in zstd frames one after the other, with at least so many
-// references.
+// longPacked returns the path of the real trace repeated, in consecutive zstd frames, with at least
+// this number of references.
 func longPacked(t *testing.T, references uint64) string {
 	t.Helper()
 	from := realTrace(t)

@@ -25,9 +25,9 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestUpdate changes the site between two visits: a page keeps its version, though the host has
-// none of its files any more, a tab that is opened when all others are closed has the new one, and
-// kept results stay.
+// TestUpdate changes the site between two visits. An open page must keep its version, although the
+// host no longer has its files. A tab that is opened after all others are closed must have the new
+// version, and kept results must remain.
 func TestUpdate(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -43,16 +43,16 @@ func TestUpdate(t *testing.T) {
 
 	p.visit("/")
 	p.ready()
-	p.wait("the new version is there, and waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
+	p.wait("the new version is installed, and waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
 	p.drop(beginning(t))
 	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
 		t.Errorf("while a new version waits: digest %s, want %s", got, want)
 	}
 	if got := eval[string](p, siteVersion); got != "" {
-		t.Errorf("the %s version took over under a running page", got)
+		t.Errorf("the %s version took over while a page of the first was open", got)
 	}
 
-	// With the last page of the old version its worker goes.
+	// When the last page of the old version closes, its service worker ends.
 	next := p.nextVersion()
 	call(p, page.Navigate, page.NavigateParams{URL: "about:blank"})
 	next()
@@ -61,20 +61,20 @@ func TestUpdate(t *testing.T) {
 	p.visit("/")
 	p.ready()
 	if got := eval[string](p, siteVersion); got != "second" {
-		t.Errorf("the version %q after all pages of the first were closed, want second", got)
+		t.Errorf("version %q after all pages of the first were closed, want second", got)
 	}
 	p.waitFor(row(demo.Title) + " .chip.complete")
 	if caches := eval[[]string](p, `caches.keys()`); len(caches) != 1 {
-		t.Errorf("the caches %q are left", caches)
+		t.Errorf("the caches %q remain", caches)
 	}
 }
 
-// nextVersion finds the service worker that waits to take over. The function that it returns
-// waits until it has: a page that is opened before that still has the old version.
+// nextVersion finds the service worker that is waiting to take over. It returns a function that
+// waits until this has happened; a page that is opened before then still has the old version.
 func (p *tab) nextVersion() (active func()) {
 	p.t.Helper()
 	waiting, over := make(chan bool, 1), make(chan bool, 1)
-	next := "" // the waiting one
+	next := "" // the waiting service worker
 	if err := chromedp.Listen(p.ctx, func(ev any) {
 		updated, ok := ev.(*serviceworker.EventWorkerVersionUpdated)
 		if !ok {
@@ -99,7 +99,7 @@ func (p *tab) nextVersion() (active func()) {
 		select {
 		case <-happens:
 		case <-time.After(patience):
-			p.t.Fatalf("waited in vain: %s", what)
+			p.t.Fatalf("timeout: %s", what)
 		}
 	}
 	call(p, serviceworker.Enable, cdp.Empty{})
@@ -108,8 +108,8 @@ func (p *tab) nextVersion() (active func()) {
 }
 
 // TestUpdateDuringRun changes the site while a trace is analysed in a page without a service
-// worker: the run ends normally, and so does the next one of that page, whose files the browser may
-// keep for ever.
+// worker. The run must end normally, and so must the page's next run, because the browser may cache
+// the page's files indefinitely.
 func TestUpdateDuringRun(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -132,16 +132,16 @@ func TestUpdateDuringRun(t *testing.T) {
 			t.Errorf("%s, under a newer version: digest %s, want %s", trace, got, want)
 		}
 	}
-	p.visit("/?") // not the page that the browser has already
+	p.visit("/?") // another address, because the browser has cached the page
 	p.ready()
 	if got := eval[string](p, siteVersion); got != "second" {
-		t.Errorf("the version %q on the next visit, want second", got)
+		t.Errorf("version %q on the next visit, want second", got)
 	}
 }
 
 const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
-// changing is a proxy between the browser and a server that answers some requests with other
+// changing is a proxy between the browser and a server. It answers some requests with different
 // content.
 type changing struct {
 	server *server // as the browser sees it
@@ -187,14 +187,14 @@ func (c *changing) change(path string, content []byte) {
 	c.other[path] = content
 }
 
-// update replaces the first version with a second one: every script, style and program has another
-// content and another name, and the old names are not found.
+// update replaces the first version with a second one: every script, style sheet and program has
+// new content and a new name, and the old names are not found.
 func (c *changing) update() {
 	c.t.Helper()
 	index, list := c.get("/"), string(c.get("/precache.js"))
 	names := regexp.MustCompile(`assets/[^"]+`).FindAllString(list, -1)
 	if len(names) < 10 {
-		c.t.Fatalf("precache.js is not what it was: %s", list)
+		c.t.Fatalf("precache.js has an unknown format: %s", list)
 	}
 	entry := func(name string, content []byte) string {
 		sum := sha256.Sum256(content)
@@ -218,11 +218,11 @@ func (c *changing) update() {
 	c.change("/precache.js", []byte(list))
 }
 
-// secondOf is the text that turns a file into its second version, by its ending: in a program, a
-// section that is ignored.
+// secondOf contains the text that turns a file into its second version when appended, by file
+// extension. For a program, it is a section that is ignored.
 var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
-// get returns the content after the update.
+// get returns the content of a path after the update.
 func (c *changing) get(path string) []byte {
 	c.t.Helper()
 	answer, err := http.Get(c.behind + path)

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// views are the views of a result that have content, and some that have none.
+// views lists the views of a result, with and without content.
 var views = []struct{ name, shows string }{
 	{"diagnosis", ".overviewed"},
 	{"locality", "#chart-histogram canvas"},
@@ -22,30 +22,30 @@ var views = []struct{ name, shows string }{
 	{"counters", "#missing"},
 }
 
-// comparedViews are the views of two results side by side.
+// comparedViews lists the views that show two results side by side.
 var comparedViews = []struct{ name, shows string }{
 	{"diagnosis", "#differences"}, {"locality", "#chart-time canvas"}, {"caches", "#table-levels tbody tr"},
 	{"code", "#table-code-compared tbody tr"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
 }
 
-// toView is a script that goes to a view of the result, as its address does.
+// toView returns a script that opens a view of the result by changing the address.
 func toView(slug string) string {
 	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quote(slug) + `); location.hash = at; })()`
 }
 
-// inView is a script that reports whether a view of the result is the one that is chosen.
+// inView returns a script that reports whether a view of the result is selected.
 func inView(slug string) string {
 	return `document.querySelector("#tab-` + slug + `")?.ariaCurrent === "page"`
 }
 
-// openView goes to a view of the result.
+// openView opens a view of the result.
 func (p *tab) openView(slug, shows string) {
 	p.t.Helper()
 	eval[any](p, toView(slug))
 	p.wait("view "+slug, inView(slug)+` && document.querySelector(`+quote(shows)+`)`)
 }
 
-// unfoldFacts shows the facts below a diagnosis.
+// unfoldFacts expands the facts below a diagnosis.
 func (p *tab) unfoldFacts() {
 	p.t.Helper()
 	p.click(`#facts-open[aria-expanded="false"]`)
@@ -66,17 +66,17 @@ func (p *tab) viewport(width, height int64) {
 	p.wait("the viewport", fmt.Sprintf("innerWidth === %d || document.documentElement.clientWidth === %d", width, width))
 }
 
-// everywhere shows the page's states one after another: the first screen, a run
-// that is paused, and a result, in every view.
+// everywhere shows the states of the page one after another: the first screen, a paused run, and a
+// result in every view.
 func (p *tab) everywhere(look func(state string)) {
 	p.t.Helper()
-	look("the first screen, with nothing kept")
+	look("the first screen, without kept results")
 	p.press("?")
 	p.wait("the list of keys", `document.getElementById("keys").open`)
 	look("the list of keys")
 	p.press("\x1b")
 	eval[any](p, `document.querySelectorAll("details").forEach((d) => { d.open = true; })`)
-	look("the first screen, all unfolded")
+	look("the first screen, with everything expanded")
 
 	p.pausing(func() { p.drop(longTrace(p.t, 20e6)) })
 	for _, v := range views {
@@ -85,7 +85,7 @@ func (p *tab) everywhere(look func(state string)) {
 	}
 	p.press("\x1b")
 	p.waitFor("#kept-title")
-	look("a run, the first screen")
+	look("the first screen, with a run")
 	p.click("#run-cancel")
 	p.waitFor("#kept .chip.partial")
 	p.waitGone("[data-running]")
@@ -151,7 +151,7 @@ func (p *tab) countersEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// codeEverywhere shows places in the code with their source, and two analyses compared.
+// codeEverywhere shows source locations with their source, and compares two analyses.
 func (p *tab) codeEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.drop(demoSource(p.t, "matmul-naive"))
@@ -166,20 +166,20 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	p.click("#compare-end")
 	p.waitFor("#compare-with")
 	p.openView("code", "#code-rows tbody td")
-	look("places in the code")
+	look("source locations")
 	p.click("#code-rows tbody td")
 	p.waitFor("#source-rows tbody td")
-	look("a place in the code")
+	look("one source location")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 	p.click("#kept .compare")
 	p.waitFor("#kept a.compare")
-	look("choosing what to compare")
+	look("the choice of results to compare")
 	p.click("#kept button.compare")
 	p.waitGone("#kept a.compare")
 }
 
-// multiplied is a profile with counters, of a product of two matrices.
+// multiplied returns a profile, with counters, of a matrix multiplication.
 func (p *tab) multiplied() string {
 	p.t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "multiply.sgp"))
@@ -189,13 +189,14 @@ func (p *tab) multiplied() string {
 	return path
 }
 
-// TestEveryState shows every state of the page on a telephone, and magnified four times: the page
-// is never wider than the screen. Then axe-core checks it on a wide screen, light and dark.
+// TestEveryState shows every state of the page on a phone, and at four times magnification, and
+// checks that the page is never wider than the screen. Then axe-core checks the page on a wide
+// screen, light and dark.
 func TestEveryState(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
-		t.Log("left out: axe-core is not installed (make setup installs it): ", err)
+		t.Log("skipped: axe-core is not installed (make setup installs it): ", err)
 	}
 	p := openPage(t)
 	p.viewport(320, 640)
@@ -219,7 +220,7 @@ func TestEveryState(t *testing.T) {
 				eval[any](p, "(() => {"+string(axe)+"\n})()")
 			}
 			rules, least := "", 10
-			if scheme == "dark" { // in which nothing but colours is another
+			if scheme == "dark" { // where only the colours differ
 				rules, least = `runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] },`, 1
 			}
 			passes := eval[int](p, runAxe(rules))
@@ -227,30 +228,30 @@ func TestEveryState(t *testing.T) {
 				t.Errorf("%s, %s: %s", state, scheme, v)
 			}
 			if passes < least {
-				t.Errorf("%s, %s: axe passed %d rules only: it did not look", state, scheme, passes)
+				t.Errorf("%s, %s: axe passed only %d rules, so it did not really check the page", state, scheme, passes)
 			}
 			looked++
 		}
 		p.viewport(320, 640)
 		p.drawn()
 	})
-	t.Logf("axe looked %d times", looked)
+	t.Logf("axe checked %d states", looked)
 
 	if len(axe) > 0 {
 		eval[any](p, `document.body.insertAdjacentHTML("beforeend", "<main><img src='icon.svg'><input></main>")`)
 		eval[int](p, runAxe(""))
 		if found := eval[[]string](p, `axeViolations`); len(found) < 3 {
-			t.Errorf("of a picture and an input without names, and a second main part, axe found %q only", found)
+			t.Errorf("for a picture and an input without names and a second main element, axe found only %q", found)
 		}
 	}
 	eval[any](p, `(() => { const e = document.createElement("pre"); e.textContent = "x".repeat(400); e.style.setProperty("white-space", "pre"); document.body.append(e); })()`)
 	if wide := eval[[]string](p, tooWide); len(wide) == 0 {
-		t.Error("a line of 400 letters makes the page wider, and that was not found")
+		t.Error("a line of 400 letters makes the page wider, but this was not detected")
 	}
 }
 
-// TestViewsLeaveNothing goes from each view to each other one: a view is the same as after a
-// reload, without anything of the previous view.
+// TestViewsLeaveNothing switches from each view to each other view, and checks that the view is the
+// same as after a reload, without remains of the previous view.
 func TestViewsLeaveNothing(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
@@ -274,7 +275,7 @@ func TestViewsLeaveNothing(t *testing.T) {
 		p.openView(to, "#view")
 		p.drawn()
 		if got := eval[string](p, shown); got != alone[to] {
-			t.Errorf("from view %s to view %s: the page shows %s, after a reload %s", from, to, got, alone[to])
+			t.Errorf("from view %s to view %s: the page shows %s, but after a reload %s", from, to, got, alone[to])
 		}
 		at = to
 	}
@@ -287,8 +288,8 @@ func TestViewsLeaveNothing(t *testing.T) {
 	}
 }
 
-// runAxe collects axe's findings by all rules, or by some of them, and returns the number of rules
-// that hold.
+// runAxe collects axe's findings for all rules, or for some of them, and returns the number of
+// rules that passed.
 func runAxe(rules string) string {
 	return `axe.run(document, { ` + rules + ` preload: false, resultTypes: ["violations"] }).then((result) => {
 	globalThis.axeViolations = result.violations.map((v) => v.id + ": " + v.help + ": " +
@@ -297,8 +298,9 @@ func runAxe(rules string) string {
 })`
 }
 
-// TestNarrowWithLongNames keeps two analyses, one with a long name: neither the list, whose last
-// action stays reachable, nor a choice that has the name in it becomes wider than a telephone.
+// TestNarrowWithLongNames keeps two analyses, one with a long name. It checks that neither the list
+// nor a select element that contains the name becomes wider than a phone, and that the last action
+// in the list stays reachable.
 func TestNarrowWithLongNames(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -324,7 +326,7 @@ func TestNarrowWithLongNames(t *testing.T) {
 	narrow("a result")
 }
 
-// tooWide names what sticks out of the page, if the page scrolls sideways.
+// tooWide returns the elements that are wider than the page, if the page scrolls sideways.
 const tooWide = `(() => {
 	const root = document.documentElement;
 	if (root.scrollWidth <= root.clientWidth) return [];
@@ -333,7 +335,7 @@ const tooWide = `(() => {
 		.slice(0, 4).map((e) => e.outerHTML.slice(0, 100)));
 })()`
 
-// mapWords draws the map of sets and ways again, and returns its texts.
+// mapWords draws the map of sets and ways again, and checks the texts on it.
 const mapWords = `(async () => {
 	const host = document.querySelector("sg-heatmap"), canvas = host.querySelector("canvas"), ctx = canvas.getContext("2d");
 	const words = [], fillText = CanvasRenderingContext2D.prototype.fillText;
@@ -346,15 +348,15 @@ const mapWords = `(async () => {
 	delete ctx.fillText;
 	const numbers = words.filter((w) => /^[<>−.\d]+$/.test(w.text)), names = words.filter((w) => /^L\d$/.test(w.text));
 	const over = names.flatMap((n) => words.filter((w) => w !== n && Math.abs(w.y - n.y) < 8 && w.left < n.right && n.left < w.right).map((w) => n.text + " over " + w.text));
-	const least = host.x(5); // where caches of five ways begin
+	const least = host.x(5); // the left border of caches with five ways
 	return {
 		bad: over.concat(words.filter((w) => w.right > host.plot.clientWidth || w.text === "−0").map((w) => "cut or void: " + w.text)),
 		wide: numbers.filter((w) => w.left >= least && w.y < host.row * host.data.rows).length, names: names.length,
 	};
 })()`
 
-// TestMapWords reads the numbers on the map: none is cut, no level's name covers one, and caches of
-// five ways have some on a telephone, too.
+// TestMapWords checks the numbers on the map: none is cut off, none is covered by the name of a
+// level, and caches with five or more ways have some even on a phone.
 func TestMapWords(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

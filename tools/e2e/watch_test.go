@@ -17,29 +17,30 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watch collects what a page and its workers must not do.
+// watch collects the faults of a page and its workers: errors, policy violations and forbidden
+// requests.
 type watch struct {
 	within  []string // prefixes of allowed addresses of requests
 	pageCtx context.Context
-	// unwatched ignores service workers: a watched one is never idle, and so never gives way to the
-	// next version.
+	// unwatched excludes service workers: a watched one is never idle, and so never gives way to
+	// the next version.
 	unwatched bool
 
 	mu       sync.Mutex
 	faults   []string
 	allowed  []string                      // parts of faults that a test causes on purpose
-	workers  map[target.ID]context.Context // those that have not ended
-	kinds    map[target.ID]string          // of the workers
+	workers  map[target.ID]context.Context // the workers that have not ended
+	kinds    map[target.ID]string          // kinds of the workers
 	sessions map[target.SessionID]target.ID
 	ended    map[target.ID]bool
 	attached sync.WaitGroup
 }
 
-// watchPage begins to watch the tab of ctx.
+// watchPage starts watching the tab of ctx.
 func watchPage(ctx context.Context, s *server) (*watch, error) {
 	within := []string{s.origin + "/", "blob:" + s.origin + "/", "data:"}
 	if s.origin == "file://" {
-		within = []string{s.origin + s.home, "blob:null/", "data:"} // itself alone
+		within = []string{s.origin + s.home, "blob:null/", "data:"} // only the page itself
 	}
 	w := &watch{
 		within: within, pageCtx: ctx,
@@ -78,7 +79,7 @@ func (w *watch) event(who string, ev any) {
 			go w.attach(ev.TargetInfo)
 		}
 	case *target.EventDetachedFromTarget:
-		// A worker that has ended answers nothing: to ask it is to wait without success.
+		// A worker that has ended does not answer, so a call to it would block.
 		w.mu.Lock()
 		if id, ok := w.sessions[ev.SessionID]; ok {
 			w.ended[id] = true
@@ -95,12 +96,12 @@ func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	}
 }
 
-// attach watches a worker too. Messages that it wrote before are told again.
+// attach also watches a worker. The browser repeats the messages that the worker wrote before.
 func (w *watch) attach(info *target.Info) {
 	defer w.attached.Done()
 	ctx, _ := chromedp.NewContext(w.pageCtx, chromedp.WithTargetID(info.TargetID), chromedp.WithDetachOnCancel())
 	if err := chromedp.Do(ctx); err != nil {
-		return // it has ended already
+		return // the worker has already ended
 	}
 	w.mu.Lock()
 	if w.kinds[info.TargetID] = info.Type; !w.ended[info.TargetID] {
@@ -116,14 +117,14 @@ func (w *watch) fault(who, what, text string) {
 	w.faults = append(w.faults, fmt.Sprintf("%s: %s: %s", who, what, strings.TrimSpace(text)))
 }
 
-// allow makes the watch pass over faults that contain part.
+// allow makes the watch ignore faults that contain part.
 func (w *watch) allow(part string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.allowed = append(w.allowed, part)
 }
 
-// count is how many faults so far contain part.
+// count returns the number of faults so far that contain part.
 func (w *watch) count(part string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +136,7 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// await waits for a number of faults that contain part, as long as more may arrive, and returns
+// await waits until there are want faults that contain part, as long as more may arrive. It returns
 // their number.
 func (w *watch) await(part string, want int) (n int) {
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -145,7 +146,7 @@ func (w *watch) await(part string, want int) (n int) {
 	}
 }
 
-// workersOf returns the workers of a kind that are there.
+// workersOf returns the running workers of a kind.
 func (w *watch) workersOf(kind string) (list []context.Context) {
 	w.attached.Wait()
 	w.mu.Lock()
@@ -158,14 +159,14 @@ func (w *watch) workersOf(kind string) (list []context.Context) {
 	return list
 }
 
-// forgetWorkers forgets the workers so far, some of which may be about to end.
+// forgetWorkers forgets all known workers, some of which may be about to end.
 func (w *watch) forgetWorkers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.workers)
 }
 
-// awaitWorker waits for a worker of a kind that is not forgotten.
+// awaitWorker waits for a worker of a kind that has not been forgotten.
 func (w *watch) awaitWorker(kind string) (context.Context, error) {
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
 		w.mu.Lock()

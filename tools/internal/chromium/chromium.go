@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Find returns the path of the browser: $STACKGLASS_CHROMIUM, else the first known one in the path. The
-// error says how to install one.
+// Find returns the path of the browser: $STACKGLASS_CHROMIUM, or otherwise the first known browser
+// in PATH. The error explains how to install one.
 func Find() (string, error) {
 	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
 		return named, nil
@@ -23,11 +23,11 @@ func Find() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("no chromium in the path; install it (Debian: apt-get install chromium) or name one in STACKGLASS_CHROMIUM")
+	return "", errors.New("Chromium was not found in PATH; install it (Debian: apt-get install chromium), or set STACKGLASS_CHROMIUM to its path")
 }
 
-// Open starts a browser with a page, and returns the page's context and the function that ends the browser
-// and waits until its profile is deleted.
+// Open starts a browser with a page. It returns the page's context, and a function that ends the
+// browser and waits until its profile is deleted.
 func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page context.Context, end func(), err error) {
 	path, err := Find()
 	if err != nil {
@@ -47,8 +47,8 @@ func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page conte
 	return page, end, nil
 }
 
-// Options are the usual options of the browser at path, and more. Unless one of them names a folder, its
-// profile is a new, empty one on disk.
+// Options returns the usual options for the browser at path, followed by more. Unless one of them
+// names a folder, the browser uses a new, empty profile on disk.
 func Options(path string, more ...chromedp.ExecAllocatorOption) []chromedp.ExecAllocatorOption {
 	return append([]chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),

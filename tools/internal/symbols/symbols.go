@@ -1,8 +1,8 @@
-// Package symbols reads the symbols of ELF files: the function of an address, by the symbol tables, its
-// source line, by DWARF's line tables, and the variables with fixed addresses.
+// Package symbols reads the symbols of ELF files: functions from the symbol tables, source lines
+// from DWARF line tables, and variables with fixed addresses.
 //
-// Symbols or debugging information may be absent. Separate debugging information of a distribution is found
-// by the file's build ID in /usr/lib/debug.
+// Symbols or debugging information may be absent. The separate debugging information of a
+// distribution is found in /usr/lib/debug by the file's build ID.
 package symbols
 
 import (
@@ -26,10 +26,10 @@ type Function struct {
 type Variable struct {
 	Name       string
 	Addr, Size uint64
-	Line       Line // of its declaration; empty: unknown
+	Line       Line // where it is declared; empty if unknown
 }
 
-// Line is a source location, or none.
+// Line is a source location; the zero value means that it is unknown.
 type Line struct {
 	File         string
 	Line, Column int
@@ -40,26 +40,27 @@ type File struct {
 	Machine elf.Machine
 	// Dynamic files may be loaded anywhere: libraries, and position-independent programs.
 	Dynamic bool
-	// Low is the address of the first loaded byte, High the end of the last one.
+	// Low is the address of the first loaded byte, High the address after the last one.
 	Low, High uint64
 
 	functions []Function // ascending
 	variables []Variable // ascending
 	rows      []row      // ascending
-	files     []string   // of source; the first is "", none
+	files     []string   // source files; the first is "", for no file
 	numbers   map[string]uint32
 	file      *dwarf.LineFile // the last numbered file
 	number    uint32
 }
 
-// row is one row of a line table, valid up to the next one's address. A large program has millions.
+// row is one row of a line table, valid up to the address of the next row. A large program has
+// millions of rows.
 type row struct {
 	addr         uint64
 	file         uint32 // 0 ends a sequence
 	line, column uint32
 }
 
-// Open reads a file.
+// Open reads the symbols of a file.
 func Open(path string) (*File, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -86,15 +87,15 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends where another begins, the beginning comes last,
-// because the last of several rows of an address is valid.
+// tidyRows sorts the rows. If one sequence ends where another begins, the row that begins a
+// sequence is put last, because of several rows with the same address, the last one is valid.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
 	})
 }
 
-// low is the address at which the file's beginning is loaded.
+// low returns the address at which the beginning of the file is loaded.
 func low(f *elf.File) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, p := range f.Progs {
@@ -105,7 +106,7 @@ func low(f *elf.File) uint64 {
 	return lowest
 }
 
-// high is the address behind all that is loaded.
+// high returns the address after the last loaded byte.
 func high(f *elf.File) (highest uint64) {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
@@ -122,7 +123,7 @@ func openApart(f *elf.File) *elf.File {
 		return nil
 	}
 	note, err := section.Data()
-	const head = 16 // three words, and the name GNU
+	const head = 16 // three words, and the name "GNU"
 	if err != nil || len(note) < head+2 {
 		return nil
 	}
@@ -138,7 +139,7 @@ func (s *File) readSymbols(f *elf.File) {
 	for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
 		all, err := table()
 		if err != nil {
-			continue // it is absent or damaged
+			continue // the table is absent or damaged
 		}
 		for _, y := range all {
 			s.addSymbol(y)
@@ -160,8 +161,8 @@ func (s *File) addSymbol(y elf.Symbol) {
 	}
 }
 
-// tidySymbols sorts the symbols, and keeps the shortest name of each address, the one without marks of
-// versions and aliases.
+// tidySymbols sorts the symbols. For each address, it keeps the shortest name, which has no version
+// or alias suffix.
 func (s *File) tidySymbols() {
 	slices.SortFunc(s.functions, func(a, b Function) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
@@ -175,7 +176,7 @@ func (s *File) tidySymbols() {
 
 func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// readDebug reads line tables and the declarations of variables, as far as they are undamaged.
+// readDebug reads the line tables and the declarations of variables, as far as they are intact.
 func (s *File) readDebug(f *elf.File) {
 	d, err := f.DWARF()
 	if err != nil {
@@ -223,7 +224,7 @@ func (s *File) readUnit(d *dwarf.Data, unit *dwarf.Entry, r *dwarf.Reader, decla
 
 func (s *File) readRows(lines *dwarf.LineReader) {
 	var e dwarf.LineEntry
-	for lines.Next(&e) == nil { // the rows before damage are right
+	for lines.Next(&e) == nil { // rows before a damaged one are valid
 		switch {
 		case e.EndSequence:
 			s.rows = append(s.rows, row{addr: e.Address})
@@ -233,7 +234,7 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// numberOf returns the number of a source file, usually the previous row's.
+// numberOf returns the number of a source file. It is usually the same file as in the previous row.
 func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number
@@ -248,7 +249,7 @@ func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	return n
 }
 
-// fixedAddress returns the address of a variable whose location is only that.
+// fixedAddress returns the address of a variable whose location is a single fixed address.
 func fixedAddress(e *dwarf.Entry, word func([]byte) uint64, width int) (uint64, bool) {
 	const opAddr = 3 // DW_OP_addr
 	location, ok := e.Val(dwarf.AttrLocation).([]byte)
@@ -268,7 +269,8 @@ func declaration(e *dwarf.Entry, files []*dwarf.LineFile) Line {
 	return Line{files[file].Name, int(line), int(column)}
 }
 
-// Function returns the function that contains addr. One without a size, as in assembly, extends to the next.
+// Function returns the function that contains addr. A function without a size, as in assembly code,
+// extends to the next function.
 func (s *File) Function(addr uint64) (Function, bool) {
 	i, found := slices.BinarySearchFunc(s.functions, addr, func(f Function, a uint64) int { return cmp.Compare(f.Addr, a) })
 	if !found {
@@ -280,10 +282,10 @@ func (s *File) Function(addr uint64) (Function, bool) {
 	return s.functions[i], true
 }
 
-// Variables lists the variables by address.
+// Variables returns the variables in the order of their addresses.
 func (s *File) Variables() []Variable { return s.variables }
 
-// from is the index of the first row at addr or beyond.
+// from returns the index of the first row at or after addr.
 func (s *File) from(addr uint64) int {
 	i, _ := slices.BinarySearchFunc(s.rows, addr, func(r row, a uint64) int { return cmp.Compare(r.addr, a) })
 	return i
@@ -291,8 +293,8 @@ func (s *File) from(addr uint64) int {
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening returns the first line of the code at addr, if compilers give an address several lines. For a
-// function it is the function's own.
+// Opening returns the first line of the code at addr, if the line table has several lines for the
+// address. For the address of a function, it is the line of the function itself.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
@@ -316,8 +318,8 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines returns the lowest and the highest line of the instructions from first to last in the file of the
-// first.
+// Lines returns the file of the instruction at first, and the lowest and the highest line in that
+// file of the instructions from first to last.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {

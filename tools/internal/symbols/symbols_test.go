@@ -26,12 +26,12 @@ int main(void)
 }
 `
 
-// compile makes the program, or leaves the test out.
+// compile compiles the program, or skips the test if gcc is not installed.
 func compile(t *testing.T, options ...string) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
-		t.Skip("left out: there is no gcc to make a program with symbols")
+		t.Skip("skipped: gcc is not installed")
 	}
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "add.c"), filepath.Join(dir, "add")
@@ -64,26 +64,26 @@ func TestProgram(t *testing.T) {
 		add := function(t, f, "add")
 		for addr, want := range map[uint64]string{add.Addr: "add", add.Addr + add.Size - 1: "add", function(t, f, "main").Addr: "main"} {
 			if got, ok := f.Function(addr); !ok || got.Name != want {
-				t.Errorf("%v: %x is of %+v, want %s", options, addr, got, want)
+				t.Errorf("%v: %x is in %+v, want %s", options, addr, got, want)
 			}
 		}
 		if got, ok := f.Function(0); ok {
-			t.Errorf("0 is of %+v", got)
+			t.Errorf("address 0 is in %+v", got)
 		}
 		if line, ok := f.Opening(add.Addr); !ok || filepath.Base(line.File) != "add.c" || line.Line != 5 {
-			t.Errorf("%v: add begins in %+v, want add.c:5", options, line)
+			t.Errorf("%v: add begins at %+v, want add.c:5", options, line)
 		}
 		if line, ok := f.Line(add.Addr); !ok || line.Line != 6 {
-			t.Errorf("%v: the first instruction of add is of %+v, want line 6", options, line)
+			t.Errorf("%v: the first instruction of add is at %+v, want line 6", options, line)
 		}
 		if line, ok := f.Opening(1); ok {
-			t.Errorf("1 opens %+v", line)
+			t.Errorf("address 1 begins %+v", line)
 		}
 		if line, ok := f.Line(1); ok {
-			t.Errorf("1 is of %+v", line)
+			t.Errorf("address 1 is at %+v", line)
 		}
 		if file, low, high := f.Lines(add.Addr, add.Addr+add.Size-1); filepath.Base(file) != "add.c" || low != 5 || high != 8 {
-			t.Errorf("%v: add is lines %d to %d of %s, want 5 to 8", options, low, high, file)
+			t.Errorf("%v: add has lines %d to %d of %s, want 5 to 8", options, low, high, file)
 		}
 		variables := map[string]Variable{}
 		for _, v := range f.Variables() {
@@ -101,7 +101,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestStripped: missing sections are not found, and nothing else fails.
+// TestStripped checks that a file without symbols and debugging information can be read.
 func TestStripped(t *testing.T) {
 	f, err := Open(compile(t, "-O1", "-s"))
 	if err != nil {
@@ -112,7 +112,7 @@ func TestStripped(t *testing.T) {
 	}
 	for _, x := range f.functions {
 		if x.Name == "add" {
-			t.Error("a stripped file knows add")
+			t.Error("add was found in a stripped file")
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestNoELF(t *testing.T) {
 	}
 }
 
-// FuzzOpen changes bytes of a program: nothing panics.
+// FuzzOpen changes bytes of a program, and checks that nothing panics.
 func FuzzOpen(f *testing.F) {
 	f.Add(uint64(0), []byte{1})
 	f.Fuzz(func(t *testing.T, at uint64, change []byte) {
@@ -150,7 +150,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestClaims: sections with the largest possible lengths, and packed ones, take no memory for them.
+// TestClaims checks that no memory is allocated for sections that claim huge lengths, including
+// compressed sections.
 func TestClaims(t *testing.T) {
 	for _, options := range [][]string{{"-g", "-O1"}, {"-g", "-gz", "-O1"}} {
 		program := compile(t, options...)
@@ -181,7 +182,7 @@ func TestClaims(t *testing.T) {
 						file.Lines(0x1000, 0x2000)
 					}
 					if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
-						t.Errorf("section %d, byte %d: %d bytes for a file of %d", i, at, n, len(text))
+						t.Errorf("section %d, byte %d: %d bytes allocated for a file of %d bytes", i, at, n, len(text))
 					}
 				}
 			}
@@ -189,5 +190,5 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// wordAt is the word of a file at a place.
+// wordAt returns the 64-bit word of a file at an offset.
 func wordAt(file []byte, at int) uint64 { return binary.LittleEndian.Uint64(file[at:]) }
