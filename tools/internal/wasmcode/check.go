@@ -2,9 +2,10 @@ package wasmcode
 
 import "bytes"
 
-// check panics with errFlow unless the new code of a function does what its old code did: the blocks have the
-// same instructions, and each jump, the end of each block and each number with which a goroutine continues lead
-// to the same block as before. It reads the new code on its own, except for where each block begins.
+// check panics with errFlow unless the new code of a function is equivalent to its old code: the
+// blocks have the same instructions, and each jump, the end of each block, and each number with
+// which a goroutine resumes lead to the same block as before. It parses the new code independently,
+// but uses the recorded start of each block.
 func (f *flow) check() {
 	c := newFlowChecker(f)
 	first := c.at(len(f.head))
@@ -22,18 +23,18 @@ func (f *flow) check() {
 type flowChecker struct {
 	*flow
 	list    []newInstruction
-	byPlace map[int]int // numbers of instructions by their place in the code
-	unwind  int         // instruction where the function ends while the goroutine waits; -1: none
+	byPlace map[int]int // index of each instruction by its offset in the code
+	unwind  int         // instruction where the function returns while the goroutine waits; -1: none
 }
 
 // newInstruction is an instruction of the new code.
 type newInstruction struct {
 	op     byte
 	place  int
-	number int   // its first number
-	table  []int // of br_table
-	outer  int   // block, loop or if around it; -1: the function
-	end    int   // of a block, loop or if: number of its end
+	number int   // its first immediate
+	table  []int // the targets of br_table
+	outer  int   // enclosing block, loop or if; -1: the function
+	end    int   // for a block, loop or if: index of its end
 }
 
 func newFlowChecker(f *flow) *flowChecker {
@@ -79,7 +80,7 @@ func newFlowChecker(f *flow) *flowChecker {
 	return c
 }
 
-// at returns the number of the instruction at a place.
+// at returns the index of the instruction at an offset.
 func (c *flowChecker) at(place int) int {
 	n, ok := c.byPlace[place]
 	if !ok {
@@ -88,11 +89,11 @@ func (c *flowChecker) at(place int) int {
 	return n
 }
 
-// branch returns the instruction to which a branch leads that leaves some blocks.
+// branch returns the target of a branch that leaves a number of blocks.
 func (c *flowChecker) branch(from, leaves int) int {
 	to := c.list[from].outer
 	for range leaves {
-		to = c.list[to].outer // panics outside of the function
+		to = c.list[to].outer // panics outside the function
 	}
 	if c.list[to].op == opLoop {
 		return to + 1
@@ -100,10 +101,11 @@ func (c *flowChecker) branch(from, leaves int) int {
 	return c.list[to].end + 1
 }
 
-// unset is the value of variable 0 where no code may need it.
+// unset is the value of variable 0 where no code may read it.
 const unset = -1
 
-// follow panics unless the code between blocks leads from an instruction to a block, with a value of variable 0.
+// follow panics unless control flows from an instruction to a block through code between blocks,
+// given a value of variable 0.
 func (c *flowChecker) follow(at, variable, block int) {
 	to := c.starts[block]
 	var stack []int
@@ -158,11 +160,11 @@ func (c *flowChecker) follow(at, variable, block int) {
 	panic(errFlow)
 }
 
-// block panics unless a block's new code does the same.
+// block panics unless a block's new code is equivalent to the old code.
 func (c *flowChecker) block(number int) {
 	b := &c.blocks[number]
 	at := c.at(c.starts[number])
-	depth := 0 // of the blocks and ifs in the block
+	depth := 0 // nesting depth of blocks and ifs inside this block
 	for i := 0; i < len(b.parts); i++ {
 		p := &b.parts[i]
 		is := &c.list[at]
@@ -203,7 +205,8 @@ func (c *flowChecker) block(number int) {
 	}
 }
 
-// fall panics unless the code behind a block leads to the next one, or, behind the last, to an end by a trap.
+// fall panics unless control flows from the end of a block to the next block, or from the last
+// block to a trap.
 func (c *flowChecker) fall(at, next int) {
 	if next < len(c.blocks) {
 		c.follow(at, unset, next)
@@ -217,8 +220,8 @@ func (c *flowChecker) fall(at, next int) {
 	}
 }
 
-// same returns the instruction behind some code, and panics if that is not the new code here. Such code may use
-// variable 0, as indirect calls do, but not its value from before.
+// same returns the instruction after some code, and panics if the new code differs from it. The
+// code may use variable 0, as indirect calls do, but must set it before it reads it.
 func (c *flowChecker) same(at int, code []byte) int {
 	place := c.list[at].place
 	if !bytes.HasPrefix(c.out[place:], code) {

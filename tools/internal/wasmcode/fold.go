@@ -6,24 +6,27 @@ import (
 	"slices"
 )
 
-// Many numbers in the code of a Go program follow from their position, but no compressor sees that, because
-// they differ from place to place: they are a quarter of the compressed code. So the code is folded, which
-// changes numbers but not the length of anything, and unfold.js unfolds it as it arrives, a function at a
-// time, so that browsers compile while they load. For each function:
+// Many numbers in the code of a Go program can be computed from their position, but a compressor
+// does not detect this, because they are different everywhere: they take a quarter of the
+// compressed code. Folding replaces such numbers without changing the length of anything. unfold.js
+// restores them as the file arrives, one function at a time, so that browsers can compile the code
+// while it loads. For each function, these numbers are replaced:
 //
-//   - the address behind a call, which the caller writes to the stack: an i64.const of 5 digits, the
-//     function's number times 2^16 and the number of a block, which grows by one or two from call to
-//     call. Folded to the step from the previous one; its last two digits are 0, which other numbers
-//     of 5 digits never need;
-//   - how many blocks the conditional branch behind a call leaves, which decreases with each block that ends
-//     before it. Folded to how many blocks it stays in: mostly one, the whole function. Behind a call stands
-//     local.set, the stack pointer's;
-//   - the table by which a function jumps to a block: each entry to the step from the previous one.
+//   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
+//     the function's number times 2^16 plus the number of a block, which grows by one or two from
+//     call to call. It is replaced by the difference to the previous address. The last two digits
+//     of the difference are 0, which never occurs in other numbers of 5 digits;
+//   - the number of blocks that the conditional branch after a call leaves, which decreases with
+//     each block that ends before it. It is replaced by the number of blocks that the branch does
+//     not leave: usually one, the whole function. Such a branch is recognised by the preceding
+//     local.set of the stack pointer;
+//   - the jump table of a function: each entry is replaced by the difference to the previous one.
 //
-// The last two keep their digits, seven bits each, and are taken modulo the range of those. Folded code
-// begins with a custom section that says so.
+// Numbers of the last two kinds keep their number of digits, of seven bits each, and are computed
+// modulo the range of these digits. A file with folded code begins with a custom section that marks
+// it.
 
-// foldedMark is that section: its kind, 0, its length, and its name with length.
+// foldedMark is this section: its kind (0), its length, and its name preceded by the length.
 var foldedMark = []byte("\x00\x07\x06folded")
 
 // Instructions.
@@ -36,9 +39,9 @@ const (
 	opTable   = 0x0e
 	opCall    = 0x10
 	opCall2   = 0x11 // call_indirect
-	opGet     = 0x20 // the first of those of variables
+	opGet     = 0x20 // the first instruction for variables
 	opSet     = 0x21
-	opGlobal  = 0x24 // the last
+	opGlobal  = 0x24 // the last instruction for variables
 	opLoad    = 0x28
 	opStore   = 0x3e
 	opSize    = 0x3f
@@ -47,25 +50,25 @@ const (
 	opI64     = 0x42
 	opF32     = 0x43
 	opF64     = 0x44
-	opLast    = 0xc4 // of those without numbers
+	opLast    = 0xc4 // the last instruction without immediates
 	opMore    = 0xfc
 
-	opConvert = 7 // the last of opMore's that have no number
+	opConvert = 7 // the last opMore instruction without immediates
 	opCopy    = 10
 	opFill    = 11
 )
 
 const (
-	firstFunction = 0x1000  // the number of the first one in the code (funcValueOffset)
-	mostFunctions = 1 << 18 // whose addresses have as many digits
+	firstFunction = 0x1000  // the number of the first function in the code (funcValueOffset)
+	mostFunctions = 1 << 18 // functions whose addresses have addressDigits digits
 	addressDigits = 5
 )
 
-var errCode = errors.New("the code of the program has not the form that is known of Go 1.26: " +
-	"look at src/cmd/link/internal/wasm/asm.go, and mend Fold or leave it out")
+var errCode = errors.New("the program's code does not have the form of Go 1.26: " +
+	"look at src/cmd/link/internal/wasm/asm.go, and adapt Fold or remove it")
 
-// Fold returns a wasm file with its code folded. If unfolding does not restore the file, its form is
-// unknown.
+// Fold returns a wasm file with its code folded. It fails if unfolding does not restore the file,
+// because then the code has an unknown form.
 func Fold(file []byte) (folded []byte, err error) {
 	defer UnknownForm(&err, errCode)
 	folded = slices.Insert(bytes.Clone(file), HeadBytes, foldedMark...)
@@ -79,7 +82,7 @@ func Fold(file []byte) (folded []byte, err error) {
 	return folded, nil
 }
 
-// changeCode folds a file's code or, like unfold.js, unfolds it.
+// changeCode folds the code of a file, or unfolds it in the same way as unfold.js.
 func changeCode(file []byte, unfold bool) {
 	r := &Reader{File: file, At: HeadBytes}
 	for id := range r.Sections() {
@@ -101,18 +104,18 @@ func changeCode(file []byte, unfold bool) {
 	}
 }
 
-// functionCode is a reader at the code of one function.
+// functionCode reads and changes the code of one function.
 type functionCode struct {
 	*Reader
 	unfold  bool
-	address uint32 // behind the last call
+	address uint32 // return address of the last call
 	depth   uint32 // number of open blocks
-	before  byte   // instruction before
-	digits  []byte // of the last number
+	before  byte   // the previous instruction
+	digits  []byte // digits of the last number
 }
 
 func (f *functionCode) change(end int) {
-	for range f.number() { // kinds of local variables: number and kind
+	for range f.number() { // groups of local variables: count and kind
 		f.number()
 		f.At++
 	}
@@ -126,7 +129,7 @@ func (f *functionCode) change(end int) {
 	}
 }
 
-// instruction skips one instruction, and changes its numbers.
+// instruction reads the immediates of one instruction, and changes them if necessary.
 func (f *functionCode) instruction(op byte) {
 	switch {
 	case op >= opBlock && op <= opIf:
@@ -199,11 +202,11 @@ func (f *functionCode) constant() {
 	}
 }
 
-// number reads a number, of which it returns the lowest 32 bits.
+// number reads a number and returns its lowest 32 bits.
 func (f *functionCode) number() (n uint32) {
 	start := f.At
 	for shift := 0; ; shift += 7 {
-		b := f.File[f.At] // panics at the end
+		b := f.File[f.At] // panics at the end of the file
 		f.At++
 		n |= uint32(b&0x7f) << shift
 		if b < 0x80 {
@@ -223,7 +226,7 @@ func (f *functionCode) signed() int {
 	return n
 }
 
-// put overwrites the number that was read last, if its digits have less than 32 bits.
+// put overwrites the last number read, if its digits hold fewer than 32 bits.
 func (f *functionCode) put(n uint32) {
 	if len(f.digits) < addressDigits {
 		f.write(n)

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Straightened code is the same after folding and unfolding, and is packed better than the
-// original.
+// TestFoldCode checks that straightened code is the same after folding and unfolding, and that
+// folded code compresses better than the original.
 func TestFoldCode(t *testing.T) {
 	original := compiled(t)
 	file, err := Straighten(original)
@@ -28,25 +28,25 @@ func TestFoldCode(t *testing.T) {
 		t.Errorf("%d bytes, want %d", got, want)
 	}
 	if got, want := deflated(t, folded), deflated(t, original); got > want*9/10 {
-		t.Errorf("packed %d bytes, and %d of the original", got, want)
+		t.Errorf("folded code compresses to %d bytes, want less than the %d of the original", got, want)
 	}
 	changeCode(folded, true)
 	if !bytes.Equal(folded, marked(file)) {
-		t.Error("what was folded does not become the same again")
+		t.Error("unfolding does not restore the original")
 	}
 }
 
-// marked is a file as it is unfolded: with the mark.
+// marked returns a file as unfolding restores it: with the mark.
 func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
-// The script equals its reference implementation, in whatever pieces the file arrives, and ignores
-// other files.
+// TestScriptUnfoldsCode checks that the script gives the same result as its reference
+// implementation, in whatever pieces the file arrives, and that it does not change other files.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("there is no node to run the script in; the tests of the page do so, too")
+		t.Skip("skipped: Node is not installed; the tests of the page also run the script")
 	}
 	file := compiled(t)
 	folded, err := Fold(file)
@@ -79,15 +79,16 @@ process.stdin.on("end", async () => {
 	}
 	for _, size := range []int{997, 1 << 16, len(folded)} {
 		if got := run(folded, size); !bytes.Equal(got, marked(file)) {
-			t.Errorf("in pieces of %d: %d bytes that are not the %d before folding", size, len(got), len(file))
+			t.Errorf("in pieces of %d bytes: the %d unfolded bytes differ from the %d before folding", size, len(got), len(file))
 		}
 		if got := run(file, size); !bytes.Equal(got, file) {
-			t.Errorf("in pieces of %d: a program that is not folded has changed", size)
+			t.Errorf("in pieces of %d bytes: a program that is not folded was changed", size)
 		}
 	}
 }
 
-// Files of another form are refused, and not made into something else.
+// TestFoldCodeRefuses checks that files of another form are rejected instead of being changed
+// incorrectly.
 func TestFoldCodeRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
@@ -99,7 +100,7 @@ func TestFoldCodeRefuses(t *testing.T) {
 		}
 		changeCode(folded, true)
 		if !bytes.Equal(folded, marked(file)) {
-			t.Fatalf("% x has become % x", file, folded)
+			t.Fatalf("% x became % x", file, folded)
 		}
 	})
 	if _, err := Fold([]byte("\x00asm\x01\x00\x00\x00")); err == nil {
@@ -146,7 +147,7 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// Constants of every size are read as they are written.
+// TestSigned checks that constants of every size are read as they were written.
 func TestSigned(t *testing.T) {
 	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
 		text := AppendSigned(nil, n)

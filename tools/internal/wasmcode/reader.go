@@ -1,23 +1,23 @@
-// Package wasmcode changes the code of Go programs for WebAssembly after they were linked: Straighten makes it
+// Package wasmcode changes the WebAssembly code of Go programs after linking: Straighten makes it
 // faster, and Fold makes it compress better.
 package wasmcode
 
 import "iter"
 
-// HeadBytes is the length of the head of a wasm file, which no section has.
+// HeadBytes is the length of the header of a wasm file, before the first section.
 const HeadBytes = 8
 
-// CodeSection is the kind of the section with the code of functions.
+// CodeSection is the kind of the section that contains the code of functions.
 const CodeSection = 10
 
-// Reader reads numbers of a wasm file.
+// Reader reads numbers from a wasm file.
 type Reader struct {
 	File []byte
 	At   int
 	Bad  bool // the file ended too early
 }
 
-// Sections yields the kind and place of each section, with the reader at its content.
+// Sections yields the kind and the span of each section, with the reader positioned at its content.
 func (r *Reader) Sections() iter.Seq2[byte, Span] {
 	return func(yield func(byte, Span) bool) {
 		for r.At < len(r.File) && !r.Bad {
@@ -43,7 +43,7 @@ func (r *Reader) Next() byte {
 	return r.File[r.At-1]
 }
 
-// Unsigned reads a number of up to 35 bits, seven at a time.
+// Unsigned reads an unsigned number of up to 35 bits, seven bits per byte.
 func (r *Reader) Unsigned() int {
 	n := 0
 	for shift := 0; shift < 35; shift += 7 {
@@ -60,7 +60,7 @@ func (r *Reader) Unsigned() int {
 // Span is part of a file or of a memory.
 type Span struct{ Start, End int }
 
-// AppendSigned writes a constant of wasm: seven bits a byte, the last with the sign.
+// AppendSigned appends a signed wasm constant: seven bits per byte, with the sign in the last byte.
 func AppendSigned(out []byte, n int64) []byte {
 	for n < -64 || n > 63 {
 		out = append(out, byte(n)|0x80)
@@ -69,7 +69,8 @@ func AppendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// UnknownForm, deferred, turns a panic into an error: a program in an unknown form makes indices wrong.
+// UnknownForm must be deferred. It turns a panic into the error form, because indices are out of
+// range if a program has an unknown form.
 func UnknownForm(err *error, form error) {
 	if recover() != nil {
 		*err = form

@@ -7,22 +7,23 @@ import (
 	"slices"
 )
 
-// Go's compiler knows no loops and branches of wasm. A function is one loop around a jump table: each jump
-// writes a number to local variable 0 and continues at the loop, whose table jumps to the block with that
-// number. Calls return to such blocks, too, when a goroutine goes on. Engines make an indirect jump of each
-// jump, to a place where all variables meet: programs run at a third of the native speed. So Straighten makes
-// branches of jumps, and loops of those that go back.
+// Go's compiler does not use the loops and branches of wasm. A function is one loop around a jump
+// table: each jump writes a number to local variable 0 and continues at the loop, whose table jumps
+// to the block with that number. When a goroutine resumes, calls also return to such blocks.
+// Engines compile each jump to an indirect jump to a place where the values of all variables merge,
+// so programs run at a third of the native speed. Straighten therefore replaces forward jumps by
+// branches, and backward jumps by loops.
 //
-// A function consists of blocks, of which each begins where a jump or the return of a call may go to. A jump
-// forward becomes a branch to the end of a wasm block that ends there, and an if around it becomes a part of
-// the branch. The blocks from the target of a jump back to the last such jump become a loop. Loops that overlap
-// become one inside the other. Variable 0 is needed only by those that are entered elsewhere than at their
-// first block: where a goroutine goes on in the middle, or where a jump leads there, as Go's loops begin with
-// their condition, which is last. Such a loop begins with a test of that variable, which is always the same but
-// for the first time.
+// A function consists of blocks; each block begins at the target of a jump or at the return point
+// of a call. A forward jump becomes a branch to the end of a wasm block that ends there, and an if
+// around the jump becomes part of the branch. The blocks from the target of a backward jump to the
+// last such jump become a loop. Overlapping loops are nested. Only loops that can be entered
+// elsewhere than at their first block need variable 0: a goroutine may resume in the middle, and a
+// jump may lead there, because Go's loops start at their condition, which comes last. Such a loop
+// begins with a test of that variable, which has the same result every time except the first.
 
-var errFlow = errors.New("the code of the program has not the form that is known of Go 1.26: " +
-	"look at src/cmd/internal/obj/wasm/wasmobj.go, and mend Straighten or leave it out")
+var errFlow = errors.New("the program's code does not have the form of Go 1.26: " +
+	"look at src/cmd/internal/obj/wasm/wasmobj.go, and adapt Straighten or remove it")
 
 // More instructions.
 const (
@@ -37,8 +38,9 @@ const (
 	noResult      = 0x40
 )
 
-// Straighten returns a Go program, a wasm file, with jumps as branches and loops. It fails if the code has
-// another form than that of Go 1.26, and if a function of the result does not do what it did before.
+// Straighten returns a Go program in wasm whose jumps are replaced by branches and loops. It fails
+// if the code does not have the form of Go 1.26, or if a resulting function is not equivalent to
+// the original.
 func Straighten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errFlow)
 	r := &Reader{File: file, At: HeadBytes}
@@ -74,29 +76,30 @@ func Straighten(file []byte) (out []byte, err error) {
 	return out, nil
 }
 
-// flow is the code of a function that jumps.
+// flow is the code of a function that contains jumps.
 type flow struct {
 	head    []byte // local variables
-	unwinds bool   // it has a place where it ends while the goroutine waits
+	unwinds bool   // it has a place where it returns while the goroutine waits
 	blocks  []flowBlock
-	first   []int  // lowest number of each block in the jump table
-	last    []int  // highest
-	resumed []bool // blocks where goroutines go on
+	first   []int  // lowest index of each block in the jump table
+	last    []int  // highest index
+	resumed []bool // blocks at which goroutines resume
 	blockOf []int  // the jump table
-	ends    []int  // last block of the loop that begins with a block; -1: none
+	ends    []int  // last block of the loop that begins with each block; -1: no loop
 
 	out    []byte
-	starts []int   // where each block begins in it
+	starts []int   // start of each block in out
 	open   []label // wasm blocks, loops and ifs around the code that is being written
 }
 
-// flowBlock is the code after a number of the jump table.
+// flowBlock is the code of one target of the jump table.
 type flowBlock struct {
 	parts []flowPart
-	falls bool // the next block may follow it without a jump
+	falls bool // control may continue in the next block without a jump
 }
 
-// flowPart is a part of a block: bytes, or what changes with the structure.
+// flowPart is a part of a block: either bytes that are copied, or code that changes with the
+// structure.
 type flowPart struct {
 	op     byte // partCode and others
 	code   []byte
@@ -109,35 +112,37 @@ const (
 	partOpen        // block, loop or if
 	partEnd
 	partJump
-	partUnwind // to where the function ends while the goroutine waits
+	partUnwind // branch to the place where the function returns while the goroutine waits
 )
 
-// label is what a branch can name: a region's loop (item -1), or the end of a wasm block before an item.
+// label is a target of branches: the loop of a region (item -1), or the end of a wasm block before
+// an item.
 type label struct {
 	of   *region
 	item int
 }
 
-// region is the whole function or a loop: items are blocks or smaller loops.
+// region is the whole function or a loop. Its items are blocks or inner loops.
 type region struct {
 	from, to int
 	loop     bool
 	items    []*region
 	outer    *region
-	entries  []bool // by item: entered by number
+	entries  []bool // by item: it is entered by its number
 	targets  []bool // by item: a branch leads there
-	table    bool   // it is entered elsewhere than at the first item
-	numbered bool   // by the number of a block; else variable 0 is 1 there
+	table    bool   // it can be entered elsewhere than at the first item
+	numbered bool   // variable 0 is the number of a block; otherwise it is 0 or 1
 }
 
-// parseFlow reads the code of a function, without its length. It returns nil if the function does not jump.
+// parseFlow parses the code of a function, which starts after its length. It returns nil if the
+// function has no jumps.
 func parseFlow(body []byte, number int) *flow {
 	r := &flowReader{functionCode: functionCode{Reader: &Reader{File: body}}, function: number}
 	for range r.number() {
 		r.number()
 		r.At++
 	}
-	if body[r.At] == opGlobalGet { // the stack pointer becomes a local variable
+	if body[r.At] == opGlobalGet { // the stack pointer is copied to a local variable
 		r.At++
 		r.number()
 		r.At++
@@ -181,14 +186,14 @@ func parseFlow(body []byte, number int) *flow {
 	return f
 }
 
-// flowReader reads the code of a function.
+// flowReader parses the code of a function.
 type flowReader struct {
 	functionCode
 	flow
 	function int
 }
 
-// takes skips some bytes, if they come next.
+// takes skips these bytes if they come next, and reports whether they do.
 func (r *flowReader) takes(code ...byte) bool {
 	ok := bytes.HasPrefix(r.File[r.At:], code)
 	if ok {
@@ -197,11 +202,11 @@ func (r *flowReader) takes(code ...byte) bool {
 	return ok
 }
 
-// target returns the block with a number; the last one has all numbers beyond the table.
+// target returns the block for an index of the jump table. All larger indices mean the last block.
 func (r *flowReader) target(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
 
-// block reads a block, and the end of the wasm block before the next one. A branch leaves so many wasm blocks
-// to get to the jump table.
+// block reads a block, and the end of the wasm block before the next one. A branch to the jump
+// table leaves toTable wasm blocks.
 func (r *flowReader) block(toTable int) flowBlock {
 	b := flowBlock{falls: true}
 	for depth := 0; ; {
@@ -243,8 +248,8 @@ func (r *flowReader) block(toTable int) flowBlock {
 	}
 }
 
-// returnAddress reads a constant. If it is an address in this function, a call returns there. After a panic the
-// function goes on at the call before the address.
+// returnAddress reads a constant. If it is an address in this function, it is the return address of
+// a call. After a panic, the function resumes at the call before the address.
 func (r *flowReader) returnAddress() {
 	if at := r.functionCode.number(); len(r.digits) == addressDigits && int(at>>16) == r.function {
 		number := int(at & 0xffff)
@@ -253,11 +258,11 @@ func (r *flowReader) returnAddress() {
 	}
 }
 
-// add adds a part.
+// add appends a part, or extends the last one.
 func (b *flowBlock) add(p flowPart) {
 	if n := len(b.parts); p.op == partCode && n > 0 && b.parts[n-1].op == partCode {
 		last := &b.parts[n-1]
-		last.code = last.code[:len(last.code)+len(p.code)] // it lies behind
+		last.code = last.code[:len(last.code)+len(p.code)] // the new code is directly after it
 		return
 	}
 	b.parts = append(b.parts, p)
@@ -301,7 +306,7 @@ func (f *flow) write() []byte {
 	return f.out
 }
 
-// findLoops finds the last block of each loop.
+// findLoops sets ends, the last block of each loop.
 func (f *flow) findLoops() {
 	f.ends = make([]int, len(f.blocks))
 	for i := range f.ends {
@@ -326,7 +331,7 @@ func (f *flow) findLoops() {
 	}
 }
 
-// region makes the region of some blocks.
+// region returns the region of the blocks from from to to.
 func (f *flow) region(from, to int, outer *region) *region {
 	r := &region{from: from, to: to, outer: outer, loop: outer != nil && f.ends[from] == to && outer.from <= from}
 	for at := from; at <= to; {
@@ -344,7 +349,7 @@ func (f *flow) region(from, to int, outer *region) *region {
 
 func (r *region) has(block int) bool { return r.from <= block && block <= r.to }
 
-// item returns the number of the item with a block.
+// item returns the index of the item that contains a block.
 func (r *region) item(block int) int {
 	for i, item := range r.items {
 		if item.has(block) {
@@ -354,7 +359,7 @@ func (r *region) item(block int) int {
 	panic(errFlow)
 }
 
-// within returns the smallest region with both blocks.
+// within returns the smallest region that contains both blocks.
 func (r *region) within(a, b int) *region {
 	for {
 		i := r.item(a)
@@ -365,8 +370,8 @@ func (r *region) within(a, b int) *region {
 	}
 }
 
-// enter marks the items by which a block is entered, from a region on. A jump from just outside of the region
-// to a block in none of its loops needs no number.
+// enter marks the items through which a block is entered, in this region and the regions inside it.
+// A jump from just outside the region to a block that is in none of its loops needs no number.
 func (r *region) enter(block int, jumps bool) {
 	for r.items != nil {
 		i := r.item(block)
@@ -377,7 +382,7 @@ func (r *region) enter(block int, jumps bool) {
 	}
 }
 
-// later returns the items behind the first that are entered.
+// later returns the items after the first that are entered.
 func (r *region) later() (list []int) {
 	for i := 1; i < len(r.items); i++ {
 		if r.entries[i] {
@@ -422,7 +427,7 @@ func (f *flow) end() {
 	f.open = f.open[:len(f.open)-1]
 }
 
-// depth returns how many blocks a branch to a label leaves.
+// depth returns the number of blocks that a branch to a label leaves.
 func (f *flow) depth(l label) int {
 	for i := len(f.open) - 1; i >= 0; i-- {
 		if f.open[i] == l {
@@ -434,7 +439,8 @@ func (f *flow) depth(l label) int {
 
 func (f *flow) constant(n int) { f.out = AppendSigned(append(f.out, opI32), int64(n)) }
 
-// enterAt sets variable 0 for a region to be entered at a block, if it needs that.
+// enterAt writes code that sets variable 0 for entering a region at a block, if the region needs
+// it.
 func (f *flow) enterAt(r *region, block int) {
 	switch {
 	case !r.table:
@@ -479,7 +485,7 @@ func (f *flow) writeRegion(r *region) {
 	}
 }
 
-// writeTable writes the jump to the item with the block of variable 0.
+// writeTable writes the jump to the item that contains the block selected by variable 0.
 func (f *flow) writeTable(r *region) {
 	later := r.later()
 	least := f.last[r.items[0].to] // the last number of the first item
@@ -551,8 +557,8 @@ func (f *flow) writeBlock(block int, r *region) {
 	}
 }
 
-// goal returns where a jump from a block in the region to another block branches to, and the region or block
-// that it enters there.
+// goal returns the label to which a jump from a block in the region to another block branches, and
+// the region or block that the jump enters there.
 func (r *region) goal(from, to int) (enters *region, l label) {
 	if to <= from {
 		for !r.loop || r.from != to {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// jumping is a program with loops in loops, jumps into and out of them, goroutines that wait in them, and
-// calls that end by a panic.
+// jumping is a program with nested loops, jumps into and out of them, goroutines that wait in them,
+// and calls that panic.
 const jumping = `package main
 
 import (
@@ -123,11 +123,11 @@ func main() {
 }
 `
 
-// A straightened program prints what the original prints.
+// TestStraighten checks that a straightened program prints the same output as the original.
 func TestStraighten(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("there is no node to run programs in; the tests of the page do so, too")
+		t.Skip("skipped: Node is not installed; the tests of the page also run straightened programs")
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -150,7 +150,7 @@ func TestStraighten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(straight) >= len(file) {
-		t.Errorf("%d bytes, want less than the %d before", len(straight), len(file))
+		t.Errorf("%d bytes, want fewer than the original %d", len(straight), len(file))
 	}
 	want := run(file)
 	if !strings.Contains(want, "6 failed: no") {
@@ -164,7 +164,7 @@ func TestStraighten(t *testing.T) {
 	}
 }
 
-// Code in another form is an error.
+// TestStraightenUnknownCode checks that code in another form is an error.
 func TestStraightenUnknownCode(t *testing.T) {
 	file := compiled(t)
 	again, err := Straighten(file)
@@ -181,8 +181,8 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// Branches to another place are found by the check. With a number in variable 0, branches to different loops may
-// lead to the same block.
+// TestCheck checks that changed branch targets are detected. With a number in variable 0, branches
+// to different loops may lead to the same block.
 func TestCheck(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {
@@ -219,8 +219,8 @@ func TestCheck(t *testing.T) {
 			f.check()
 		}
 	}
-	if t.Logf("%d changes, %d not found", changed, missed); changed < 1000 || missed > 0 {
-		t.Errorf("%d of %d changes were not found", missed, changed)
+	if t.Logf("%d changes, %d not detected", changed, missed); changed < 1000 || missed > 0 {
+		t.Errorf("%d of %d changes were not detected", missed, changed)
 	}
 }
 
