@@ -24,16 +24,18 @@ import (
 //go:embed kernels
 var sources embed.FS
 
-// kernel is a program with OpenMP.
+// kernel is an OpenMP program.
 type kernel struct {
 	name string
-	// paced: iterations go to the next free thread, and pace.c makes all threads equally fast.
+	// paced means that iterations are given to the next free thread; pace.c then makes all threads
+	// equally fast.
 	paced bool
-	// vector: at -O2 the iterations of a worksharing loop are themselves vectorised, so that the
-	// run with one thread executes several at once that threads may execute one by one. The kernel
-	// is compiled without vectorisation, too.
+	// vector means that -O2 vectorises the iterations of a worksharing loop, so that the
+	// single-threaded run executes several iterations at once that other runs may execute one by
+	// one. The kernel is therefore also compiled without vectorisation.
 	vector bool
-	// runs is the number of runs whose mean is the truth, if the division of the work varies; 0: 1.
+	// runs is the number of runs whose mean is the reference, if the division of the work varies
+	// between runs; 0 means one run.
 	runs int
 }
 
@@ -45,11 +47,11 @@ var kernels = []kernel{
 
 const severalRuns = 5
 
-// scalar is -O2 with iterations as the source has them: not several at once, nor made a call
-// of memcpy.
+// scalar is -O2 with the iterations of the source code: they are not vectorised, unrolled, or
+// replaced by a call of memcpy.
 const scalar = "-O2 -fno-vectorize -fno-unroll-loops"
 
-// levels are what a kernel is compiled with.
+// levels returns the optimisation levels with which a kernel is compiled.
 func (k *kernel) levels() []string {
 	if k.vector {
 		return levels
@@ -57,21 +59,21 @@ func (k *kernel) levels() []string {
 	return levels[:2]
 }
 
-// program is a kernel, compiled.
+// program is a compiled kernel.
 type program struct {
 	kernel
-	level  string // "-O0"
+	level  string // for example "-O0"
 	source string
-	traced string // records itself
-	plain  string // for Cachegrind; "" until it is needed
+	traced string // path of the program that traces itself
+	plain  string // path of the program for Cachegrind; "" until it is needed
 	folder string
 }
 
-// compiler compiles the kernels. The figures in core/multicore/ACCURACY.md are those of
-// this version.
+// compiler is the compiler for the kernels. The numbers in core/multicore/ACCURACY.md were measured
+// with this version.
 const compiler = "clang-19"
 
-// compile makes a kernel that records itself. The folder keeps the results.
+// compile compiles a kernel so that it traces itself, and writes all files to folder.
 func compile(k kernel, level, folder string) (*program, error) {
 	text, err := sources.ReadFile("kernels/" + k.name + ".c")
 	if err != nil {
@@ -115,9 +117,9 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain is run, with a number that distinguishes runs. If the system allows it, all runs have
-// the same data in the same lines: addresses are not randomised, and the environment, which is on
-// the stack above main, has the same length.
+// runAgain does the same as run, with a number that distinguishes several runs. If the system
+// allows it, the same data are in the same lines in all runs: addresses are not randomised, and the
+// environment, which is on the stack above main, always has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -131,7 +133,7 @@ func (p *program) runAgain(threads, number int) (path string, err error) {
 	return path, nil
 }
 
-// file is a trace that is closed when it was read.
+// file is a trace that is closed after it has been read.
 type file struct {
 	*sgt.Reader
 	of io.Closer
@@ -148,7 +150,7 @@ func open(path string) (*file, error) {
 	return &file{Reader: sgt.NewReader(path, f, sgt.Options{}), of: f}, nil
 }
 
-// mimicked is a source of the threads among which a trace of one thread is divided.
+// mimicked returns a source of the threads that are synthesised from a single-threaded trace.
 func mimicked(path string) predict.Source {
 	return predict.Mimic(func() (trace.Reader, io.Closer, error) {
 		r, err := open(path)
@@ -156,8 +158,8 @@ func mimicked(path string) predict.Source {
 	})
 }
 
-// printedThreads is a source of threads by the paper's division of the executions of blocks: by
-// Algorithm 1, or, if shared, by Algorithm 2.
+// printedThreads returns a source of threads that execute blocks as divided in the paper: by
+// Algorithm 1, or by Algorithm 2 if shared is true.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := open(path)
@@ -172,7 +174,7 @@ func printedThreads(path string, perRegion, shared bool) predict.Source {
 	}
 }
 
-// cachegrind runs a program under it, with so many threads.
+// cachegrind runs a program under Cachegrind with the given number of threads.
 func (p *program) cachegrind(threads int, levels []hierarchy.Cache) (validate.Cachegrind, error) {
 	var none validate.Cachegrind
 	if p.plain == "" {

@@ -3,9 +3,10 @@
 //
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //
-// It compiles the OpenMP programs in kernels so that they trace themselves, at -O0 and -O2, and runs each
-// with 1, 2, 4, 8 and 16 threads, several times if runs may differ. Package core/oracle/validate describes
-// the comparisons. Cachegrind runs the same programs, compiled without tracing.
+// It compiles the OpenMP programs in the folder kernels at -O0 and -O2 so that they trace
+// themselves, and runs each with 1, 2, 4, 8 and 16 threads, several times if runs may differ.
+// Package core/oracle/validate describes the comparisons. It also runs the same programs under
+// Cachegrind, compiled without tracing.
 package main
 
 import (
@@ -23,14 +24,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// machine is a hierarchy that is asked about.
+// machine is a hierarchy for which misses are predicted.
 type machine struct {
 	name  string
-	lines []string // as for --cache
+	lines []string // in the syntax of --cache
 }
 
 var machines = []machine{
-	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // of the paper
+	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // from the paper
 	{"32 KiB and 1 MiB", []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}},
 }
 
@@ -49,7 +50,7 @@ var (
 	divisions = []multicore.Division{multicore.ByIterations, multicore.ByRegion, multicore.AsPrinted}
 )
 
-// measurement is one comparison.
+// measurement is the result of one comparison.
 type measurement struct {
 	program  *program
 	machine  int
@@ -59,7 +60,7 @@ type measurement struct {
 }
 
 func main() {
-	out := flag.String("o", "", "write the page to this `file`, not to the standard output")
+	out := flag.String("o", "", "write the page to this `file` instead of standard output")
 	only := flag.String("kernels", "", "measure only these `names`, separated by commas")
 	grinds := flag.Bool("cachegrind", true, "run Cachegrind, too")
 	flag.Parse()
@@ -107,7 +108,7 @@ func do(out, only string, grinds bool) error {
 	return f.Close()
 }
 
-// measure makes all comparisons for a program.
+// measure runs all comparisons for a program.
 func measure(p *program, grinds bool) (list []measurement, err error) {
 	one, err := p.run(1)
 	if err != nil {
@@ -156,8 +157,9 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 	return list, os.Remove(one)
 }
 
-// compare compares a prediction from the trace one with the traces many. In the paper's division,
-// the first level uses Algorithm 1, whose caches are independent, and the second level Algorithm 2.
+// compare compares a prediction from the trace one with the traces many. With the paper's division,
+// the first level uses Algorithm 1, whose caches are independent, and the second level uses
+// Algorithm 2.
 func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
 	for _, path := range many {
@@ -180,7 +182,7 @@ func compare(one string, many []string, cores int, h hierarchy.Hierarchy, divisi
 	return row, nil
 }
 
-// page writes what was measured as a page of documentation.
+// page writes the measurements as a page of documentation.
 func page(w io.Writer, all []measurement) error {
 	p := &printer{w: w}
 	p.say("%s", intro)

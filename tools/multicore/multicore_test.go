@@ -12,21 +12,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// needCompiler skips the test where the programs cannot be compiled.
+// needCompiler skips the test if the programs cannot be compiled.
 func needCompiler(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(compiler, "-fopenmp", "-x", "c", "-", "-o", t.TempDir()+"/openmp")
 	cmd.Stdin = strings.NewReader("#include <omp.h>\nint main(void) {\n#pragma omp parallel\n{}\nreturn 0; }\n")
 	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("needs %s with OpenMP (apt-get install clang-19 libomp-19-dev): %v %s", compiler, err, said)
+		t.Skipf("skipped: needs %s with OpenMP (apt-get install clang-19 libomp-19-dev): %v %s", compiler, err, said)
 	}
 }
 
-// TestPredictionsHold: with static schedules, predictions from a run with one thread are within a
-// quarter of a percentage point of runs with several threads.
+// TestPredictionsHold checks that, with static schedules, predictions from a single-threaded run
+// are within 0.25 percentage points of runs with several threads.
 func TestPredictionsHold(t *testing.T) {
 	needCompiler(t)
-	const most = 0.25 // points
+	const most = 0.25 // percentage points
 	for _, name := range []string{"atax", "gramschmidt", "lu", "redblack"} {
 		for _, level := range levels[:2] {
 			t.Run(name+level, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPredictionsHold(t *testing.T) {
 							t.Errorf("%d cores, %s: off by %.3f points, want at most %v; predicted %+v, true %+v", cores, l.Cache.Name, points, most, l.Predicted, l.Truth)
 						}
 						if l.Truth.Global < 0.5 {
-							t.Errorf("%d cores, %s: %+v; the program is not as it was", cores, l.Cache.Name, l.Truth)
+							t.Errorf("%d cores, %s: %+v, want a global hit rate of at least 0.5; was the program changed?", cores, l.Cache.Name, l.Truth)
 						}
 					}
 				}
@@ -69,7 +69,7 @@ func TestPredictionsHold(t *testing.T) {
 	}
 }
 
-// TestKernels: the list is that of the files.
+// TestKernels checks that the list of kernels matches the files.
 func TestKernels(t *testing.T) {
 	files, err := sources.ReadDir("kernels")
 	if err != nil {
@@ -85,7 +85,7 @@ func TestKernels(t *testing.T) {
 		}
 	}
 	if len(listed) != len(files) {
-		t.Errorf("%d kernels are listed, and there are %d files", len(listed), len(files))
+		t.Errorf("%d kernels are listed, but there are %d files", len(listed), len(files))
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *printer) say(format string, args ...any) {
 	}
 }
 
-// spread are absolute differences.
+// spread accumulates absolute differences.
 type spread struct {
 	n        int
 	sum, max float64
@@ -49,7 +49,7 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.3f (%.2f)", s.sum/float64(s.n), s.max)
 }
 
-// of sums a function over the measurements that pick selects.
+// of collects the values of a function for the measurements that pick selects.
 func of(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
 	for i := range all {
 		if m := &all[i]; pick(m) {
@@ -63,7 +63,7 @@ func first(m *measurement) float64    { return m.row.Levels[0].Error() }
 func weighted(m *measurement) float64 { return m.row.Levels[0].Weighted() }
 func last(m *measurement) float64     { return m.row.Levels[1].Error() }
 
-// class is a class of programs, as compiled.
+// class is a class of compiled programs.
 type class struct {
 	title string
 	has   func(*program) bool
@@ -74,7 +74,7 @@ func vectorised(p *program) bool { return p.vector && p.level == "-O2" }
 var classes = []class{
 	{"Static schedules", func(p *program) bool { return !p.paced && !vectorised(p) }},
 	{"Dynamic and guided schedules", func(p *program) bool { return p.paced }},
-	{"Iterations that are vectorised themselves", vectorised},
+	{"Vectorised iterations", vectorised},
 }
 
 func (p *printer) summary(all []measurement) {
@@ -100,8 +100,8 @@ func (p *printer) summary(all []measurement) {
 }
 
 func (p *printer) programs(all []measurement) {
-	p.say("\n## By program, divided by iterations: mean (maximum) over numbers of cores, %s\n", machines[0].name)
-	p.say("\n| program | compiled with | L1 | L1, by references | L2, global | several runs differ in L1 by | references, of 16 threads and predicted |\n|---|---|---|---|---|---|---|\n")
+	p.say("\n## By program, divided by iterations: mean (maximum) over all numbers of cores, %s\n", machines[0].name)
+	p.say("\n| program | compiled with | L1 | L1, by references | L2, global | difference between runs in L1 | references with 16 threads: actual, predicted |\n|---|---|---|---|---|---|---|\n")
 	for _, k := range kernels {
 		for _, level := range levels {
 			pick := func(m *measurement) bool {
@@ -126,10 +126,10 @@ func (p *printer) programs(all []measurement) {
 	}
 }
 
-// steps prints the error of each step of the prediction by itself.
+// steps prints the error of each step of the prediction separately.
 func (p *printer) steps(all []measurement) {
-	p.say("\n## Steps by themselves, divided by iterations: mean (maximum)\n")
-	p.say("\nThe stack distance cache model (SDCM) instead of simulated caches, in points of global rates; and L1 as if stores took\nnothing from other cores.\n")
+	p.say("\n## Single steps, divided by iterations: mean (maximum)\n")
+	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in points of\nthe global rate. The last two are the changes of the rate of L1 if stores did not invalidate lines of other cores.\n")
 	p.say("\n| caches | compiled with | SDCM, L1 | SDCM, L2 | without coherence, L1 | without coherence, L1, 16 cores |\n|---|---|---|---|---|---|\n")
 	for i, m := range machines {
 		for _, level := range levels {
@@ -151,9 +151,9 @@ func (p *printer) againstCachegrind(all []measurement) {
 	if !slices.ContainsFunc(all, func(m measurement) bool { return measured(&m) }) {
 		return
 	}
-	p.say("\n## Against Cachegrind: mean (maximum), %s\n", machines[0].name)
+	p.say("\n## Compared with Cachegrind: mean (maximum), %s\n", machines[0].name)
 	p.say("%s", aboutCachegrind)
-	p.say("\n| division | compiled with | L1: truth | L1: predicted | L2: truth | L2: predicted |\n|---|---|---|---|---|---|\n")
+	p.say("\n| division | compiled with | L1: reference | L1: predicted | L2: reference | L2: predicted |\n|---|---|---|---|---|---|\n")
 	for _, division := range divisions {
 		for _, level := range levels {
 			p.grinds(all, division, level)

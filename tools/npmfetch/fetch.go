@@ -22,7 +22,7 @@ const maxArchive = 64 << 20
 // fetcher installs the packages of one folder.
 type fetcher struct {
 	folder, registry string
-	names            []string // of the packages; none: all
+	names            []string // packages to install; empty: all
 	client           *http.Client
 	log              io.Writer
 }
@@ -44,7 +44,7 @@ func (f *fetcher) run(ctx context.Context) error {
 		}
 		fmt.Fprintf(f.log, "fetching %s from %s\n", p, f.registry)
 		if err := f.install(ctx, p, modules, place); err != nil {
-			return fmt.Errorf("%s: %w\n`npm ci --ignore-scripts --prefix %s` does the same, where there is npm", p, err, f.folder)
+			return fmt.Errorf("%s: %w\nif npm is installed, `npm ci --ignore-scripts --prefix %s` does the same", p, err, f.folder)
 		}
 	}
 	return nil
@@ -57,13 +57,14 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 		return err
 	}
 	if sum := sha512.Sum512(archive); !bytes.Equal(sum[:], p.sha512) {
-		return fmt.Errorf("%s: its SHA-512 is %s, the lock file wants %s: the download is damaged or another package; it was not unpacked",
+		return fmt.Errorf("%s: its SHA-512 is %s, but the lock file wants %s: the download is damaged or is a different package; it was not unpacked",
 			p.address(f.registry), base64.StdEncoding.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(p.sha512))
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
 	}
-	// In the same file system as its place, under a name that nothing finds.
+	// A temporary folder in the same file system as the final one, with a name that no program
+	// looks for.
 	fresh, err := os.MkdirTemp(modules, ".npmfetch-")
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 		return err
 	}
 	if !p.installed(fresh) {
-		return errors.New("the archive's package.json names another package or version, or there is none")
+		return errors.New("the archive has no package.json, or it names another package or version")
 	}
 	if err := os.RemoveAll(place); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 	return os.Rename(fresh, place)
 }
 
-// download returns the whole body of the response.
+// download returns the complete body of the response.
 func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -89,15 +90,15 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("%w; the first build needs the network, or a registry named by $npm_config_registry", err)
+		return nil, fmt.Errorf("%w; the first build needs the network, or a registry set in $npm_config_registry", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: the registry answers %s, want 200 OK; another one can be named by $npm_config_registry", address, response.Status)
+		return nil, fmt.Errorf("%s: the registry returned %s, want 200 OK; set $npm_config_registry to use another registry", address, response.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxArchive+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: the download broke off after %d bytes: %w; try again", address, len(body), err)
+		return nil, fmt.Errorf("%s: the download ended after %d bytes: %w; try again", address, len(body), err)
 	}
 	if len(body) > maxArchive {
 		return nil, fmt.Errorf("%s: larger than %d bytes", address, maxArchive)
@@ -105,18 +106,19 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	return body, nil
 }
 
-// Bounds of one unpacked package; the largest one today has half as many bytes.
+// Limits for one unpacked package; the largest current package has half as many bytes.
 const (
 	maxUnpacked = 256 << 20 // bytes
 	maxFiles    = 20000
 )
 
-// unpack writes the files of an archive below folder, without the first part of their paths, usually
-// "package". It rejects paths that lead out of the folder, and everything except plain files and folders.
+// unpack writes the files of an archive to folder, without the first element of their paths, which
+// is usually "package". It rejects paths that lead out of the folder, and everything except regular
+// files and folders.
 func unpack(archive io.Reader, folder string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {
-		return fmt.Errorf("the archive is no gzip: %w", err)
+		return fmt.Errorf("the archive is not a gzip file: %w", err)
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -134,10 +136,10 @@ func unpack(archive io.Reader, folder string) error {
 			return fmt.Errorf("the archive is cut off or damaged: %w", err)
 		}
 		if left -= h.Size; left < 0 || n >= maxFiles {
-			return fmt.Errorf("the archive holds more than %d bytes or %d files", maxUnpacked, maxFiles)
+			return fmt.Errorf("the archive contains more than %d bytes or %d files", maxUnpacked, maxFiles)
 		}
 		if err := unpackOne(root, h, files); err != nil {
-			return fmt.Errorf("the archive's %q: %w", h.Name, err)
+			return fmt.Errorf("%q in the archive %w", h.Name, err)
 		}
 	}
 }
@@ -149,7 +151,7 @@ func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 		return nil // folders are created when a file needs them
 	case tar.TypeReg:
 	default:
-		return errors.New("is a link or device, want plain files only")
+		return errors.New("is a link or device; want regular files only")
 	}
 	_, name, found := strings.Cut(h.Name, "/")
 	if name = filepath.FromSlash(name); !found || strings.HasPrefix(h.Name, "/") || !filepath.IsLocal(name) {
@@ -160,7 +162,7 @@ func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	}
 	mode := os.FileMode(0o644)
 	if h.Mode&0o111 != 0 {
-		mode = 0o755 // a program, which nothing here runs
+		mode = 0o755 // an executable, which this program never runs
 	}
 	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// packed makes an archive of files, as npm packs a package.
+// packed returns an archive of files, in the form of an npm package.
 func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -52,7 +52,7 @@ func lockEntry(name string, archive []byte) string {
 	return `"node_modules/` + name + `": {"version": "1.2.3", "integrity": "sha512-` + base64.StdEncoding.EncodeToString(sum[:]) + `"}`
 }
 
-// world is a registry that counts its answers, and a folder to fetch into.
+// world consists of a registry that records requests, and a folder to install packages in.
 type world struct {
 	fetcher
 	serve func(w http.ResponseWriter, path string)
@@ -84,7 +84,7 @@ func (w *world) file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// left lists the content of node_modules.
+// left returns the names in node_modules.
 func (w *world) left(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))
@@ -111,7 +111,7 @@ func TestFetches(t *testing.T) {
 	}
 	w := newWorld(t, lockEntry("plain", archives["/plain/-/plain-1.2.3.tgz"]), lockEntry("@scope/scoped", archives["/@scope/scoped/-/scoped-1.2.3.tgz"]))
 	w.serve = func(out http.ResponseWriter, path string) { out.Write(archives[path]) }
-	// An older version with a file that the new one has not.
+	// Install an older version with a file that the new version does not have.
 	old := filepath.Join(w.folder, "node_modules", "plain")
 	if err := os.MkdirAll(old, 0o755); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestFetches(t *testing.T) {
 		}
 	}
 	if len(w.asked) != 2 {
-		t.Errorf("asked for %v, want each archive once", w.asked)
+		t.Errorf("requested %v, want each archive once", w.asked)
 	}
 	for _, name := range []string{"plain", "@scope/scoped"} {
 		if got := w.file(t, name+"/dist/a.js"); got != "code of "+name {
@@ -135,14 +135,15 @@ func TestFetches(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(old, "gone.js")); !os.IsNotExist(err) {
-		t.Errorf("gone.js of the old version: %v, want it gone", err)
+		t.Errorf("gone.js of the old version: %v, want it removed", err)
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"@scope", "plain"}) {
 		t.Errorf("node_modules contains %v", got)
 	}
 }
 
-// TestFetchesNamedPackages: with their dependencies, and without packages for other machines.
+// TestFetchesNamedPackages checks that named packages are installed with their dependencies, but
+// without packages for other machines.
 func TestFetchesNamedPackages(t *testing.T) {
 	with := func(name, more string) string {
 		entry := lockEntry(name, packed(t, whole(name)))
@@ -171,7 +172,7 @@ func TestFetchesNamedPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"here", "needed-there", "other", "part", "tool"}) {
-		t.Errorf("node_modules contains %v, want all but what is for another machine", got)
+		t.Errorf("node_modules contains %v, want all packages except those for another machine", got)
 	}
 	w.names = []string{"unknown"}
 	if err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown is not in the lock file") {
@@ -179,7 +180,8 @@ func TestFetchesNamedPackages(t *testing.T) {
 	}
 }
 
-// TestProgramsCanRun: a file that is a program is one afterwards, others are not.
+// TestProgramsCanRun checks that executable files in the archive are executable when installed, and
+// that other files are not.
 func TestProgramsCanRun(t *testing.T) {
 	archive := packed(t, whole("plain"), tar.Header{Name: "package/bin/run", Typeflag: tar.TypeReg, Mode: 0o755})
 	w := newWorld(t, lockEntry("plain", archive))
@@ -218,7 +220,7 @@ func TestRefuses(t *testing.T) {
 		{"integrity", lockEntry("plain", good), send(huge), "the lock file wants"},
 		{"escape", lockEntry("plain", escape), send(escape), "leads out of the package's folder"},
 		{"absolute", lockEntry("plain", absolute), send(absolute), "leads out of the package's folder"},
-		{"link", lockEntry("plain", link), send(link), "want plain files only"},
+		{"link", lockEntry("plain", link), send(link), "want regular files only"},
 		{"another package", lockEntry("plain", huge), send(huge), "names another package"},
 		{"no archive", lockEntry("plain", []byte("x")), send([]byte("x")), "no gzip"},
 		{"cut archive", lockEntry("plain", cut), send(cut), "cut off or damaged"},
@@ -236,10 +238,10 @@ func TestRefuses(t *testing.T) {
 				t.Fatalf("got %v, want an error with %q", err, c.want)
 			}
 			if !strings.Contains(err.Error(), "plain@1.2.3: ") || !strings.Contains(err.Error(), "npm ci") {
-				t.Errorf("%v: want it to name the package and what else can be done", err)
+				t.Errorf("%v: want an error that names the package and says what to do", err)
 			}
 			if got := w.left(t); len(got) > 0 {
-				t.Errorf("it left %v in node_modules", got)
+				t.Errorf("node_modules still contains %v", got)
 			}
 		})
 	}

@@ -17,15 +17,16 @@ import (
 
 // pinned is one package of a lock file.
 type pinned struct {
-	name    string // "uplot", "@scope/name"
+	name    string // such as "uplot" or "@scope/name"
 	version string
-	sha512  []byte // of the archive
+	sha512  []byte // checksum of the archive
 	needs   []string
-	likes   []string // optional packages, most for other machines
-	fits    bool     // this machine
+	likes   []string // optional packages, most of them for other machines
+	fits    bool     // whether the package is for this machine
 }
 
-// Names and versions become parts of paths and addresses, so only those that npm allows are accepted.
+// Names and versions become parts of paths and addresses, so only names and versions that npm
+// allows are accepted.
 var (
 	nameWanted    = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
 	versionWanted = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
@@ -50,19 +51,19 @@ func readLock(file string) ([]pinned, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if lock.LockfileVersion != 3 {
-		return nil, fmt.Errorf("%s: lockfileVersion %d, want 3, as npm 7 and later write it", file, lock.LockfileVersion)
+		return nil, fmt.Errorf("%s: lockfileVersion %d, want 3, which npm 7 and later write", file, lock.LockfileVersion)
 	}
 	var list []pinned
 	for place, p := range lock.Packages {
 		if place == "" {
-			continue // the folder itself
+			continue // the root package
 		}
 		name, found := strings.CutPrefix(place, "node_modules/")
 		if !found || p.Link || !nameWanted.MatchString(name) {
-			return nil, fmt.Errorf("%s: package %q, want node_modules/NAME; nested packages and links are for npm", file, place)
+			return nil, fmt.Errorf("%s: package %q, want node_modules/NAME; nested packages and links need npm", file, place)
 		}
 		if !versionWanted.MatchString(p.Version) {
-			return nil, fmt.Errorf("%s: %s: version %q, want one as in 1.2.3", file, name, p.Version)
+			return nil, fmt.Errorf("%s: %s: version %q, want a version such as 1.2.3", file, name, p.Version)
 		}
 		sum, found := strings.CutPrefix(p.Integrity, "sha512-")
 		digest, err := base64.StdEncoding.DecodeString(sum)
@@ -79,8 +80,8 @@ func readLock(file string) ([]pinned, error) {
 	return list, nil
 }
 
-// wanted returns the packages of these names, or all, with their dependencies, except for packages for
-// other machines.
+// wanted returns the packages with these names, or all packages if there are no names, with their
+// dependencies. It skips packages for other machines.
 func wanted(all []pinned, names []string) ([]pinned, error) {
 	byName := map[string]pinned{}
 	for _, p := range all {
@@ -93,7 +94,7 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	for queue := slices.Clone(names); len(queue) > 0; queue = queue[1:] {
 		p, found := byName[queue[0]]
 		if !found {
-			return nil, fmt.Errorf("package %s is not in the lock file: npm install --package-lock-only enters what package.json names", queue[0])
+			return nil, fmt.Errorf("package %s is not in the lock file; run npm install --package-lock-only to add the packages in package.json", queue[0])
 		}
 		if !p.fits || slices.ContainsFunc(list, func(q pinned) bool { return q.name == p.name }) {
 			continue
@@ -110,12 +111,13 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	return list, nil
 }
 
-// fits reports whether a package is for this system: it names it, or none.
+// fits reports whether a package is for this system: either the package names the system, or it
+// names none.
 func fits(named []string, this string) bool {
 	return len(named) == 0 || slices.Contains(named, this)
 }
 
-// npmName returns npm's name of an operating system or processor.
+// npmName returns npm's name for an operating system or processor.
 func npmName(name string) string {
 	return cmp.Or(map[string]string{"windows": "win32", "amd64": "x64", "386": "ia32"}[name], name)
 }
@@ -135,8 +137,8 @@ func (p pinned) address(registry string) string {
 
 func (p pinned) String() string { return p.name + "@" + p.version }
 
-// installed reports whether folder contains the package. Folders are renamed when they are complete, so
-// package.json is enough.
+// installed reports whether folder contains the package. Folders are only renamed when they are
+// complete, so it is enough to check package.json.
 func (p pinned) installed(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }

@@ -1,15 +1,16 @@
-// Npmfetch installs npm packages that site/package-lock.json pins in site/node_modules, as `npm ci
-// --ignore-scripts` would, without npm and the hundred packages that a system installs for it: the named
-// packages with their dependencies, or all. Packages for other machines are left out.
+// Npmfetch installs npm packages that site/package-lock.json pins in site/node_modules: the named
+// packages with their dependencies, or all. It does the same as `npm ci --ignore-scripts`, but does
+// not need npm and the hundred packages that a system installs with it. It skips packages for other
+// machines.
 //
-//  1. It compares the version in node_modules/NAME/package.json; if it matches, nothing is done.
+//  1. It compares the version in node_modules/NAME/package.json, and does nothing if it matches.
 //  2. Otherwise it downloads the archive from the registry and compares it with the lock file's
 //     SHA-512 before it unpacks anything.
-//  3. It unpacks plain files, up to a limit, into a folder beside its place, and renames the
-//     folder when it is complete.
+//  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
+//     it is complete.
 //
-// It runs nothing that it fetches. The registry is $npm_config_registry, else $NPM_CONFIG_REGISTRY, else
-// https://registry.npmjs.org.
+// It runs nothing that it fetches. The registry is $npm_config_registry, or else
+// $NPM_CONFIG_REGISTRY, or else https://registry.npmjs.org.
 //
 // Usage, from the repository's root:
 //
