@@ -12,16 +12,17 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// row is one loop's line in the table.
+// row is the table row of one loop.
 type row struct {
 	loop           *loop
-	steady         pipeline.Steady // with the tables' numbers
+	steady         pipeline.Steady // with the numbers of llvm-mca's tables
 	tuned          pipeline.Steady // with measured latencies and throughputs
 	peer           float64         // llvm-mca's steady state
-	pass, peerPass float64         // one pass, by the model and by llvm-mca
+	pass, peerPass float64         // cycles of one pass in the model and in llvm-mca
 }
 
-// peer returns llvm-mca's result for a loop: the steady state, and its first iteration.
+// peer returns llvm-mca's results for a loop: the cycles per iteration in the steady state, and the
+// cycles of the first iteration.
 func peer(t *target, assembly string) (steady, first float64, err error) {
 	cycles := func(iterations string) (float64, error) {
 		report, _, err := mca(t, assembly, "-iterations="+iterations)
@@ -42,8 +43,8 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 	return (late - early) / 1000, first, err
 }
 
-// entering are the cycles of llvm-mca's core before the first and after the last instruction: it
-// enters, starts in the next cycle, and leaves.
+// entering is the number of cycles that llvm-mca adds before the first and after the last
+// instruction: an instruction is dispatched, starts in the next cycle, and retires.
 const entering = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {
@@ -58,14 +59,15 @@ func compareAll(w io.Writer, testdata, machine, march string, measured bool) err
 	return nil
 }
 
-// compare compares loops compiled for a processor, or with another -march.
+// compare compares the model with llvm-mca for loops that are compiled for a processor, or with
+// another -march, and with measured times if measured is true.
 func compare(testdata, machine, march string, measured bool) (rows []row, runs []whole, err error) {
 	t, err := targetOf(machine)
 	if err != nil {
 		return nil, nil, err
 	}
 	if t.triple != "x86_64" {
-		return nil, nil, fmt.Errorf("the loops are compiled for x86-64, and %s is not", machine)
+		return nil, nil, fmt.Errorf("the loops are compiled for x86-64, but %s is not an x86-64 processor", machine)
 	}
 	p, err := pipeline.Named(machine)
 	if err != nil {
@@ -107,7 +109,7 @@ func compare(testdata, machine, march string, measured bool) (rows []row, runs [
 		}
 		body := p.NewBody(l.block.Instrs, pipeline.Options{Target: l.target})
 		if len(body.Missing) > 0 {
-			return nil, nil, fmt.Errorf("%s: nothing known of %s %s", l.name, body.Missing[0].Class, body.Missing[0].Type)
+			return nil, nil, fmt.Errorf("%s: the description has no entry for %s %s", l.name, body.Missing[0].Class, body.Missing[0].Type)
 		}
 		r.tuned = tuned.NewBody(l.block.Instrs, pipeline.Options{Target: l.target}).Steady()
 		r.steady, r.pass = body.Steady(), body.OnePass().Cycles+entering
@@ -118,7 +120,7 @@ func compare(testdata, machine, march string, measured bool) (rows []row, runs [
 
 func relative(x, of float64) float64 { return 100 * (x - of) / of }
 
-// figures are the errors of a comparison, in percent.
+// figures contains the errors of a comparison, in percent.
 type figures struct{ steady, pass, measured, plain, peers []float64 }
 
 func sum(rows []row) (f figures) {
@@ -138,8 +140,8 @@ func print(w io.Writer, machine, march string, rows []row) {
 	if march != "" {
 		machine += ", of code for " + march
 	}
-	fmt.Fprintf(w, "Cycles of loop bodies on %s: by the model with llvm-mca's numbers, and by llvm-mca, an iteration\n"+
-		"of many and one pass; by the model with measured numbers of single instructions, and as the machine at hand takes.\n\n", machine)
+	fmt.Fprintf(w, "Cycles of loop bodies on %s. First, the model with llvm-mca's numbers and llvm-mca, per iteration in the\n"+
+		"steady state and for one pass; then, the model with measured numbers for single instructions, and times measured on this machine.\n\n", machine)
 	fmt.Fprintf(w, "%-20s %8s %-10s %8s %7s | %6s %6s %7s | %8s %-10s %8s %7s %7s\n",
 		"loop", "steady", "by", "llvm-mca", "error", "pass", "mca", "error", "steady", "by", "measured", "error", "mca's")
 	for _, r := range rows {
@@ -163,11 +165,11 @@ func print(w io.Writer, machine, march string, rows []row) {
 	}
 	f := sum(rows)
 	fmt.Fprintln(w)
-	line("steady state against llvm-mca's", f.steady)
-	line("one pass against llvm-mca's one iteration", f.pass)
-	line("steady state, measured numbers, against measured", f.measured)
-	line("steady state, llvm-mca's numbers, against measured", f.plain)
-	line("llvm-mca against measured", f.peers)
+	line("steady state, compared with llvm-mca", f.steady)
+	line("one pass, compared with one iteration of llvm-mca", f.pass)
+	line("steady state, measured numbers, vs. measured", f.measured)
+	line("steady state, llvm-mca's numbers, vs. measured", f.plain)
+	line("llvm-mca, compared with measured", f.peers)
 }
 
 func mean(list []float64) float64 {
@@ -184,26 +186,26 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// notes explain differences for single loops.
+// notes explains the differences for single loops.
 var notes = func() map[string]string {
 	const (
-		folded   = "llvm-mca has an operation wait longer for a load that is part of it"
-		copies   = "llvm-mca takes a cycle for each copy of a register, which renaming does"
-		assigned = "micro-ops get their ports when they enter, not as well as could be"
-		divider  = "llvm-mca's tables leave out that the divider is taken"
+		folded   = "llvm-mca makes an operation wait longer for a load that is part of it"
+		copies   = "llvm-mca counts a cycle for each register copy, which register renaming eliminates"
+		assigned = "the core assigns ports to micro-ops at dispatch, which is not optimal"
+		divider  = "llvm-mca's tables do not model how long the divider is busy"
 	)
 	return map[string]string{
 		"sum_double": folded, "sum_float": folded, "dot_double": folded, "product": folded, "horner": folded, "first_order": folded,
 		"prefix_double": folded, "gauss_seidel": folded, "gather_sum": folded, "sparse_row": folded, "fnv_hash": folded, "rotate_mix": folded,
 		"unrolled_sum": folded, "unrolled_prefix": folded, "wide_sum_int": folded, "wide_largest_int": folded,
-		"four_sums": folded + "; additions hand on their result in 2 cycles only along a chain that is alone",
+		"four_sums": folded + "; additions forward their result in 2 cycles only if there is a single chain",
 		"xorshift":  copies, "fibonacci": copies,
 		"divide_double": divider, "divide_float": divider, "root_double": divider, "root_float": divider, "norm": divider, "divide_int": divider,
 		"divide_long": divider, "wide_divide": divider, "wide_root": divider, "wide_root_float": divider, "wide_norm": divider,
 		"ones": assigned, "leading": assigned, "finalizer": assigned, "shift_by": assigned, "select_int": assigned, "stencil3": assigned,
-		"count_above":        assigned + "; llvm-mca has the number wait for the one before in its register",
-		"double_to_int":      "llvm-mca's latency of a conversion from memory is 12 above that of the two",
+		"count_above":        assigned + "; llvm-mca makes the number wait for the previous value of its register",
+		"double_to_int":      "in llvm-mca, a conversion from memory takes 12 cycles longer than the load and the conversion",
 		"wide_int_to_double": "a conversion of a vector in memory needs no shuffle",
-		"modulo_chain":       "the remainder is there later than the quotient, whose latency is measured",
+		"modulo_chain":       "the remainder is available later than the quotient, whose latency is measured",
 	}
 }()

@@ -16,21 +16,21 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// target is a processor that llvm-mca knows.
+// target is a processor that llvm-mca supports.
 type target struct {
 	name, title, triple, cpu string
 	fuses                    pipeline.Fusion
-	// groups are ports among which micro-ops choose, if the tables are ambiguous: two micro-ops on
-	// four ports may be two pairs.
+	// groups lists sets of ports that can execute the same micro-ops, if the tables are ambiguous:
+	// two micro-ops on four ports may use two pairs of ports.
 	groups []string
-	// scheduler is the number of micro-ops that can wait for values; 0 if it is not one number for
-	// all. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: LLVM has Haswell's
-	// 60 for Skylake and Ice Lake, too, and 112 for Golden Cove. Published numbers are 97 for
-	// Skylake, with addresses, and 160 for Ice Lake, with loads and stores (A. Abel and J.
-	// Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All four have 97 here, and
-	// times on Sapphire Rapids agree: for a loop that a sum bounds and that is entered again and
-	// again, matmul of 130 in RUNTIMES.md, the model is 2.9 % below the measurement; with 112, 8.9
-	// %.
+	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
+	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: LLVM has
+	// Haswell's 60 for Skylake and Ice Lake, too, and 112 for Golden Cove. Published numbers are 97
+	// for Skylake, including address generation, and 160 for Ice Lake, including loads and stores
+	// (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All four have
+	// 97 here, which agrees with times on Sapphire Rapids: for matmul with n = 130 in RUNTIMES.md,
+	// a loop that is limited by a sum and is entered many times, the model is 2.9 % below the
+	// measurement with 97, and 8.9 % with 112.
 	scheduler int
 }
 
@@ -83,7 +83,7 @@ type mcaReport struct {
 	}
 }
 
-// mca runs llvm-mca on an assembly text.
+// mca runs llvm-mca on assembly code.
 func mca(t *target, text string, flags ...string) (report mcaReport, complaints string, err error) {
 	cmd := exec.Command(mcaProgram, append([]string{"-mtriple=" + t.triple, "-mcpu=" + t.cpu, "-json"}, flags...)...)
 	cmd.Stdin = strings.NewReader(text)
@@ -97,8 +97,8 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
-// reorderBuffer returns the size of a target's reorder buffer, which llvm-mca prints as text
-// only, for any code.
+// reorderBuffer returns the size of a target's reorder buffer, which llvm-mca prints only as text,
+// together with the statistics of some code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)
@@ -113,22 +113,22 @@ func reorderBuffer(t *target, code string) (int, error) {
 	return strconv.Atoi(string(m[1]))
 }
 
-// region marks code as a region with a name.
+// region marks code as a named region for llvm-mca.
 func region(name, code string) string {
 	return "# LLVM-MCA-BEGIN " + name + "\n" + code + "\n# LLVM-MCA-END " + name + "\n"
 }
 
 var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
 
-// snippetsOf returns a target's snippets, each in the best form that the target knows, and
-// llvm-mca's report, whose regions are named by their numbers.
+// snippetsOf returns the snippets for a target, each with the best form that the target supports
+// first, and llvm-mca's report. The names of the report's regions are the indices of the snippets.
 func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	if list, err = readSnippets(t.isa()); err != nil {
 		return nil, report, err
 	}
 	for {
 		var text strings.Builder
-		var owner []int // by line
+		var owner []int // the snippet of each line
 		for i, s := range list {
 			if len(s.ways) > 0 {
 				code := region(strconv.Itoa(i), s.ways[0])
@@ -163,7 +163,7 @@ func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	}
 }
 
-// describe makes the description of a processor from llvm-mca's tables.
+// describe generates the description of a processor from llvm-mca's tables.
 func describe(t *target, version string) (*pipeline.Processor, error) {
 	snippets, report, err := snippetsOf(t)
 	if err != nil {
@@ -181,14 +181,14 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		Name: t.name, Title: t.title, ISA: t.isa(), Fuses: t.fuses, Overlaps: strings.HasPrefix(t.cpu, "znver"),
 		Source:   "llvm-mca of LLVM " + version + ", -mcpu=" + t.cpu + ", by tools/pipelines",
 		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: window, Scheduler: t.scheduler,
-		Notes: []string{"window is the reorder buffer of LLVM's model"},
+		Notes: []string{"window is the size of the reorder buffer in LLVM's model"},
 	}
 	if t.scheduler > 0 {
-		p.Notes = append(p.Notes, "scheduler is where micro-ops wait that compute; addresses have others; it is not of LLVM's model")
+		p.Notes = append(p.Notes, "scheduler is the scheduler of computing micro-ops; memory operations have separate ones; the number is not from LLVM's model")
 	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))
-	place := make([]int, len(ports)) // number among the used ports
+	place := make([]int, len(ports)) // index among the used ports
 	for i := range ports {
 		if place[i] = -1; used[i] {
 			place[i] = len(p.Ports)
@@ -225,8 +225,8 @@ func addendOf(t *target, code string) (float64, error) {
 	return math.Round(report.CodeRegions[0].SummaryView.TotalCycles / 1000), nil
 }
 
-// portNames shortens the names of the tables' resources: it removes the common prefix, and
-// numbers the units of one resource, which have the same name.
+// portNames shortens the names of the resources in the tables: it removes the common prefix, and
+// numbers the units of a resource, because they have the same name.
 func portNames(resources []string) []string {
 	stem := resources[0]
 	for _, r := range resources {
@@ -251,7 +251,7 @@ func portNames(resources []string) []string {
 	return names
 }
 
-// kindOf returns the kind in a port's name: ALU for ALU0, L for L2 and L01_1.
+// kindOf returns the kind of a port from its name: ALU for ALU0, L for L2 and L01_1.
 func kindOf(port string) string {
 	port, _, _ = strings.Cut(port, "_")
 	return strings.TrimRight(port, "0123456789")
@@ -267,7 +267,7 @@ func usedPorts(report mcaReport, ports int) []bool {
 	return used
 }
 
-// costOf sums the instructions of a region, one after the other.
+// costOf returns the total cost of the instructions of a region, executed one after the other.
 func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Cost) {
 	instructions := r.InstructionInfoView.InstructionList
 	for i, in := range instructions {
@@ -294,10 +294,10 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 	return c
 }
 
-// parts returns the micro-ops that cause a pressure on ports. The tables spread a micro-op
-// evenly over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with the same pressure are one set
-// if that results in whole cycles; otherwise all ports of the kind with at least the smallest
-// pressure; otherwise ports of several kinds with the same pressure.
+// parts returns the micro-ops that cause a pressure on ports. The tables spread a micro-op evenly
+// over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with the same pressure form one set if this
+// gives whole cycles. Otherwise, the set consists of all ports of the kind with at least the
+// smallest pressure, or else of ports of several kinds with the same pressure.
 func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}
@@ -363,7 +363,7 @@ func lowest(set []int, pressure []float64) (equal []int, least float64) {
 
 func isWhole(x float64) bool { return math.Abs(x-math.Round(x)) < 0.02 && x > 0.5 }
 
-// split returns the micro-ops of an even pressure on a set of ports.
+// split returns the micro-ops that cause an even pressure on a set of ports.
 func split(t *target, ports []string, set []int, each float64, microOps int) []pipeline.Use {
 	mask := uint64(0)
 	for _, q := range set {
@@ -390,7 +390,7 @@ func split(t *target, ports []string, set []int, each float64, microOps int) []p
 		}
 	}
 	if n := math.Round(total); isWhole(total) {
-		if len(set) == 1 || int(n) > microOps { // one micro-op that stays
+		if len(set) == 1 || int(n) > microOps { // one micro-op that occupies its port for several cycles
 			return []pipeline.Use{{Ports: mask, Cycles: n}}
 		}
 		return slices.Repeat([]pipeline.Use{{Ports: mask, Cycles: 1}}, int(n))
@@ -398,11 +398,11 @@ func split(t *target, ports []string, set []int, each float64, microOps int) []p
 	return []pipeline.Use{{Ports: mask, Cycles: math.Round(total*100) / 100}}
 }
 
-// writeDescriptions makes all descriptions in a folder.
+// writeDescriptions writes the descriptions of all targets to a folder.
 func writeDescriptions(dir string) error {
 	out, err := exec.Command(mcaProgram, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("%s, which has the tables: %w; apt-get install llvm-19", mcaProgram, err)
+		return fmt.Errorf("cannot run %s, which contains the tables: %w; install it with: apt-get install llvm-19", mcaProgram, err)
 	}
 	version := "?"
 	if m := regexp.MustCompile(`version (\S+)`).FindSubmatch(out); m != nil {

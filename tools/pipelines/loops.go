@@ -15,18 +15,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A loop is one loop body in all the forms that are compared.
+// loop is one loop body in all the forms that are compared.
 type loop struct {
 	name     string
 	block    trace.Block // its form after the compiler's optimiser
 	target   trace.Target
 	assembly string  // its form after the code generator
-	count    float64 // iterations that the larger size has more
-	measured float64 // cycles an iteration; 0: not measured
-	usual    float64 // the median of the rounds, of which measured is the fastest
+	count    float64 // iterations of the larger size minus iterations of the smaller
+	measured float64 // cycles per iteration; 0: not measured
+	usual    float64 // median of several rounds, of which measured is the fastest
 }
 
-// source is a file of loops with how it is compiled.
+// source is a file of loops, with the flags to compile it.
 type source struct {
 	file  string
 	flags []string
@@ -38,11 +38,11 @@ var sources = []source{
 	{"sums.c", []string{"-ffast-math"}},
 }
 
-// build contains the intermediate files.
+// build contains the loops and the paths of intermediate files.
 type build struct {
 	dir, testdata string
-	machine       string // target of the code
-	other         bool   // it is not the machine of the loops: some are left out
+	machine       string // processor for which code is generated
+	other         bool   // machine is not the target that the loops were written for, so some loops are skipped
 	loops         []loop
 }
 
@@ -56,7 +56,7 @@ func command(name string, args ...string) error {
 	return nil
 }
 
-// compile makes the IR after optimisation, and the assembly of exactly that IR.
+// compile generates the IR after optimisation, and the assembly of exactly that IR.
 func (b *build) compile(s source) error {
 	stem := filepath.Join(b.dir, strings.TrimSuffix(s.file, ".c"))
 	module, counted, err := b.module(s, stem)
@@ -76,7 +76,7 @@ func (b *build) compile(s source) error {
 		}
 		code, err := bodyOf(string(assembly), name, block.Label)
 		if err != nil && b.other {
-			continue // it has a branch or a call there
+			continue // on this target, the loop contains a branch or a call
 		} else if err != nil {
 			return err
 		}
@@ -88,7 +88,8 @@ func (b *build) compile(s source) error {
 	return b.generateCounted(stem, counted+"\n@pipelines_count = external global i64\n")
 }
 
-// module compiles a source to stem.ll, and that to stem.s. It returns the IR, and as text.
+// module compiles a source to stem.ll, and stem.ll to stem.s. It returns the IR, parsed and as
+// text.
 func (b *build) module(s source, stem string) (m *ir.Module, text string, err error) {
 	content, err := irOf(stem+".ll", b.optimise(filepath.Join(b.testdata, s.file), s.flags)...)
 	if err != nil {
@@ -100,7 +101,7 @@ func (b *build) module(s source, stem string) (m *ir.Module, text string, err er
 	return m, string(content), b.generate(stem+".ll", stem+".s")
 }
 
-// irOf compiles to LLVM IR in a file, and returns it.
+// irOf compiles to LLVM IR in a file, and returns the content of the file.
 func irOf(file string, args ...string) ([]byte, error) {
 	if err := command(clangProgram, append(args, "-S", "-emit-llvm", "-o", file)...); err != nil {
 		return nil, err
@@ -116,12 +117,12 @@ func (b *build) generateCounted(stem, text string) error {
 	return b.generate(stem+".counted.ll", stem+".counted.s")
 }
 
-// generate makes assembly of IR without optimising it again.
+// generate compiles IR to assembly without optimising it again.
 func (b *build) generate(from, to string) error {
 	return command(clangProgram, "-O2", "-march="+b.machine, "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S", from, "-o", to)
 }
 
-// hottest is the loop of one block that processes most elements: the one with the most
+// hottest returns the single-block loop that processes most elements: the loop with the most
 // instructions.
 func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 	var best *trace.Block
@@ -135,7 +136,7 @@ func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 	return best, best != nil
 }
 
-// bodyOf cuts a loop out of assembly: from its label to the jump back to it.
+// bodyOf returns the assembly of a loop, from its label to the jump back to the label.
 func bodyOf(assembly, function, block string) (string, error) {
 	_, rest, ok := strings.Cut(assembly, "\n"+function+":")
 	if !ok {
@@ -164,17 +165,17 @@ func bodyOf(assembly, function, block string) (string, error) {
 				return strings.Join(code, "\n"), nil
 			}
 		}
-		return "", fmt.Errorf("%s: the loop %s is more than one block of assembly", function, block)
+		return "", fmt.Errorf("%s: the loop %s has more than one block of assembly", function, block)
 	}
 	return "", fmt.Errorf("%s: no block %s in the assembly", function, block)
 }
 
-// count has a block of IR count how often it runs.
+// count adds code to a block of IR that counts the executions of the block.
 func count(text, function, block string) (string, error) {
 	return insert(text, function, block, "@pipelines_count", "")
 }
 
-// insert has a block of IR add one to a counter, behind its phis.
+// insert adds code to a block of IR that increments a counter, after the block's phis.
 func insert(text, function, block, counter, suffix string) (string, error) {
 	header := regexp.MustCompile(`(?m)^define .*@` + regexp.QuoteMeta(function) + `\(`).FindStringIndex(text)
 	if header == nil {
@@ -198,7 +199,8 @@ func insert(text, function, block, counter, suffix string) (string, error) {
 		"  store i64 " + is + ", ptr " + counter + "\n" + text[place:], nil
 }
 
-// run builds a program of kernels and returns the numbers after each one's name.
+// run builds and runs a program of kernels. It returns the numbers that the program prints after
+// the name of each kernel.
 func (b *build) run(program string, names, assembly []string, flags ...string) (map[string][]float64, error) {
 	list := ""
 	for _, name := range names {
@@ -229,7 +231,7 @@ func (b *build) run(program string, names, assembly []string, flags ...string) (
 	return numbers, nil
 }
 
-// measure measures this machine.
+// measure measures the loops on this machine.
 func (b *build) measure() error {
 	var counted, plain []string
 	for _, s := range sources {
@@ -259,11 +261,11 @@ func (b *build) measure() error {
 //go:embed snippets/*.txt
 var snippetFiles embed.FS
 
-// A snippet is the code for one class of instructions on one kind of machine, in several forms, the
-// best first; a processor uses the first that its assembler knows. The lines of one form are
-// instructions in sequence.
+// snippet is the code for one class of instructions on one kind of machine, in several forms, the
+// best first. A processor uses the first form that its assembler supports. The lines of a form are
+// executed in sequence.
 type snippet struct {
-	key  string // class and type, as in the description
+	key  string // class and type, written as in the description
 	ways []string
 }
 

@@ -1,19 +1,19 @@
-// Pipelines makes the processor descriptions of core/pipeline from llvm-mca's tables, and compares
-// the model's answers with llvm-mca's and with measured times.
+// Pipelines generates the processor descriptions of core/pipeline from llvm-mca's tables, and
+// compares the model's answers with llvm-mca's and with measured times.
 //
-//	pipelines describe DIR         writes a description for each processor it knows
-//	pipelines tune DIR PROCESSOR   writes another one, with what this machine's latencies
-//	                               and throughputs are where they differ; it must be that processor
-//	pipelines memory DIR PROCESSOR   the same of its memory alone
+//	pipelines describe DIR         writes a description of each supported processor
+//	pipelines tune DIR PROCESSOR   writes another one, in which latencies and throughputs
+//	                               are replaced by this machine's if they differ; it must be that processor
+//	pipelines memory DIR PROCESSOR   does the same only for the memory levels
 //	pipelines runtimes FILE        writes a page that compares runtimes of kernels at several
-//	                               sizes with what this machine takes
-//	pipelines compare [PROCESSOR [MARCH]]   prints loop bodies' times by the model, by llvm-mca,
-//	                               and, where the machine at hand is that processor, as measured;
-//	                               of code for it, or made with -march=MARCH, such as x86-64
+//	                               sizes with times on this machine
+//	pipelines compare [PROCESSOR [MARCH]]   prints times of loop bodies in the model, in llvm-mca,
+//	                               and, if this machine is that processor, as measured;
+//	                               for code compiled for it, or with -march=MARCH, such as x86-64
 //	pipelines scaling              prints runtimes at larger inputs, predicted from small ones,
-//	                               and as measured on the machine at hand
+//	                               and times measured on this machine
 //
-// It is run in the folder of the repository.
+// Run it in the root folder of the repository.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(args []string) error {
 	case len(args) == 1 && args[0] == "compare":
 		machine := host()
 		if _, err := targetOf(machine); err != nil {
-			fmt.Println("The machine at hand is none of those that have a description: nothing is measured")
+			fmt.Println("There is no description of this machine, so nothing is measured")
 			machine = "sapphirerapids"
 		}
 		return compareAll(os.Stdout, loopsDir, machine, "", machine == host())
@@ -63,7 +63,7 @@ func run(args []string) error {
 	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, scaling, or compare", args)
 }
 
-// host is LLVM's name for this machine.
+// host returns LLVM's name for this machine's processor.
 func host() string {
 	out, err := exec.Command(mcaProgram, "--version").Output()
 	if err != nil {
@@ -80,5 +80,5 @@ func targetOf(name string) (*target, error) {
 			return &targets[i], nil
 		}
 	}
-	return nil, fmt.Errorf("no processor %q among those that descriptions are made of", name)
+	return nil, fmt.Errorf("no description can be generated for the processor %q", name)
 }

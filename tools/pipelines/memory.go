@@ -14,24 +14,24 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// A footprint is memory.c's measurement of a piece of memory: cycles of a load that waits for the
-// previous one, and cycles of a line, if many are loaded.
+// footprint is memory.c's measurement for a region of memory of one size: the cycles of a load that
+// depends on the previous one, and the cycles per line if many lines are accessed.
 type footprint struct {
 	bytes                        uint64
 	chase, read, copy, scattered float64
 }
 
-// crossings are what memory.c measures of accesses across two lines.
+// crossings contains memory.c's measurements of accesses that cross a line border.
 type crossings struct {
-	within, across float64 // a chain of loads in one line, and across two
-	loads, stores  float64 // of two vectors of 32 bytes each, of which one lies across two lines
+	within, across float64 // a chain of loads within one line, and across two lines
+	loads, stores  float64 // two vectors of 32 bytes each, one of which crosses a line border
 }
 
-// beyond is a footprint that no cache holds.
+// beyond is a footprint that fits in no cache.
 const beyond = 256 << 20
 
-// remember adds this machine's levels to a description, as seen by loads: their sizes as the system
-// reports them, and their times by probes.
+// remember adds this machine's memory levels to a description: their sizes as reported by the
+// system, and their times as measured by probes.
 func remember(p *pipeline.Processor, testdata string) error {
 	caches, err := systemCaches("/sys/devices/system/cpu/cpu0/cache")
 	if err != nil {
@@ -51,7 +51,7 @@ func remember(p *pipeline.Processor, testdata string) error {
 		sizes = append(sizes, strconv.FormatUint(bytes>>10, 10))
 	}
 	var best probed
-	for range 3 { // other programs only ever make it slower
+	for range 3 { // other programs can only make it slower
 		out, err := exec.Command(program, sizes...).Output()
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func remember(p *pipeline.Processor, testdata string) error {
 	return nil
 }
 
-// systemCaches are the data caches of a processor, nearest first.
+// systemCaches returns the data caches of a processor, nearest first.
 func systemCaches(dir string) (list []pipeline.Level, err error) {
 	text := func(index int, name string) string {
 		content, _ := os.ReadFile(filepath.Join(dir, "index"+strconv.Itoa(index), name))
@@ -80,7 +80,7 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 		kib, err1 := strconv.ParseUint(strings.TrimSuffix(text(i, "size"), "K"), 10, 64)
 		ways, err2 := strconv.ParseUint(text(i, "ways_of_associativity"), 10, 32)
 		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%s does not tell the size and ways of cache %d", dir, i)
+			return nil, fmt.Errorf("%s does not contain the size and ways of cache %d", dir, i)
 		}
 		list = append(list, pipeline.Level{Name: "L" + text(i, "level"), SizeBytes: kib << 10, Ways: uint32(ways)})
 	}
@@ -90,9 +90,9 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints are the sizes that distinguish the caches' levels: half of each but the last one; four
-// times the last but one, in which almost no access hits; then larger ones up to beyond the last
-// one.
+// footprints returns the sizes that distinguish the levels of the caches: half of each cache except
+// the last; four times the last but one, which then has almost no hits; then larger sizes, up to
+// one that exceeds the last cache.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
@@ -105,10 +105,10 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 	return append(list, beyond)
 }
 
-// levelsOf converts footprints to levels. The last cache is shared with others, and a virtual
-// machine gets a part of it: its size is the largest footprint of which it supplies half of the
-// lines, read in sequence, judged by the cycles. Latencies of a chase do not show it: above some
-// footprint they measure address translation.
+// levelsOf converts footprints to levels. The last cache is shared, and a virtual machine only gets
+// a part of it. Its size is the largest footprint for which it supplies half of the lines that are
+// read in sequence, estimated from the cycles. The latencies of a pointer chase do not show this
+// size, because they are dominated by address translation above some footprint.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -142,8 +142,8 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// across adds the cost of accesses across two lines to a description, with units of their own: few
-// cores have more than one unit that combines two lines.
+// across adds the cost of accesses that cross a line border to a description, with separate units,
+// because few cores have more than one unit that combines two lines.
 func across(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)
@@ -162,13 +162,13 @@ func across(p *pipeline.Processor, c crossings) {
 	p.Set(pipeline.Key{Class: pipeline.CrossingStore}, pipeline.Cost{Uses: uses})
 }
 
-// probed is the program's output.
+// probed is the output of memory.c.
 type probed struct {
 	list []footprint
 	crossings
 }
 
-// take keeps the faster of two runs.
+// take keeps the faster times of two runs.
 func (b *probed) take(other probed) {
 	if b.list == nil {
 		*b = other
@@ -188,7 +188,7 @@ func readProbed(out []byte) (p probed, err error) {
 		for _, field := range fields[1:] {
 			value, err := strconv.ParseFloat(field, 64)
 			if err != nil {
-				return p, fmt.Errorf("the probes of memory say %q", line)
+				return p, fmt.Errorf("unexpected output of the memory probes: %q", line)
 			}
 			x = append(x, value)
 		}
@@ -204,16 +204,16 @@ func readProbed(out []byte) (p probed, err error) {
 		case fields[0] == "stores" && len(x) == 1:
 			p.stores = x[0]
 		default:
-			return p, fmt.Errorf("the probes of memory say %q", line)
+			return p, fmt.Errorf("unexpected output of the memory probes: %q", line)
 		}
 	}
 	if len(p.list) == 0 {
-		return p, fmt.Errorf("the probes of memory say %q", out)
+		return p, fmt.Errorf("unexpected output of the memory probes: %q", out)
 	}
 	return p, nil
 }
 
-// remeasure measures the memory of a measured description again.
+// remeasure measures the memory levels of a measured description again.
 func remeasure(dir, testdata, machine string) error {
 	p, err := pipeline.Named(machine + "-measured")
 	if err != nil {

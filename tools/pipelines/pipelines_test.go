@@ -16,13 +16,14 @@ func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skip("left out, for there is no " + name + ": apt-get install llvm-19 clang-19")
+			t.Skip("skipped: missing " + name + ": apt-get install llvm-19 clang-19")
 		}
 	}
 }
 
-// TestDescriptionsAreOfTheTables: made again, descriptions are those of the repository.
-func TestDescriptionsAreOfTheTables(t *testing.T) {
+// TestDescriptionsAreCurrent checks that generating the descriptions again gives the files in the
+// repository.
+func TestDescriptionsAreCurrent(t *testing.T) {
 	need(t, mcaProgram)
 	dir := t.TempDir()
 	if err := writeDescriptions(dir); err != nil {
@@ -37,20 +38,20 @@ func TestDescriptionsAreOfTheTables(t *testing.T) {
 		version := strings.Fields(p.Source)[4]
 		out, err := exec.Command(mcaProgram, "--version").Output()
 		if err != nil || !bytes.Contains(out, []byte(strings.TrimSuffix(version, ","))) {
-			t.Skipf("left out, for this is another %s than that of the descriptions, %s", mcaProgram, version)
+			t.Skipf("skipped: this is not the version of %s that generated the descriptions, %s", mcaProgram, version)
 		}
 		again, err := readFile(dir, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(again, pipeline.Description(name)) {
-			t.Errorf("%s is out of date: make processors", name)
+			t.Errorf("%s is out of date; run make processors", name)
 		}
 	}
 }
 
-// TestModelAgainstPeer compares the model, with llvm-mca's numbers, with llvm-mca's answers. Times
-// are for `make pipelines`.
+// TestModelAgainstPeer compares the model, with llvm-mca's numbers, with llvm-mca's results. Times
+// are only measured by `make pipelines`.
 func TestModelAgainstPeer(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	rows, _, err := compare("testdata", "sapphirerapids", "", false)
@@ -62,33 +63,33 @@ func TestModelAgainstPeer(t *testing.T) {
 		t.Errorf("%d loops, want at least 40", len(rows))
 	}
 	if m, half := mean(f.steady), median(f.steady); m > 12 || half > 2 {
-		t.Errorf("steady states are %.1f %% apart in the mean and %.1f %% in the median, want at most 12 and 2", m, half)
+		t.Errorf("steady states differ by %.1f %% in the mean and %.1f %% in the median, want at most 12 and 2", m, half)
 	}
 	if m := mean(f.pass); m > 5 {
-		t.Errorf("one pass is %.1f %% apart from one iteration in the mean, want at most 5", m)
+		t.Errorf("one pass differs from one iteration by %.1f %% in the mean, want at most 5", m)
 	}
 }
 
-// TestModelOfPlainCode compares with the same for code for any x86-64, and for one with FMA alone,
-// on a processor that has more.
+// TestModelOfPlainCode makes the same comparison for code for any x86-64 processor, and for code
+// with AVX2 and FMA, on a processor with more instructions.
 func TestModelOfPlainCode(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	for _, c := range []struct {
 		march     string
 		mean, mid float64
-		dot       float64 // cycles an iteration of a dot product, by the model
+		dot       float64 // cycles per iteration of a dot product in the model
 	}{{"x86-64", 14, 1, 3}, {"haswell", 14, 4, 4}} {
 		rows, _, err := compare("testdata", "sapphirerapids", c.march, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if f := sum(rows); len(rows) < 60 || mean(f.steady) > c.mean || median(f.steady) > c.mid {
-			t.Errorf("%s: %d loops, %.1f %% apart in the mean and %.1f %% in the median; want at least 60, at most %v and %v",
+			t.Errorf("%s: %d loops differ by %.1f %% in the mean and %.1f %% in the median; want at least 60 loops, and at most %v and %v",
 				c.march, len(rows), mean(f.steady), median(f.steady), c.mean, c.mid)
 		}
 		for _, r := range rows {
 			if r.loop.name == "dot_double" && r.steady.Cycles != c.dot {
-				t.Errorf("%s: a dot product takes %v cycles an iteration, want %v", c.march, r.steady.Cycles, c.dot)
+				t.Errorf("%s: a dot product takes %v cycles per iteration, want %v", c.march, r.steady.Cycles, c.dot)
 			}
 		}
 	}

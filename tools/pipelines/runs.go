@@ -13,19 +13,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// wholeSize is n of the functions that are timed as a whole.
+// wholeSize is the n of functions that are timed as a whole.
 const wholeSize = 1024
 
-// A whole is a function whose runtime is compared.
+// whole is a function whose run time is compared.
 type whole struct {
 	name                   string
-	steady, slides, actual float64 // cycles of a call: by the model, by one pass a block, measured
-	hot                    string  // the block that takes most time, by the model
+	steady, slides, actual float64 // cycles per call: in the model, with one pass per block, and measured
+	hot                    string  // the block that takes most time in the model
 	by                     pipeline.Bottleneck
 	calls                  []string // called functions, whose time is not in the model
 }
 
-// wholes compares runtimes of functions, which takes measured times.
+// wholes compares the predicted run times of functions with measured times.
 func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	stem := filepath.Join(b.dir, "runs")
 	module, text, err := b.module(source{file: "runs.c"}, stem)
@@ -42,7 +42,7 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	}
 	var names []string
 	for i := range t.Functions {
-		if strings.HasPrefix(t.Functions[i].Name, "run_") { // others are part of them
+		if strings.HasPrefix(t.Functions[i].Name, "run_") { // other functions are part of these
 			names = append(names, t.Functions[i].Name)
 		}
 	}
@@ -57,7 +57,7 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	}
 	var list []whole
 	for _, name := range names {
-		for k := range t.Blocks { // the block after a call runs as often: none of these throws
+		for k := range t.Blocks { // the block after a call runs as often as the call, because no function throws
 			if t.Blocks[k].Part > 0 && k > 0 {
 				counts[name][k] = counts[name][k-1]
 			}
@@ -86,7 +86,7 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	return list, nil
 }
 
-// calls lists what the blocks of a function call.
+// calls returns the functions and intrinsics that a function calls.
 func calls(t *trace.Program, name string) (list []string) {
 	for k := range t.Blocks {
 		b := &t.Blocks[k]
@@ -102,7 +102,8 @@ func calls(t *trace.Program, name string) (list []string) {
 	return list
 }
 
-// countAll has all blocks of IR count how often they run, by their numbers.
+// countAll adds code to all blocks of IR that counts their executions, in an array indexed by block
+// number.
 func countAll(text string, p *trace.Program) (string, error) {
 	for f := range p.Functions {
 		fn := &p.Functions[f]
@@ -122,8 +123,8 @@ func countAll(text string, p *trace.Program) (string, error) {
 }
 
 func printWholes(w io.Writer, list []whole) {
-	fmt.Fprintf(w, "\nRuntimes of functions on data in the first cache, cycles a call: the model with measured numbers, one pass a\n"+
-		"block as in the slides, and as the machine at hand takes.\n\n")
+	fmt.Fprintf(w, "\nRun times of functions with data in L1, in cycles per call: the model with measured numbers, one pass per\n"+
+		"block as in the slides, and times measured on this machine.\n\n")
 	fmt.Fprintf(w, "%-16s %9s %7s %9s %8s %9s  %s\n", "function", "model", "error", "one pass", "error", "measured", "most in")
 	var errors, slides []float64
 	for _, r := range list {
@@ -139,25 +140,26 @@ func printWholes(w io.Writer, list []whole) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "\n%-52s mean %5.1f %%  median %5.1f %%  of %d functions\n", "runtime against measured", mean(errors), median(errors), len(errors))
-	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass a block against measured", mean(slides), median(slides))
+	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass per block against measured", mean(slides), median(slides))
 	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 }
 
-// wholeNotes explain differences for single functions.
+// wholeNotes explains the differences for single functions.
 var wholeNotes = map[string]string{
-	"run_matmul_short": "two iterations a round: what comes around them is not throughput alone",
-	"run_jacobi":       "vectors lie across two lines",
-	"run_search":       "the code generator makes a branch of the selection, which is predicted wrongly",
+	"run_matmul_short": "only two iterations per call of the loop: the code around it is not limited by throughput alone",
+	"run_jacobi":       "vectors cross line borders",
+	"run_search":       "the code generator turns the select into a branch, which is mispredicted",
 	"run_histogram":    "loads wait for stores to the same address",
-	"run_collatz":      "a multiplication by 3 is an addition; and so few rounds are learned by heart, so that they overlap",
-	"run_gcd":          "so few rounds are learned by heart, so that they overlap",
+	"run_collatz":      "a multiplication by 3 is an addition; and the branch predictor learns so short a sequence, so that calls overlap",
+	"run_gcd":          "the branch predictor learns so short a sequence, so that calls overlap",
 }
 
-// optimise is how a source is made IR.
+// optimise returns the arguments that compile a source to optimised IR.
 func (b *build) optimise(from string, flags []string) []string {
 	args := []string{"-O2", "-march=" + b.machine, "-fno-math-errno", "-fno-discard-value-names"}
 	args = append(args, flags...)
-	// Wide divisions are divisions, without a branch that looks for small numbers first.
+	// Compile 64-bit divisions to division instructions, without a branch that checks for small
+	// numbers first.
 	return append(args, "-Xclang", "-target-feature", "-Xclang", "-idivq-to-divl", from)
 }
 

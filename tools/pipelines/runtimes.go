@@ -22,7 +22,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// A kernel of testdata/sizes.c, at sizes whose data are of several levels of memory.
+// kernel is a kernel of testdata/sizes.c, with sizes whose data fit in different levels of memory.
 type kernel struct {
 	name, about string
 	sizes       []size
@@ -30,51 +30,52 @@ type kernel struct {
 
 type size struct {
 	n     int
-	level string // that holds the data
-	// why explains a large error of the model there; ""
+	level string // the level that the data fit in
+	// why explains a large error of the model for this size, or is "".
 	why string
 }
 
-// kernels are the kernels of the table. No size is a power of two, so that the lines of a column do
-// not all fall into the same few sets.
+// kernels lists the kernels of the table. No size is a power of two, so that the lines of a column
+// do not all map to the same few sets.
 var kernels = []kernel{
-	{"matmul", "C = A·B of n×n doubles, by rows and columns", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
-	{"jacobi", "a sweep over n×n doubles, each the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
-	{"gather", "y = A·x of a sparse matrix of n rows with 8 doubles each, in columns at random", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
-	{"chase", "once around a list of n lines, linked at random", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", chased}}},
-	{"horner", "a polynomial of degree 12 of n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
+	{"matmul", "C = A·B of n×n doubles, row by column", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
+	{"jacobi", "a sweep over n×n doubles; each becomes the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
+	{"gather", "y = A·x with a sparse matrix of n rows with 8 doubles each, in random columns", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
+	{"chase", "one walk around a circular list of n lines, linked in random order", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", chased}}},
+	{"horner", "a polynomial of degree 12, evaluated for n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 	{"search", "4,000 binary searches in n sorted integers", []size{{2000, "L1", guesses}, {100000, "L2", guesses}, {4000000, "L3", guesses}}},
 	{"transpose", "B = Aᵀ of n×n doubles", []size{{50, "L1", alike}, {300, "L2", pages}, {1500, "L3", pages}}},
 	{"triad", "a = b + x·c of n doubles", []size{{1500, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 }
 
-// What explains the numbers that are far off.
+// Explanations of large errors.
 const (
-	guesses = "branches that are predicted wrongly: the code generator makes one of the selection that the model sees"
-	pages   = "translation of addresses, as it seems: nearly each store is to another page"
-	chased  = "translation of addresses: each load waits for one in another page; the probes find the same beyond 16 MiB"
-	shared  = "translation of addresses, and probably the use of the last cache by others"
-	alike   = "loads that wait for stores to addresses which end in the same digits, as it seems"
+	guesses = "mispredicted branches: the code generator turns the select that the model sees into a branch"
+	pages   = "probably address translation: nearly every store is to another page"
+	chased  = "address translation: each load depends on a load from another page; the probes show the same effect beyond 16 MiB"
+	shared  = "address translation, and probably other users of the last-level cache"
+	alike   = "probably loads that wait for stores to addresses with the same low bits"
 )
 
-// far is the error, in percent, from which on a row says why.
+// far is the error, in percent, above which a row has an explanation.
 const far = 25
 
 // outcome is a row of the table.
 type outcome struct {
 	kernel    *kernel
 	size      *size
-	predicted float64 // cycles of a run
-	by        string  // the bottleneck of most of it
-	measured  float64 // the fastest; 0: not measured
+	predicted float64 // cycles of one run
+	by        string  // the main bottleneck
+	measured  float64 // the fastest measurement; 0: not measured
 }
 
-// runtimeFlags are how the kernels are compiled, for both.
+// runtimeFlags returns the flags for the kernels, which are the same for the traced and the timed
+// program.
 func runtimeFlags(cpu string) []string {
 	return []string{"-O2", "-march=" + cpu, "-g", "-fno-discard-value-names"}
 }
 
-// kernelBuild is the kernels' program, traced and plain.
+// kernelBuild is the program of the kernels, compiled with and without tracing.
 type kernelBuild struct {
 	dir, plain, traced string
 	module             []byte // its LLVM IR, which shows values between blocks
@@ -111,7 +112,7 @@ func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
 	return k, record(object, driver, "-o", k.traced)
 }
 
-// record is `stackglass cc -- clang`.
+// record does the same as `stackglass cc -- clang`.
 func record(args ...string) error {
 	var messages bytes.Buffer
 	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &messages, Stderr: &messages}, capture.Options{}, clangProgram, args)
@@ -121,8 +122,8 @@ func record(args ...string) error {
 	return err
 }
 
-// predict traces a run and asks for its time as `stackglass pipeline --processor … --module …`
-// does.
+// predict traces a run and predicts its time in the same way as `stackglass pipeline --processor …
+// --module …`.
 func (k *kernelBuild) predict(o *outcome) error {
 	p, err := profileOf(analysis.Sites|analysis.Sets|analysis.Blocks, k.traced, o.kernel.name, strconv.Itoa(o.size.n), "once")
 	if err != nil {
@@ -163,7 +164,8 @@ func profileOf(analyses analysis.Analyses, program string, args ...string) (*pro
 	return r.Finish(profile.State{}), nil
 }
 
-// functionOf returns the cycles of a function on a processor in all its calls, and its bottleneck.
+// functionOf returns the total cycles of all calls of a function on a processor, and its
+// bottleneck.
 func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles float64, by string, err error) {
 	m.Use(p)
 	t := m.Answer(answers.ModelQuestion{}).Table("functions")
@@ -173,10 +175,10 @@ func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles
 			return cycles, row[t.Index("limit")].Plain(), nil
 		}
 	}
-	return 0, "", errors.New("the answer has no function " + name)
+	return 0, "", errors.New("the answer does not contain the function " + name)
 }
 
-// measure times a kernel; a second time, it keeps the faster.
+// measure times a kernel, and keeps the fastest time of all calls.
 func (k *kernelBuild) measure(o *outcome) error {
 	out, err := exec.Command(k.plain, o.kernel.name, strconv.Itoa(o.size.n)).Output()
 	if err != nil {
@@ -192,7 +194,7 @@ func (k *kernelBuild) measure(o *outcome) error {
 	return nil
 }
 
-// outcomes are the rows to fill in.
+// outcomes returns the rows of the table, without numbers.
 func outcomes() (list []outcome) {
 	for i := range kernels {
 		for j := range kernels[i].sizes {
@@ -202,10 +204,11 @@ func outcomes() (list []outcome) {
 	return list
 }
 
-// rounds of measurements: other programs only ever make it slower, for a while.
+// rounds is the number of measurements of each kernel. Other programs can only make a kernel
+// slower, and only for a while.
 const rounds = 3
 
-// writeRuntimes makes the page.
+// writeRuntimes measures and predicts all kernels, and writes the page.
 func writeRuntimes(name, testdata string) error {
 	dir, err := os.MkdirTemp("", "pipelines")
 	if err != nil {
@@ -217,7 +220,7 @@ func writeRuntimes(name, testdata string) error {
 	}
 	k, err := buildKernels(dir, testdata, host())
 	if err != nil {
-		return fmt.Errorf("%w; the machine at hand must have a description that is measured: make probes", err)
+		return fmt.Errorf("%w; this machine must have a measured description: run make probes", err)
 	}
 	list := outcomes()
 	for range rounds {
@@ -238,21 +241,21 @@ func writeRuntimes(name, testdata string) error {
 	return errors.Join(err, os.WriteFile(name, page.Bytes(), 0o644))
 }
 
-// writePage writes what was found, as Markdown.
+// writePage writes the results as Markdown.
 func writePage(w io.Writer, p *pipeline.Processor, list []outcome) {
-	fmt.Fprintf(w, `# Runtimes of kernels: the model and the machine
+	fmt.Fprintf(w, `# Run times of kernels: the model and the machine
 
-Made by %[1]smake runtimes%[1]s, with the kernels of testdata/sizes.c. DO NOT EDIT.
+Made by %[1]smake runtimes%[1]s from the kernels in testdata/sizes.c. DO NOT EDIT.
 
-Predicted is what %[1]sstackglass pipeline run.sgt --processor %[2]s --module
-sizes.ll%[1]s says of a function, from a trace of one run of it. Measured is the same code without
-the recording, %[1]sclang-19 -O2%[1]s for the machine at hand: the fastest of many runs, in cycles of
-its clock. Nothing of the model was fitted to these kernels: its numbers are of single
-instructions, of copies and chains in each level of memory, and of the vendor's.
+“Predicted” is the answer of %[1]sstackglass pipeline run.sgt --processor %[2]s --module
+sizes.ll%[1]s for the function, from a trace of one run. “Measured” is the fastest of many runs of
+the same code without tracing, compiled by %[1]sclang-19 -O2%[1]s for this machine, in clock cycles. The
+model was not fitted to these kernels: its numbers come from single instructions, from copies and
+chains in each level of memory, and from the vendor.
 
-The machine it was made on: %[3]s. Its memory, as probes find it:
+The machine is: %[3]s. Its memory, as measured by probes:
 
-| level | size | latency | a line read in sequence | written | scattered |
+| level | size | latency | line read sequentially | line written | scattered line |
 |---|---|---|---|---|---|
 `, "`", p.Name, p.Title+"; "+p.Source)
 	for _, l := range p.Levels {
@@ -262,8 +265,8 @@ The machine it was made on: %[3]s. Its memory, as probes find it:
 		}
 		fmt.Fprintf(w, "| %s | %s | %v | %v | %v | %v |\n", l.Name, size, l.LatencyCycles, l.ReadCycles, l.WrittenCycles, l.ScatteredCycles)
 	}
-	fmt.Fprint(w, "\nCycles; the cycles of lines are added to their loads and stores in the first level.\n\n"+
-		"| kernel | n | data in | predicted | measured | error | limited by | far off, for |\n|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(w, "\nAll numbers are cycles. The cycles of a line are added to the cost of its loads and stores in L1.\n\n"+
+		"| kernel | n | data in | predicted | measured | error | limited by | reason for a large error |\n|---|---|---|---|---|---|---|---|\n")
 	var errors []float64
 	for i := range list {
 		o := &list[i]
@@ -288,5 +291,5 @@ The machine it was made on: %[3]s. Its memory, as probes find it:
 	}
 }
 
-// wholeCycles writes predicted cycles the way the page has them.
+// wholeCycles formats predicted cycles as on the page.
 func wholeCycles(cycles float64) string { return strconv.FormatFloat(cycles, 'f', 0, 64) }

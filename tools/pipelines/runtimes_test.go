@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// page is the page's rows, by kernel and size: the cells after them.
+// pageRows returns the rows of the page: for each kernel and size, the other cells.
 func pageRows(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -32,9 +32,10 @@ func pageRows(t *testing.T, text string) map[string][]string {
 	return rows
 }
 
-// TestPageIsThePrediction: the predictions on the page equal the model's current ones, for the
-// sizes that are traced quickly. Measurements depend on the machine.
-func TestPageIsThePrediction(t *testing.T) {
+// TestPageIsCurrent checks that the predictions on the page equal the model's current predictions,
+// for the sizes that are traced quickly. Measurements depend on the machine, so they are not
+// checked.
+func TestPageIsCurrent(t *testing.T) {
 	need(t, clangProgram)
 	text, err := os.ReadFile("RUNTIMES.md")
 	if err != nil {
@@ -49,14 +50,14 @@ func TestPageIsThePrediction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(k.module, []byte("clang version 19.1.7")) {
-		t.Skip("left out, for this is another clang than that of the page, 19.1.7")
+		t.Skip("skipped: this is not clang 19.1.7, which was used for the page")
 	}
 	rows, list := pageRows(t, string(text)), outcomes()
 	for i := range list {
 		o := &list[i]
 		row := rows[o.kernel.name+" "+strconv.Itoa(o.size.n)]
 		if row == nil {
-			t.Errorf("%s of %d is not on the page: make runtimes", o.kernel.name, o.size.n)
+			t.Errorf("%s with n = %d is not on the page; run make runtimes", o.kernel.name, o.size.n)
 			continue
 		}
 		if o.size.level != "L1" {
@@ -66,12 +67,12 @@ func TestPageIsThePrediction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := wholeCycles(o.predicted); got != row[1] || o.by != row[4] {
-			t.Errorf("%s of %d takes %s cycles, by %s; the page has %s, by %s: make runtimes", o.kernel.name, o.size.n, got, o.by, row[1], row[4])
+			t.Errorf("%s with n = %d takes %s cycles, limited by %s; the page has %s, limited by %s; run make runtimes", o.kernel.name, o.size.n, got, o.by, row[1], row[4])
 		}
 	}
 	for name, row := range rows { // large errors need an explanation
 		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > far || e < -far) && (row[5] == "" || row[5] == "not known") {
-			t.Errorf("%s is %v %% off, and the page does not say why", name, e)
+			t.Errorf("%s has an error of %v %%, but the page gives no reason", name, e)
 		}
 	}
 }
@@ -99,7 +100,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestLevelsOfProbes: levels by hand, with a last cache of which a guest has only a part.
+// TestLevelsOfProbes compares levels with values computed by hand, for a last cache of which a
+// virtual machine has only a part.
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
@@ -114,7 +116,7 @@ func TestLevelsOfProbes(t *testing.T) {
 	probes[0] = footprint{list[0], 5.1, 1, 1.5, 0.5}
 	probes[1] = footprint{list[1], 14.2, 2, 4.5, 1.7}
 	probes[2] = footprint{list[2], 60, 4, 9, 5.5}
-	probes[3].read, probes[4].read = 5, 6 // of 4 and 7 the mean is 5.5
+	probes[3].read, probes[4].read = 5, 6 // the mean of 4 and 7 is 5.5
 	got := levelsOf(caches, probes)
 	levels := []pipeline.Level{
 		{Name: "L1", LatencyCycles: 5, SizeBytes: 32 << 10, Ways: 8},
@@ -129,7 +131,7 @@ func TestLevelsOfProbes(t *testing.T) {
 		probes[i].read = 4.5
 	}
 	if got := levelsOf(caches, probes)[2]; got.SizeBytes != 64<<20 || got.Ways != 11 {
-		t.Errorf("a cache that answers all footprints is %+v, want all of it", got)
+		t.Errorf("a cache that supplies all footprints is %+v, want its complete size", got)
 	}
 }
 
@@ -143,21 +145,21 @@ func TestProbesOfMemory(t *testing.T) {
 	q.stores = 3
 	p.take(q)
 	if p.list[0] != (footprint{16 << 10, 5, 0.8, 1.4, 0.5}) || p.stores != 3 || p.loads != 1.25 {
-		t.Errorf("of two runs %+v", p)
+		t.Errorf("the faster of two runs: %+v", p)
 	}
 	for _, bad := range []string{"", "level 16 5\n", "level a b c d e\n", "speed 3\n"} {
 		if _, err := readProbed([]byte(bad)); err == nil {
-			t.Errorf("no error of %q", bad)
+			t.Errorf("no error for %q", bad)
 		}
 	}
 	of := &pipeline.Processor{Ports: []string{"P2", "P4"}}
 	of.Set(pipeline.Key{Class: pipeline.Load, Type: "<4 x double>"}, pipeline.Cost{Latency: 6, MicroOps: 1, Uses: []pipeline.Use{{Ports: 1, Cycles: 1}}})
-	for range 2 { // a second time adds no ports
+	for range 2 { // the second call must add no ports
 		across(of, crossings{5, 11.8, 1.25, 3.4})
 	}
 	c, _ := of.Cost(pipeline.Key{Class: pipeline.CrossingLoad})
 	if want := []pipeline.Use{{Ports: 1, Cycles: 1}, {Ports: 4, Cycles: 1.3}}; c.Latency != 7 || !reflect.DeepEqual(c.Uses, want) || len(of.Ports) != 4 {
-		t.Errorf("a load across lines takes %+v with ports %v, want %v more", c, of.Ports, want)
+		t.Errorf("a load across lines costs %+v with ports %v, want %v and latency 7", c, of.Ports, want)
 	}
 }
 
@@ -184,12 +186,12 @@ func TestSystemCaches(t *testing.T) {
 		t.Errorf("%+v (%v), want %+v", got, err, want)
 	}
 	if _, err := systemCaches(t.TempDir()); err == nil {
-		t.Error("no error of a folder without caches")
+		t.Error("no error for a folder without caches")
 	}
 }
 
-// TestBothLoadsWaitForTheLine: a walk along a list takes the time of its misses, whichever of a
-// node's two fields is read first.
+// TestBothLoadsWaitForTheLine checks that a walk along a list takes the time of its misses,
+// whichever of a node's two fields is read first.
 func TestBothLoadsWaitForTheLine(t *testing.T) {
 	need(t, clangProgram)
 	p, err := pipeline.Named("sapphirerapids-measured")
@@ -222,10 +224,10 @@ func TestBothLoadsWaitForTheLine(t *testing.T) {
 		}
 		cycles = append(cycles, all/(nodes*walks))
 		if l2 := p.Levels[1].LatencyCycles; cycles[i] < 0.9*l2 || cycles[i] > 1.6*l2 {
-			t.Errorf("%v: %.1f cycles a node, want about the latency of L2, %v", flags, cycles[i], l2)
+			t.Errorf("%v: %.1f cycles per node, want about the latency of L2, %v", flags, cycles[i], l2)
 		}
 	}
 	if relative(cycles[0], cycles[1]) > 10 || relative(cycles[1], cycles[0]) > 10 {
-		t.Errorf("%.1f cycles a node, and %.1f with the loads exchanged", cycles[0], cycles[1])
+		t.Errorf("%.1f cycles per node, but %.1f with the loads exchanged", cycles[0], cycles[1])
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// scaled are the kernels whose runtime at larger inputs is predicted from small ones: the function,
-// and the same call in scale_main.c.
+// scaled lists the kernels whose run time for larger inputs is predicted from small ones, each with
+// its function and the call in scale_main.c.
 var scaled = []struct{ name, function, run string }{
 	{"matmul", "matmul", "matmul(n, c, a, b)"},
 	{"jacobi", "sweep", "for (int t = 0; t < 5; t++) { sweep(n, b, a); sweep(n, a, b); }"},
@@ -24,13 +24,13 @@ var scaled = []struct{ name, function, run string }{
 
 var (
 	scaledSmall = []int64{64, 96, 128, 160}
-	// The first one has a traced run, too. Rows of 512 elements share sets of a cache, so columns
-	// of a matrix evict each other: the sets of lines are not predicted. Rows of the other sizes
-	// are an odd number of lines.
+	// The first size is also traced. With rows of 512 elements, the lines of a column map to the
+	// same sets and evict each other; the prediction does not know the sets of lines. For the other
+	// sizes, a row is an odd number of lines.
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
 
-// compareScaled prints runtimes of larger inputs, predicted from small ones and measured.
+// compareScaled prints run times for larger inputs, predicted from small ones and measured.
 func compareScaled(w io.Writer, machine string) error {
 	if _, err := targetOf(machine); err != nil {
 		return err
@@ -48,8 +48,8 @@ func compareScaled(w io.Writer, machine string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Fprintf(w, "Cycles of larger inputs by %s, from runs at n = %d, and as measured. In brackets, what the same\n"+
-		"model says of a traced run at that n: what is off there is of scaling alone.\n\n", machine, scaledSmall)
+	fmt.Fprintf(w, "Cycles for larger inputs on %s: predicted from runs at n = %d, and measured. In parentheses, the same\n"+
+		"model's cycles for a traced run at that n, so that their difference is the error of the scaling alone.\n\n", machine, scaledSmall)
 	fmt.Fprintf(w, "%-8s %6s %15s %18s %9s %15s %8s\n", "kernel", "n", "predicted", "(of the run)", "error", "measured", "error")
 	for _, k := range scaled {
 		source, err := filepath.Abs(filepath.Join("tools/capture/testdata/scaling", k.name+".c"))

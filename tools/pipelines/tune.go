@@ -15,21 +15,21 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// A probe times one snippet on this machine: a chain of it for the latency, and many independent
-// ones for the throughput.
+// probe times one snippet on this machine: a dependency chain for the latency, and many independent
+// copies for the throughput.
 type probe struct {
 	key           string
-	chain, spread string  // the instructions of one turn; "" if it cannot be timed that way
-	mixed         string  // a chain with a multiplication after each
-	links, copies float64 // number of snippets in a turn
-	less          float64 // other cost of the chain, in cycles per link
+	chain, spread string  // the instructions of one iteration; "" if it cannot be timed that way
+	mixed         string  // a chain with a multiplication after each link
+	links, copies float64 // number of snippets in one iteration
+	less          float64 // cost of other instructions in the chain, in cycles per link
 	float         bool    // registers hold floats, not doubles
-	latency, rate float64 // measured cycles, 0: not
+	latency, rate float64 // measured cycles; 0: not measured
 	between       float64 // the latency in the mixed chain
 }
 
-// A turn of a probe's loop has several times as many snippets as there are registers for their
-// results, so that the cost of the loop itself is negligible.
+// One iteration of a probe's loop contains turns × repeats snippets, several for each result
+// register, so that the cost of the loop itself is negligible.
 const (
 	turns   = 8
 	repeats = 5
@@ -37,7 +37,8 @@ const (
 
 var register = regexp.MustCompile(`%([xyz]mm)(\d+)|%[er]?[abc][xl]`)
 
-// general are registers for results, by how the instruction writes them.
+// general returns the k-th general-purpose register for results, in the width in which the
+// instruction writes it.
 func general(like string, k int) string {
 	suffix := "d"
 	switch like[1] {
@@ -49,8 +50,9 @@ func general(like string, k int) string {
 	return "%r" + strconv.Itoa(8+k) + suffix
 }
 
-// probes writes the code that times snippets. It leaves out instructions whose operand and result
-// are in different kinds of registers, and instructions that depend on flags or addresses.
+// probes returns the code that times snippets. It skips the latency of instructions whose operand
+// and result are in different kinds of registers, and instructions that depend on flags or
+// addresses.
 func probes(snippets []snippet) (list []probe) {
 	for _, s := range snippets {
 		if len(s.ways) == 0 {
@@ -68,7 +70,7 @@ func probes(snippets []snippet) (list []probe) {
 			if class == string(pipeline.Gather) {
 				each = independent(code)
 			}
-			p.spread = "vpxor %xmm1, %xmm1, %xmm1\n" // the indices
+			p.spread = "vpxor %xmm1, %xmm1, %xmm1\n" // the indices are zero
 			for line := range strings.Lines(each) {
 				p.spread += "kxnorw %k1, %k1, %k1\n" + line
 			}
@@ -95,7 +97,7 @@ func probes(snippets []snippet) (list []probe) {
 			if typ == "i64" {
 				p.chain = strings.Repeat("movq (%rsi), %rsi\n", turns)
 			}
-			// One behind the other, so that they are of different banks.
+			// Load from consecutive addresses, so that the loads use different banks.
 			apart := 8
 			if kind := register.FindStringSubmatch(code); kind != nil && kind[1] != "" {
 				apart = map[string]int{"xmm": 16, "ymm": 32, "zmm": 64}[kind[1]]
@@ -117,10 +119,10 @@ func probes(snippets []snippet) (list []probe) {
 		p.chain = strings.Repeat(chained(code), turns)
 		switch pipeline.Class(class) {
 		case pipeline.Sqrt:
-			p.chain = "" // the root of the root of the root is one
+			p.chain = "" // repeated square roots converge to 1
 			fallthrough
 		case pipeline.FAdd, pipeline.FDiv:
-			// Units that hand their results to themselves sooner than to others.
+			// These units forward results to themselves sooner than to other units.
 			p.mixed = mixed(chained(code), p.float)
 		}
 		list = append(list, p)
@@ -128,10 +130,10 @@ func probes(snippets []snippet) (list []probe) {
 	return list
 }
 
-// operands are the registers of an instruction with the places where they stand.
+// operands returns the positions of the registers in an instruction.
 func operands(code string) [][]int { return register.FindAllStringIndex(code, -1) }
 
-// independent writes an instruction many times with results in different registers.
+// independent returns copies of an instruction with results in different registers.
 func independent(code string) string {
 	at := operands(code)
 	if len(at) == 0 {
@@ -150,8 +152,8 @@ func independent(code string) string {
 	return text
 }
 
-// chained writes an instruction many times, each with the previous result as its first operand; ""
-// if they are in different kinds of registers.
+// chained returns an instruction whose result is its first operand, so that copies of it form a
+// chain. It returns "" if the result and the operand are in different kinds of registers.
 func chained(code string) string {
 	at := operands(code)
 	if len(at) == 0 {
@@ -163,7 +165,7 @@ func chained(code string) string {
 		return ""
 	}
 	if from[1] == "" && from[0][1] != to[0][1] {
-		return "" // an extension: parts of registers
+		return "" // an extension, which accesses parts of registers
 	}
 	result := from[0]
 	if to[1] != "" {
@@ -172,11 +174,11 @@ func chained(code string) string {
 	return code[:last[0]] + result + code[last[1]:] + "\n"
 }
 
-// multiplication is the latency of one of floating-point numbers, in the same registers as
-// additions, divisions and roots.
+// multiplication is the latency of a floating-point multiplication, which uses the same registers
+// as additions, divisions and square roots.
 const multiplication = 4
 
-// mixed is a chain with a multiplication behind each link.
+// mixed returns a chain with a multiplication after each link.
 func mixed(link string, float bool) string {
 	at := operands(link)
 	if len(at) == 0 {
@@ -192,10 +194,10 @@ func mixed(link string, float bool) string {
 	return strings.Repeat(link+multiply, turns)
 }
 
-// inline writes assembly as C's inline assembly has it.
+// inline escapes assembly code for C's inline assembly.
 var inline = strings.NewReplacer("%", "%%", "{", "%{", "}", "%}")
 
-// probeSource is a C program that times probes.
+// probeSource returns a C program that runs the probes.
 func probeSource(list []probe, wide bool) string {
 	var text strings.Builder
 	text.WriteString("#include \"probes.h\"\n")
@@ -229,7 +231,7 @@ func probeSource(list []probe, wide bool) string {
 	return text.String()
 }
 
-// tune writes a target's description with measurements of this machine.
+// tune writes a target's description with numbers measured on this machine.
 func tune(dir, testdata, machine string) error {
 	t, err := targetOf(machine)
 	if err != nil {
@@ -273,17 +275,17 @@ func tune(dir, testdata, machine string) error {
 	return writeMeasured(dir, tuned)
 }
 
-// note takes a run's numbers, where they are the fastest yet.
+// note stores the numbers of a run that are the fastest so far.
 func note(list []probe, out []byte) error {
 	for line := range bytes.Lines(out) {
 		fields := strings.Fields(string(line))
 		if len(fields) != 3 {
-			return fmt.Errorf("the probes say %q", line)
+			return fmt.Errorf("unexpected output of the probes: %q", line)
 		}
 		i, err1 := strconv.Atoi(fields[1])
 		cycles, err2 := strconv.ParseFloat(fields[2], 64)
 		if err1 != nil || err2 != nil || i >= len(list) {
-			return fmt.Errorf("the probes say %q", line)
+			return fmt.Errorf("unexpected output of the probes: %q", line)
 		}
 		p := &list[i]
 		fastest := func(of *float64, cycles float64) {
@@ -303,7 +305,7 @@ func note(list []probe, out []byte) error {
 	return nil
 }
 
-// adjust replaces numbers of the tables by measured ones if they differ.
+// adjust replaces numbers of the tables by measured numbers if they differ.
 func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,
@@ -333,7 +335,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 			c.Again = math.Round(m.latency)
 		}
 		if bitsOf(k.Type) == 512 && m.rate < 0.45 {
-			m.rate = 0 // the clock changes with registers this wide; no core starts more than two such instructions per cycle
+			m.rate = 0 // the clock frequency changes with registers of this width; no core starts more than two such instructions per cycle
 		}
 		alone := pipeline.Processor{Name: "alone", Ports: p.Ports, Dispatch: p.Dispatch}
 		alone.Set(k, c)
@@ -358,19 +360,19 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	return q
 }
 
-// measuredNotes are the notes of a measured description, which is based on another one.
+// measuredNotes returns the notes of a measured description that is based on another one.
 func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
-		"DIV is the divider, which a division or square root holds longer than its port",
-		"SPLITLOAD and SPLITSTORE are what puts two lines together, each for a stream of vectors of which every second lies across two lines",
-		"levels are as one core of a guest finds them, in pages of 2 MiB; the last cache is shared, and as large as the footprint of whose lines it gives half",
-		"a store, and a load with the operation that alone uses it, enter the core as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
+		"DIV is the divider, which a division or square root occupies longer than its port",
+		"SPLITLOAD and SPLITSTORE are the units that combine two lines, measured with streams of vectors in which every second vector crosses a line border",
+		"levels are as seen by one core of a virtual machine, in pages of 2 MiB; the last cache is shared, and its size is the footprint for which it supplies half of the lines",
+		"a store, and a load with the only operation that uses it, are dispatched as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
 	)
 }
 
 var elementBits = map[string]int{"i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 
-// bitsOf returns the width of a vector type, 0 for other types.
+// bitsOf returns the width of a vector type in bits, or 0 for other types.
 func bitsOf(typ string) int {
 	count, element, ok := strings.Cut(strings.Trim(typ, "<>"), " x ")
 	n, err := strconv.Atoi(count)
@@ -386,11 +388,11 @@ func scale(uses []pipeline.Use, by float64) {
 	}
 }
 
-// cpuName is the name that this machine reports.
+// cpuName returns the processor name that this machine reports.
 func cpuName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return "the machine at hand"
+		return "an unknown processor"
 	}
 	find := func(key string) string {
 		m := regexp.MustCompile(`(?m)^` + key + `\s*: (.*)$`).FindSubmatch(text)

@@ -15,17 +15,17 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// build is one run. All paths are relative to the repository's root.
+// build is one run of sitebuild. All paths are relative to the root of the repository.
 type build struct {
 	out      string
 	compress bool
 	log      io.Writer
-	hashed   map[string]string // names with hashes, by names without
+	hashed   map[string]string // names with hashes, by names without hashes
 }
 
 func (b *build) run() error {
 	if _, err := os.Stat("go.mod"); err != nil {
-		return errors.New("no go.mod here: run it from the repository's root")
+		return errors.New("there is no go.mod here; run this command from the repository's root")
 	}
 	if err := b.empty(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (b *build) run() error {
 	return b.compressAll()
 }
 
-// empty removes the files of an earlier run, except for the one that keeps the folder in the repository.
+// empty removes the files of an earlier run, except for .gitkeep.
 func (b *build) empty() error {
 	entries, err := os.ReadDir(b.out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,8 @@ func (b *build) empty() error {
 	return nil
 }
 
-// write writes one file to the output folder, with the hash of its content in the name if possible.
+// write writes a file to the output folder, with the hash of its content in the name if hashable
+// allows it.
 func (b *build) write(name string, content []byte) error {
 	if b.compress {
 		var err error
@@ -75,7 +76,7 @@ func (b *build) write(name string, content []byte) error {
 	return writeFile(filepath.Join(b.out, filepath.FromSlash(name)), content)
 }
 
-// writeFile writes a file, and creates its folder.
+// writeFile writes a file, and creates its folder if necessary.
 func writeFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -92,9 +93,9 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
-// small are the packages that are compiled without inlining, which makes a first visit transfer much less.
-// They run once a click or a message, or for every reference of a sample, of several threads, or of a rare
-// format.
+// small lists the packages that are compiled without inlining, so that a first visit transfers much
+// less. Their code runs once per click or message, or only for references that are sampled, from
+// several threads, or in a rare format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -126,18 +127,18 @@ var small = []string{
 	"syscall/js",
 }
 
-// tags choose variants of packages. Vugu and its vjson have one, named after a compiler, without
-// encoding/json, which nothing else here uses and is a twentieth of what a first visit transfers.
-// TestVariantOfVugu checks its side effects.
+// tags selects build tags. With this tag, which is named after a compiler, Vugu and its vjson do
+// not use encoding/json, which nothing else here uses and which is one twentieth of a first visit's
+// transfer. TestVariantOfVugu checks the side effects of the tag.
 const tags = "tinygo"
 
-// programs are the wasm files and their packages.
+// programs lists the wasm files and their packages.
 var programs = []struct{ file, folder string }{
 	{"app.wasm", "./wasm/app"},
 	{unpacker, "./wasm/unpack/program"},
 }
 
-// unpacker is loaded for files with rare compressions.
+// unpacker is the program that is loaded for files with rare compression formats.
 const unpacker = "unpack.wasm"
 
 func (b *build) compileWasm() error {
@@ -188,7 +189,7 @@ func (b *build) compile(file, folder string) error {
 	return b.write(file, program)
 }
 
-// copyRuntime makes wasm_exec.js, which also unfolds.
+// copyRuntime writes wasm_exec.js, with the code that unfolds programs added.
 func (b *build) copyRuntime() error {
 	root, err := output("go", "env", "GOROOT")
 	if err != nil {
@@ -225,8 +226,8 @@ func (b *build) copyCharts() error {
 	return b.write("graph.js", graph)
 }
 
-// graphScript returns the library that lays graphs out, without the address of a map that is not served,
-// and the script that draws them.
+// graphScript returns the graph layout library, without the address of its source map, which is not
+// served, followed by the script that draws graphs.
 func graphScript(layout string) ([]byte, error) {
 	library, errLibrary := os.ReadFile(layout)
 	license, errLicense := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))
@@ -243,9 +244,9 @@ func graphScript(layout string) ([]byte, error) {
 
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
 
-// joined are files of the page that are made of others, in this order. A file costs its headers and the
-// time of an answer, and files compress better together. The first line makes a script strict, so one of
-// ours begins.
+// joined lists files of the page that are concatenated from others, in this order. Each file costs
+// headers and a round trip, and files compress better together. Only the first line of a script can
+// make it strict, so each joined script begins with one of ours.
 var joined = []struct {
 	name, between string
 	parts         []string
@@ -254,7 +255,7 @@ var joined = []struct {
 	{"page.js", ";\n", []string{"boot.js", "charts.js", "tables.js", "uplot.js", "vugu.js", "start.js"}},
 }
 
-// joinParts makes them, and removes their parts.
+// joinParts writes the joined files, and removes their parts.
 func (b *build) joinParts() error {
 	for _, file := range joined {
 		var content []byte
@@ -302,7 +303,7 @@ func (b *build) copyTree(to, from string) error {
 	})
 }
 
-// output runs a command and returns its trimmed output.
+// output runs a command and returns its output without surrounding white space.
 func output(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).Output()
 	if err != nil {

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// bundleFolder is the folder in the archive.
+// bundleFolder is the folder inside the archive.
 const bundleFolder = "stackglass/"
 
-// written is the fixed time of the files of an archive, so that the same files make the same archive.
+// written is the fixed modification time of the files in an archive, so that the same files give
+// the same archive.
 var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// writeBundle makes an archive for use without a network: the folder of an earlier run without its
-// compressed files, which few servers use; the page as one file, which needs no server; and README.txt,
-// which explains both.
+// writeBundle writes an archive for use without a network. It contains the output folder of an
+// earlier run without the compressed files, which few servers use; the page as a single file, which
+// needs no server; and README.txt, which explains both.
 func (b *build) writeBundle(to, version string) error {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)

@@ -19,17 +19,18 @@ import (
 	"github.com/tdewolff/minify/v2/js"
 )
 
-// compressible are the endings of files that become smaller.
+// compressible lists the extensions of files that compression makes smaller.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
-// initial are the files that a first visit transfers before the page can be used; the others follow later,
-// for offline use.
+// initial lists the files that a first visit transfers before the page can be used. The other files
+// are transferred later, for offline use.
 var initial = []string{
 	"index.html", "page.css", "theme.js", "page.js", "wasm_exec.js", "worker.js", "app.wasm", "icon.svg",
 	"manifest.webmanifest",
 }
 
-// compressAll writes the .br and .gz siblings and reports the size of a first visit.
+// compressAll writes a .br and a .gz file next to each compressible file, and reports the size of a
+// first visit.
 func (b *build) compressAll() error {
 	names, err := b.files()
 	if err != nil {
@@ -66,7 +67,7 @@ func (b *build) compressAll() error {
 	return nil
 }
 
-// pack writes the compressed siblings of one file, and returns the smaller size.
+// pack writes the .br and .gz files of one file, and returns the size of the .br file.
 func (b *build) pack(file string, content []byte) (brotli int, err error) {
 	br, err := brotlied(content)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *build) pack(file string, content []byte) (brotli int, err error) {
 	return len(br), errors.Join(b.write(file+".br", br), b.write(file+".gz", gz))
 }
 
-// gzipped compresses content without name and time.
+// gzipped compresses content with gzip, without name and time.
 func gzipped(content []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -91,7 +92,7 @@ func gzipped(content []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// brotlied compresses, or reads the result of an earlier run.
+// brotlied compresses content with brotli, or reads the result of an earlier run.
 func brotlied(content []byte) ([]byte, error) {
 	sum := sha256.Sum256(content)
 	kept := filepath.Join("build", "brotli", hex.EncodeToString(sum[:])+".br")
@@ -117,7 +118,7 @@ func brotlied(content []byte) ([]byte, error) {
 	return buf.Bytes(), os.Rename(half, kept)
 }
 
-// minified returns minified scripts and styles, and other files unchanged.
+// minified returns the minified content of scripts and style sheets, and other content unchanged.
 func minified(name string, content []byte) ([]byte, error) {
 	const script, style = "text/javascript", "text/css"
 	m := minify.New()
