@@ -20,8 +20,8 @@ var mayImport = map[string][]string{
 }
 
 // withinCore does the same for the folders of core, and for packages in them that have their own
-// entry: imports run towards trace. Nothing of core may import oracle: predictions do not use what
-// they are checked against.
+// entry: imports run towards trace. No other package of core may import oracle: predictions do not
+// use what they are checked against.
 var withinCore = map[string][]string{
 	"trace":       {"trace"},
 	"codec":       {"codec"},

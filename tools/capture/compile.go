@@ -53,7 +53,7 @@ func containsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// splitDebug puts debug information into a separate file with the object.
+// splitDebug is the option that writes debug information to a separate file next to the object.
 const splitDebug = "-gsplit-dwarf"
 
 // dependencyArguments returns the options for dependency files, with the names that the compiler

@@ -23,7 +23,7 @@ type compiler struct {
 	clang string
 }
 
-// UsageError reports an unsupported command line.
+// UsageError means that a command line is not supported.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }

@@ -268,7 +268,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// verbose makes a program report its trace although nobody reads its standard error.
+// verbose makes a program report its trace even if its standard error is not a terminal.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
 // TestReport checks that a program reports its trace only on a terminal, unless an environment

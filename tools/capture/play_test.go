@@ -187,7 +187,7 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=out.sgt")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Run(); ctx.Err() != nil {
-		t.Fatalf("%s %s does not end", filepath.Base(program), strings.Join(args, " "))
+		t.Fatalf("%s %s does not terminate", filepath.Base(program), strings.Join(args, " "))
 	} else if err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func countsOf(rows *traced) map[string]uint64 {
 	for i, kind := range rows.Kind {
 		switch kind {
 		case trace.Load, trace.Store:
-			if rows.Bytes[i] <= 16 { // coverage does not count longer ones
+			if rows.Bytes[i] <= 16 { // clang's coverage does not count larger accesses
 				counts[fmt.Sprint(kind, " ", rows.Bytes[i])]++
 			}
 		case trace.BlockEntry:

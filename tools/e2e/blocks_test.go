@@ -54,7 +54,7 @@ func (p *tab) often(text string) {
 	})()`)
 }
 
-// TestBlocks goes from a demo to the costs of its blocks, by keyboard, and changes a branch.
+// TestBlocks opens the costs of a demo's blocks with the keyboard, and changes a branch.
 func TestBlocks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -66,7 +66,7 @@ func TestBlocks(t *testing.T) {
 	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`
 	p.wait("the run's counts", ran+` === "32768"`)
 
-	// The graph is one stop of the Tab key; arrow keys follow the edges.
+	// Tab stops only once at the graph; arrow keys follow the edges.
 	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)

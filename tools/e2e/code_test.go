@@ -29,7 +29,7 @@ const headsApart = `(() => {
 	return Math.max(...bottoms) - Math.min(...bottoms);
 })()`
 
-// TestCode goes from a demo to its worst line, and drops its source.
+// TestCode opens the worst line of a demo, and drops its source.
 func TestCode(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -50,7 +50,7 @@ func TestCode(t *testing.T) {
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)
 	p.waitFor("#place")
-	p.wait("the place is announced", `document.getElementById("live").textContent.includes("misses in")`)
+	p.wait("the source location is announced", `document.getElementById("live").textContent.includes("misses in")`)
 	worst := p.text("#code-rows tbody tr td")
 	if title := p.text("#place-title"); title != worst || !strings.HasPrefix(title, "array-list.c:") {
 		t.Errorf("picked %q in the row %q", title, worst)

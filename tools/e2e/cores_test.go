@@ -25,8 +25,8 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCores goes from a run with one thread to predictions for several: numbers of cores by
-// keyboard, schedules, threads that are kept and compared.
+// TestCores predicts several cores from a run with one thread: it enters numbers of cores with the
+// keyboard, changes schedules, and keeps and compares the predicted threads.
 func TestCores(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

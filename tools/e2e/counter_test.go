@@ -16,7 +16,7 @@ import (
 // counter is a proxy between the browser and a server. It counts the bytes of the responses: the
 // compressed bodies and the headers.
 type counter struct {
-	server *server // as the browser sees it
+	server *server // the proxied server, with the address that the browser uses
 
 	mu    sync.Mutex
 	bytes map[string]int // by path

@@ -132,7 +132,7 @@ func TestTables(t *testing.T) {
 }
 
 // TestDemos opens the demos by their cards and by links, compares them with the command's results
-// for the same demos, and opens each of their views. Each demo must be kept only once.
+// for the same demos, and opens each of the demos' views. Each demo must be kept only once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

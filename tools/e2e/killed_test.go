@@ -114,7 +114,7 @@ func TestKilledAtRandom(t *testing.T) {
 	if interrupted == 0 {
 		t.Error("no run left a checkpoint")
 	}
-	t.Logf("%d kills: %d left a checkpoint, %d came after the end", kills, interrupted, finished)
+	t.Logf("%d kills: %d left a checkpoint, %d happened after the end", kills, interrupted, finished)
 }
 
 // TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time once there
@@ -224,7 +224,7 @@ func TestTwoTabs(t *testing.T) {
 	t.Log(second.text("#note"))
 	// The browser keeps the page in its back/forward cache.
 	first.do("leave", chromedp.Navigate("about:blank"))
-	second.wait("it goes on here", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
+	second.wait("the analysis continues in this tab", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
 	if got, want := second.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s, the command has %s", got, want)
 	}

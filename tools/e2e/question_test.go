@@ -153,7 +153,7 @@ func TestSetsMap(t *testing.T) {
 	}
 }
 
-// TestHierarchyFromFile gives the page files that describe a hierarchy.
+// TestHierarchyFromFile opens files that describe a hierarchy, valid and invalid.
 func TestHierarchyFromFile(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -62,7 +62,7 @@ func (d *decoy) note(conn net.Conn) {
 }
 
 // wordless is the record of a connection without data.
-const wordless = "a connection without a word"
+const wordless = "a connection without data"
 
 const tlsHandshake = 0x16 // the first byte of a TLS connection
 

@@ -37,7 +37,7 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// say prints a figure, for tools/speed.
+// say prints a measurement for tools/speed.
 func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }

@@ -144,7 +144,7 @@ const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue
 // changing is a proxy between the browser and a server. It answers some requests with different
 // content.
 type changing struct {
-	server *server // as the browser sees it
+	server *server // the proxied server, with the address that the browser uses
 	t      *testing.T
 	behind string
 

@@ -86,7 +86,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w; is the registry's address in $npm_config_registry right?", err)
+		return nil, fmt.Errorf("%w; check the registry's address in $npm_config_registry", err)
 	}
 	response, err := f.client.Do(request)
 	if err != nil {

@@ -138,7 +138,7 @@ func sum(rows []row) (f figures) {
 
 func print(w io.Writer, machine, march string, rows []row) {
 	if march != "" {
-		machine += ", of code for " + march
+		machine += ", for code compiled for " + march
 	}
 	fmt.Fprintf(w, "Cycles of loop bodies on %s. First, the model with llvm-mca's numbers and llvm-mca, per iteration in the\n"+
 		"steady state and for one pass; then, the model with measured numbers for single instructions, and times measured on this machine.\n\n", machine)

@@ -215,7 +215,8 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// addendOf measures the latency from the third operand of a fused multiply-add in a chain.
+// addendOf returns the latency from the third operand of a fused multiply-add to its result,
+// measured with a chain.
 func addendOf(t *target, code string) (float64, error) {
 	code = strings.ReplaceAll(strings.ReplaceAll(code, "d3", "d0"), "s3", "s0")
 	report, _, err := mca(t, code, "-iterations=1000")
@@ -344,7 +345,7 @@ func parts(t *target, ports []string, pressure []float64, microOps int) (uses []
 	return uses
 }
 
-// little is a negligible pressure.
+// little is the pressure below which a port counts as unused.
 const little = 0.005
 
 // lowest returns the ports with the lowest pressure.

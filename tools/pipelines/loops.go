@@ -72,7 +72,7 @@ func (b *build) compile(s source) error {
 		name := program.Functions[f].Name
 		block, ok := hottest(program, f)
 		if !ok {
-			return fmt.Errorf("%s: no loop of one block in the IR", name)
+			return fmt.Errorf("%s: the IR has no single-block loop", name)
 		}
 		code, err := bodyOf(string(assembly), name, block.Label)
 		if err != nil && b.other {

@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// Run contains facts of a run in addition to its recording.
+// Run contains facts about a run that its recording does not contain.
 type Run struct {
 	Program string       // path of the program's file
 	Facts   []trace.Fact // written before the facts of the recording
@@ -100,7 +100,7 @@ func (s *Summary) copyChunks(w *sgt.Writer, recorded io.ReaderAt, chunks []sgt.R
 	return nil
 }
 
-// ChunkError reports a chunk of a recording that cannot be read.
+// ChunkError means that a chunk of a recording cannot be read.
 type ChunkError struct {
 	Chunk  int
 	Offset int64

@@ -39,7 +39,7 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 			} else {
 				s := p.Sites[b.Site[i]]
 				if s.Kind != kind {
-					t.Fatalf("a %v of a site of %v", kind, s.Kind)
+					t.Fatalf("a row of kind %v at a site of kind %v", kind, s.Kind)
 				}
 				row += " of " + strconv.Itoa(int(s.Bytes)) + " at " + strconv.FormatUint(s.PC, 16)
 			}
@@ -220,7 +220,7 @@ func TestCut(t *testing.T) {
 		}
 		had = len(got)
 		if ended := s.End.How; ended != "signal 9" && ended != "exit" || s.End.Status != 137 {
-			t.Fatalf("cut at %d: it ended by %+v", cut, s.End)
+			t.Fatalf("cut at %d: it ended with %+v", cut, s.End)
 		}
 	}
 	if had != len(whole) {
@@ -259,7 +259,7 @@ func FuzzFinish(f *testing.F) {
 	f.Fuzz(func(t *testing.T, recorded []byte) {
 		_, err := Finish(io.Discard, bytes.NewReader(recorded), int64(len(recorded)), Run{}, noSymbols)
 		if err != nil && err.Error() == "" {
-			t.Fatal("an error without a word")
+			t.Fatal("an error with an empty message")
 		}
 	})
 }

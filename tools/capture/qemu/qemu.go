@@ -98,7 +98,7 @@ func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	major, _, _ := strings.Cut(after, ".")
 	n, err := strconv.Atoi(major)
 	if err != nil {
-		return 0, fmt.Errorf("%s --version says %q, want a version of QEMU", emulator, strings.TrimSpace(string(said)))
+		return 0, fmt.Errorf("%s --version printed %q, want a version of QEMU", emulator, strings.TrimSpace(string(said)))
 	}
 	if n >= 9 {
 		return 2, nil
