@@ -75,5 +75,5 @@ func cloudflare(t *testing.T) *server {
 	}
 }
 
-// edgeVersion returns the version that the worker reports.
+// edgeVersion is the version that the worker is told to report.
 const edgeVersion = "v1.2.3-e2e"

@@ -19,7 +19,8 @@ func demoSource(t *testing.T, name string) string {
 	return path
 }
 
-// headsApart returns the largest vertical distance between the bottoms of the column headings.
+// headsApart is a script that returns the largest vertical distance between the bottoms of the
+// column headings.
 const headsApart = `(() => {
 	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
 		const text = document.createRange();

@@ -20,7 +20,7 @@ type hosting struct {
 
 const kept = "It is kept now."
 
-// hostings returns all ways to host the page. Each has a different origin.
+// hostings lists all ways to host the page. Each has a different origin.
 var hostings = []hosting{
 	{"serve", func(t *testing.T) *server { return serve(t, ":0") }, kept},
 	{"static host without headers", func(t *testing.T) *server { return folder(t, filepath.Join(root, "site", "dist")) }, kept},
@@ -38,7 +38,7 @@ func folder(t *testing.T, files string) *server {
 	return &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://"), home: home}
 }
 
-// unzipped unpacks the archive that `make zip` wrote.
+// unzipped unpacks the archive that `make zip` wrote, and returns the folder.
 func unzipped(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
@@ -53,8 +53,8 @@ func unzipped(t *testing.T) string {
 	return to
 }
 
-// singleFile is the file that `make single` wrote, opened from disk. It is in a separate folder, to
-// make sure that it needs no other files.
+// singleFile opens the file that `make single` wrote from disk. It copies the file to a separate
+// folder, to make sure that the file needs no other files.
 func singleFile(t *testing.T) *server {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "build", "stackglass.html"))

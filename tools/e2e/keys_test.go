@@ -103,8 +103,8 @@ func (p *tab) tabTo(what, there string) {
 	p.t.Fatalf("Tab does not reach %s\n%s", what, p.screen())
 }
 
-// invisibleFocus returns the focused element if the focus is not visible, that is, if neither the
-// element nor one of its ancestors has an outline.
+// invisibleFocus is a script that returns the focused element if the focus is not visible, that is,
+// if neither the element nor one of its ancestors has an outline.
 const invisibleFocus = `(() => {
 	const e = document.activeElement;
 	if (e === document.body || e.classList.contains("visually-hidden")) return "";

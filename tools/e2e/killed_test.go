@@ -39,7 +39,7 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// soaking reports whether tests run with all kills, as in make soak, or with a few.
+// soaking makes tests run with all kills, as in make soak, instead of a few.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
 // killsOf returns the number of kills: a few, or all when soaking.

@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// wideTrace accesses about 800,000 lines in random order.
+// wideTrace writes a trace that accesses about 800,000 lines in random order, and returns its path.
 func (p *tab) wideTrace() string {
 	var b []byte
 	x := uint32(1)

@@ -179,7 +179,7 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	p.waitGone("#kept a.compare")
 }
 
-// multiplied returns a profile, with counters, of a matrix multiplication.
+// multiplied returns the path of a profile, with counters, of a matrix multiplication.
 func (p *tab) multiplied() string {
 	p.t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "multiply.sgp"))
@@ -326,7 +326,8 @@ func TestNarrowWithLongNames(t *testing.T) {
 	narrow("a result")
 }
 
-// tooWide returns the elements that are wider than the page, if the page scrolls sideways.
+// tooWide is a script that returns the elements that are wider than the page, if the page scrolls
+// sideways.
 const tooWide = `(() => {
 	const root = document.documentElement;
 	if (root.scrollWidth <= root.clientWidth) return [];

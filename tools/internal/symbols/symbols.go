@@ -88,7 +88,7 @@ func Open(path string) (*File, error) {
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
 // tidyRows sorts the rows. If one sequence ends where another begins, the row that begins a
-// sequence is put last, because of several rows with the same address, the last one is valid.
+// sequence is put last, because the last of several rows with the same address is valid.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
