@@ -93,7 +93,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		for i, h := range after[warm:] {
 			now, slack := of(h)
 			if least = min(least, now); now > least+max(least/10, slack) {
-				t.Errorf("%s: %d after analysis %d, %d after an earlier one, want at most 10 % more", what, now, warm+i+1, least)
+				t.Errorf("%s: %d after analysis %d, %d after an earlier one, want at most 10 %% more", what, now, warm+i+1, least)
 			}
 		}
 	}
