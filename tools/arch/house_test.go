@@ -33,7 +33,7 @@ func TestEveryFolderIntroducesItself(t *testing.T) {
 	for folder := range mayImport {
 		text, err := os.ReadFile(filepath.Join(root(t), folder, "README.md"))
 		if err != nil {
-			t.Errorf("%s has no README.md: write three to ten lines on what the folder contains and where to start", folder)
+			t.Errorf("%s has no README.md: describe the folder's content and where to start, in three to ten lines", folder)
 			continue
 		}
 		if len(bytes.TrimSpace(text)) < 100 {

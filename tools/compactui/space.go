@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Of the text nodes that vugugen generates, 90 % are white space between elements. withoutSpace
+// White space between elements makes up 90 % of the text nodes that vugugen generates. withoutSpace
 // removes white space that a browser does not show: at the start and end of blocks, and next to
 // them.
 
