@@ -194,8 +194,7 @@ func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	return uint32(len(p.Functions) - 1)
 }
 
-// isOutline reports whether a function is the body of a parallel region that the compiler moved
-// into a function.
+// isOutline reports whether a function is a parallel region that the compiler has outlined.
 func isOutline(name string) bool {
 	return strings.Contains(name, ".omp_outlined") || strings.Contains(name, "._omp_fn.") || strings.Contains(name, "..omp_par")
 }

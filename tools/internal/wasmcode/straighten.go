@@ -331,7 +331,7 @@ func (f *flow) findLoops() {
 	}
 }
 
-// region returns the region of the blocks from from to to.
+// region returns the region that consists of the blocks numbered from through to.
 func (f *flow) region(from, to int, outer *region) *region {
 	r := &region{from: from, to: to, outer: outer, loop: outer != nil && f.ends[from] == to && outer.from <= from}
 	for at := from; at <= to; {
