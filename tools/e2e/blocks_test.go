@@ -113,7 +113,7 @@ func TestModule(t *testing.T) {
 	p.click("#demo-matmul-naive")
 	p.finished()
 	p.drop(modulePath(t))
-	p.wait("the module is combined with the run", `document.querySelector("#note")?.textContent.includes("is put beside")`)
+	p.wait("it is put beside", `document.querySelector("#note")?.textContent.includes("is put beside")`)
 	p.modelled()
 	p.wait("the counts come from the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
 }
