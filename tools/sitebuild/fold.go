@@ -9,11 +9,11 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// The table of functions that dropLines leaves is half offsets, which compress badly. So they are folded:
-// what follows from other numbers is left out, and the rest is stored field by field, each offset as the
-// step from the largest before it, because most are new and in the linker's order. unfold.js, a part of
-// wasm_exec.js, restores the table before the program begins, in a few milliseconds, and checks it. In
-// words of 32 bits:
+// Half of the function table that dropLines leaves consists of offsets, which compress badly. So
+// the table is folded: numbers that follow from other numbers are left out, and the rest is stored
+// field by field. An offset is stored as the difference from the largest offset before it, because
+// most offsets are new and in the linker's order. unfold.js, a part of wasm_exec.js, restores the
+// table before the program starts, in a few milliseconds, and verifies a checksum. In 32-bit words:
 //
 //	the table, for n functions       folded
 //	n pairs: entry, record           number of other tables, of each function
@@ -24,22 +24,22 @@ import (
 //	  words 2 to 10
 //	  other tables, then data
 //
-// The entry of a function is its number in the file, one more than that of the previous function. From an
-// instruction, its function's number and a block's of 16 bits, the runtime gets to the table by a table of
-// buckets, which follows from the number of functions. Names are numbers (see symbols.go), so a record's
-// first word, the offset of its name, is folded to whether that begins with the runtime's, and the names
-// themselves to nothing.
+// The entry of a function is its number in the file, one more than that of the previous function.
+// To find the function of a program counter (16 bits of block number below the function's number),
+// the runtime uses a table of buckets, which follows from the number of functions. Names are
+// numbers (see symbols.go). So the name offset in a record is folded to a flag that says whether
+// the name has the runtime's prefix, and the names themselves are left out.
 
-// folding tells unfold.js where the table is. It is below the smallest address of Go programs, and becomes
-// zeros again.
+// folding tells unfold.js where the table is. It is stored below the lowest address that Go
+// programs use; unfold.js clears it.
 type folding struct {
 	Magic     uint32
-	Table     uint32 // all addresses in words of 32 bits
+	Table     uint32 // addresses are in 32-bit words
 	Words     uint32 // of the folded table
 	Functions uint32
 	First     uint32 // the first entry
 	Buckets   uint32 // address of the table of buckets
-	Sum       uint32 // of the table, see sumOf
+	Sum       uint32 // checksum of the table, see sumOf
 	Names     uint32 // address of the table of names
 }
 
@@ -59,20 +59,20 @@ const (
 	wordHead   = recordOffsets / 4
 )
 
-// The runtime's table of buckets (abi.FuncTabBucketSize).
+// Sizes in the runtime's table of buckets (abi.FuncTabBucketSize).
 const (
 	bucketsOfFunction = 1 << 16 / 4096
-	bucketWords       = 5 // the number of a function, and 16 steps of a byte
+	bucketWords       = 5 // a function number, and 16 one-byte increments
 )
 
-// old marks an offset that is not larger than all before it.
+// old marks an offset that is not larger than all offsets before it.
 const old = 1 << 31
 
-var errFold = errors.New("the table of functions cannot be folded: its layout is not that of Go 1.26; " +
-	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and mend fold or leave it out")
+var errFold = errors.New("the function table cannot be folded: its layout is not the one of Go 1.26; " +
+	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and adapt fold or remove it")
 
-// fold folds the table of functions of a program in memory. If unfolding does not restore the memory, its
-// form is unknown.
+// fold folds the function table in a program's memory. It returns errFold if unfolding would not
+// restore the memory.
 func fold(memory []byte) (err error) {
 	defer wasmcode.UnknownForm(&err, errFold)
 	words := wordsOf(memory)
@@ -100,7 +100,7 @@ func fold(memory []byte) (err error) {
 	return nil
 }
 
-// folding returns the place of a table that is not folded yet.
+// folding returns the location of a table that is not folded yet.
 func (t *lineTable) folding() folding {
 	module, _ := t.module()
 	buckets := binary.LittleEndian.Uint64(t.memory[module+8*moduleBuckets:])
@@ -112,7 +112,7 @@ func (t *lineTable) folding() folding {
 	}
 }
 
-// beginsWith reports whether the bytes of words have a text at an offset.
+// beginsWith reports whether text is at a byte offset in words.
 func beginsWith(words []uint32, at uint32, text string) bool {
 	for i := range text {
 		if place := at + uint32(i); byte(words[place/4]>>(8*(place%4))) != text[i] {
@@ -127,13 +127,13 @@ func (f *folding) buckets(words []uint32) []uint32 {
 	return words[f.Buckets:][:bucketWords*bucketsOfFunction*(f.Functions-1)+1]
 }
 
-// functionTable has the places of the functions' records, whose lengths differ.
+// functionTable contains the addresses of the functions' records, whose lengths differ.
 type functionTable struct {
 	folding
 	starts []uint32 // of records
-	others []uint32 // number of other tables of each
+	others []uint32 // number of other tables in each record
 	data   []uint32
-	end    uint32 // after the last one
+	end    uint32 // end of the last record
 
 	ofRuntime []bool // whether the functions' names begin with the runtime's
 }
@@ -146,7 +146,7 @@ func newFunctionTable(f folding) *functionTable {
 	}
 }
 
-// place computes the places of records.
+// place computes the addresses of the records.
 func (t *functionTable) place() {
 	t.end = t.Table + 2*t.Functions + 1
 	for i := range t.starts {
@@ -156,10 +156,10 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is a field of records: its place in each record that has it.
+// field is a field of the records: its address in each record that has it.
 type field struct {
 	at      []uint32
-	offsets bool // coded by steps
+	offsets bool // stored as differences
 }
 
 // fields returns the folded fields in order.
@@ -178,7 +178,8 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
 }
 
-// tables returns fields of offsets after the heads of records: many in each, after others.
+// tables returns the fields of offsets behind the heads of records: record i has many[i] of them,
+// which follow after[i] other offsets.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}
@@ -267,7 +268,7 @@ func (t *functionTable) unfold(words, folded []uint32) {
 	}
 }
 
-// sumOf returns a checksum of words: FNV-1a, a word at a time.
+// sumOf returns a checksum of words: FNV-1a with words in place of bytes.
 func sumOf(words []uint32) uint32 {
 	sum := uint32(2166136261)
 	for _, word := range words {
@@ -276,7 +277,7 @@ func sumOf(words []uint32) uint32 {
 	return sum
 }
 
-// wordsOf converts a memory to words, without incomplete ones.
+// wordsOf converts memory to words and drops an incomplete last word.
 func wordsOf(memory []byte) []uint32 {
 	words := make([]uint32, len(memory)/4)
 	for i := range words {

@@ -28,7 +28,7 @@ func folded(t *testing.T) (whole, folded []uint32) {
 		t.Fatal(err)
 	}
 	if deflated(t, with) >= deflated(t, without) {
-		t.Errorf("packed %d bytes, and %d without folding", deflated(t, with), deflated(t, without))
+		t.Errorf("%d compressed bytes with folding, %d without", deflated(t, with), deflated(t, without))
 	}
 	return wordsOf(memoryOf(t, without)), wordsOf(memoryOf(t, with))
 }
@@ -37,16 +37,15 @@ func TestFold(t *testing.T) {
 	whole, words := folded(t)
 	unfold(words)
 	if !slices.Equal(words, whole) {
-		t.Error("what was folded does not become the same again")
+		t.Error("unfolding does not restore the memory")
 	}
 }
 
-// The script equals its reference implementation: a folded program runs, if there is an engine to
-// run it.
+// The script and its reference implementation in Go restore the same memory. The test needs node.
 func TestScriptUnfolds(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("there is no node to run the script in; the tests of the page do so, too")
+		t.Skip("node is missing, which runs the script; the page's tests run it, too")
 	}
 	whole, words := folded(t)
 	const script = `
@@ -69,17 +68,17 @@ process.stdin.on("end", () => {
 	}
 	for name, words := range map[string][]uint32{"folded": words, "whole": whole} {
 		if got, err := run(words); err != nil || !slices.Equal(wordsOf(got), whole) {
-			t.Errorf("%s: %d bytes that are not the table before it was folded, %v", name, len(got), err)
+			t.Errorf("%s: %d bytes that differ from the memory before folding, %v", name, len(got), err)
 		}
 	}
 	words[words[foldingAt+1]+words[foldingAt+3]*4+1]++
 	if _, err := run(words); err == nil {
-		t.Error("a damaged table is taken for a whole one")
+		t.Error("a damaged table is accepted")
 	}
 }
 
-// The names of functions are listed in order, and those of the runtime are distinguished from
-// others.
+// The functions' names are listed in order. Numbers replace them, and runtime functions keep their
+// prefix.
 func TestTakeNames(t *testing.T) {
 	file := compiled(t)
 	var list bytes.Buffer
@@ -101,15 +100,15 @@ func TestTakeNames(t *testing.T) {
 			number = fmt.Sprintf("runtime.%d", i)
 		}
 		if got != number {
-			t.Fatalf("%s has become %q, want %q", want, got, number)
+			t.Fatalf("%s was renamed to %q, want %q", want, got, number)
 		}
 	}
 	if !slices.Contains(names, "main.main") || !slices.Contains(names, "runtime.gopanic") {
-		t.Errorf("no main.main or runtime.gopanic in %d names", len(names))
+		t.Errorf("main.main or runtime.gopanic is missing among %d names", len(names))
 	}
 }
 
-// nameOf gives the name of a function by its number.
+// nameOf returns the name of function i.
 func (t *lineTable) nameOf(i int) string {
 	records := t.at + t.word(headRecords)
 	name := t.number(records + t.number(records+8*i+4) + 4*wordName)
@@ -117,7 +116,7 @@ func (t *lineTable) nameOf(i int) string {
 	return string(text)
 }
 
-// A program names the file with its names, if there is room.
+// The file name of the list of function names is written into the program, if there is room.
 func TestLinkNames(t *testing.T) {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	memory := make([]byte, 4096)
@@ -126,14 +125,14 @@ func TestLinkNames(t *testing.T) {
 	}
 	link, _, _ := bytes.Cut(memory[namesLinkAt:], []byte{0})
 	if content, err := os.ReadFile(filepath.Join(b.out, policy.Hashed, string(link))); err != nil || string(content) != "main.main\n" {
-		t.Errorf("%s has %q, %v", link, content, err)
+		t.Errorf("%s contains %q, %v", link, content, err)
 	}
 	if err := b.linkNames(memory, "app.wasm", nil); err == nil {
-		t.Error("what is there already was written over")
+		t.Error("an existing file name was overwritten")
 	}
 }
 
-// Tables of another layout are refused and not made into something else.
+// Tables of another layout are rejected, not corrupted.
 func TestFoldRefuses(t *testing.T) {
 	memory := memoryOf(t, compiled(t))
 	lines := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}

@@ -16,14 +16,16 @@ var (
 	linkTarget   = regexp.MustCompile(`href="([^"]*)"`)
 )
 
-// term is a row of the glossary: its words, its meaning, and the address of more about it, below docs/.
+// term is a row of the glossary: its synonyms, its meaning, and the address of a fuller
+// explanation, relative to docs/.
 type term struct {
 	Words   []string
 	Meaning string
 	More    string
 }
 
-// glossary returns the rows of the manual's page with the terms, and that page with an anchor at each row.
+// glossary returns the terms of the manual's glossary page, and the page with an anchor in each
+// row.
 func glossary(body string) (terms []term, anchored string) {
 	anchored = glossaryRow.ReplaceAllStringFunc(body, func(row string) string {
 		cells := glossaryRow.FindStringSubmatch(row)
@@ -40,7 +42,7 @@ func glossary(body string) (terms []term, anchored string) {
 	return terms, anchored
 }
 
-// writeTerms writes the script that explains the terms in a result, with the terms.
+// writeTerms writes the script that explains terms in a result, together with the terms.
 func (b *build) writeTerms(pages []manualPage) error {
 	var terms []term
 	for _, page := range pages {
@@ -49,7 +51,7 @@ func (b *build) writeTerms(pages []manualPage) error {
 		}
 	}
 	if len(terms) == 0 {
-		return errors.New("the manual has no page glossary with a table of terms")
+		return errors.New("the manual has no glossary page with a table of terms")
 	}
 	rows := make([][3]string, len(terms))
 	for i, t := range terms {

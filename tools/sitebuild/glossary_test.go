@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestGlossary: each term is defined once, has an anchor, and a page about it exists.
+// TestGlossary checks that each term is defined once and has an anchor, and that the page it links
+// to exists.
 func TestGlossary(t *testing.T) {
 	pages, err := manualPages()
 	if err != nil {
@@ -18,13 +19,13 @@ func TestGlossary(t *testing.T) {
 	}
 	terms, _ := glossary(names["glossary"])
 	if text, err := os.ReadFile("site/docs/glossary.md"); err != nil || len(terms) != strings.Count(string(text), "\n| ")-1 {
-		t.Fatalf("%d terms are read from the glossary's table (%v)", len(terms), err)
+		t.Fatalf("read %d terms from the glossary's table, which has more or fewer rows (%v)", len(terms), err)
 	}
 	seen := map[string]bool{}
 	for _, term := range terms {
 		for _, word := range term.Words {
 			if word == "" || seen[strings.ToLower(word)] || strings.ContainsAny(word, "()<>&,") {
-				t.Errorf("%q is no term, or is defined twice", word)
+				t.Errorf("%q is not a valid term, or is defined twice", word)
 			}
 			seen[strings.ToLower(word)] = true
 		}

@@ -42,10 +42,10 @@ func (b *build) writeIndex() error {
 	return b.write("index.html", out.Bytes())
 }
 
-// count formats a number with groups of thousands.
+// count formats a number with thousands separators.
 func count(n uint64) string { return state.Spaced(report.Count(n).Human()) }
 
-// extractHelper extracts the script that Vugu would eval from its source.
+// extractHelper extracts, from Vugu's source, the script that Vugu would eval.
 func (b *build) extractHelper() error {
 	dir, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/vugu/vugu")
 	if err != nil {
@@ -61,10 +61,10 @@ func (b *build) extractHelper() error {
 	return b.write("vugu.js", []byte(script+";\n"))
 }
 
-// improve changes two things in Vugu's script. Its decoder keeps the incomplete bytes of a chunk for the next
-// one: Vugu cuts texts that fill its buffer of 16 KiB at any byte, and breaks the letter there. And its
-// renderer leaves alone what has not changed: Vugu sets every attribute and text of the page in every render,
-// after which the browser computes the layout of all of them again.
+// improve changes two things in Vugu's script. The decoder keeps the incomplete character at the
+// end of a chunk for the next chunk: Vugu splits text that fills its 16 KiB buffer at any byte, and
+// breaks the character there. And the renderer skips attributes and texts that have not changed:
+// Vugu sets all of them in every render, which makes the browser compute the whole layout again.
 func improve(script string) (string, error) {
 	for _, change := range [...]struct{ from, to string }{
 		{"readString(){", "readString(more){"},
@@ -76,7 +76,7 @@ func improve(script string) (string, error) {
 		{`x.el.innerHTML=(x.bufferedInnerHTML||"")+e,x`, `e=(x.bufferedInnerHTML||"")+e,x.el.innerHTML!==e&&(x.el.innerHTML=e),x`},
 	} {
 		if n := strings.Count(script, change.from); n != 1 {
-			return "", fmt.Errorf("the script of Vugu has %q %d times, not once: its renderer has changed; adapt the edits to it", change.from, n)
+			return "", fmt.Errorf("Vugu's script contains %q %d times, not once: its renderer has changed; adapt the edits", change.from, n)
 		}
 		script = strings.Replace(script, change.from, change.to, 1)
 	}
@@ -106,5 +106,5 @@ func stringConstant(file, name string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s: no string constant %s: Vugu's renderer has changed, look where its script went", file, name)
+	return "", fmt.Errorf("%s: no string constant %s: Vugu's renderer has changed; find where its script is now", file, name)
 }

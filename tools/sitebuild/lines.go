@@ -9,32 +9,34 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// Line tables contain the file and line of each instruction, inlined calls and the places of arguments, for
-// the traces that a crash prints. They cannot be left out of a wasm file like symbols (-ldflags=-s -w), and
-// are a tenth of what a first visit transfers, because they hardly compress. Without them a crash still
-// prints the names of functions.
+// Line tables contain the file and line of each instruction, inlined calls and the locations of
+// arguments, for the stack traces that a crash prints. The linker cannot strip them from a wasm
+// file as it strips symbols (-ldflags=-s -w). They are a tenth of the bytes of a first visit,
+// because they hardly compress. Without them a crash still prints the names of functions.
 //
-// They are part of the runtime's table of functions, in the layout of src/runtime/symtab.go and
+// They are part of the runtime's function table, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
 //
-//	header    magic, then offsets of the parts; see lineHeader
+//	header magic, then offsets of the parts; see headFunctions
 //	pctab     tables from instruction to a number, shared if they are equal
 //	functab   for each function its entry and its record, with the offsets of its tables in pctab:
 //	          stack depths, files, lines, and others by number; and behind them those of its data
 //
-// Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, one of all
-// ones no data. So everything for traces only gets that offset. The parts of pctab without another offset
-// and data for traces become zeros, and so do the names of files, the first lines of functions, and where
-// signals may interrupt a function, as there are none. What the collector and panics need stays.
+// Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, and
+// an offset of all ones means no data. So every table and all data that only stack traces need get
+// these offsets. The parts of pctab that no offset refers to any more become zeros, and so do the
+// data for traces, file names, the first lines of functions, and the points where a signal may
+// interrupt a function, because wasm has no signals. Tables that the garbage collector and panics
+// need stay.
 
-// tableMagic begins the table: the number for Go 1.20 and later, two zeros, the unit of instructions and
-// the size of pointers.
+// tableMagic is the start of the table: the magic number of Go 1.20 and later, two zeros, the
+// instruction size quantum and the pointer size.
 var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
 
-var errLineTable = errors.New("the table of functions has not the form that is known of Go 1.20 to 1.26: " +
-	"look at src/runtime/symtab.go, and mend dropLines or leave it out")
+var errLineTable = errors.New("the function table does not have the layout of Go 1.20 to 1.26: " +
+	"look at src/runtime/symtab.go, and adapt dropLines or remove it")
 
-// lineHeader are the words after the magic.
+// Words of the header after the magic.
 const (
 	headFunctions = iota
 	headFiles
@@ -52,20 +54,20 @@ const (
 	recordStack   = 16
 	recordFiles   = 20
 	recordLines   = 24
-	recordOthers  = 28 // number of others
-	recordUnit    = 32 // place of the names of its files
+	recordOthers  = 28 // number of other tables
+	recordUnit    = 32 // offset of its file names
 	recordStart   = 36 // its first line
-	recordData    = 43 // the number of data, a byte
-	recordOffsets = 44 // of the others, then of data
+	recordData    = 43 // number of data offsets, one byte
+	recordOffsets = 44 // offsets of the other tables, then of data
 )
 
-// Others and data that are for traces only, by number.
+// Numbers of the other tables and of data that only stack traces use.
 const (
 	unsafePoints  = 0 // PCDATA_UnsafePoint, for signals
-	inlinedAt     = 2 // PCDATA_InlTreeIndex: places of inlined calls
+	inlinedAt     = 2 // PCDATA_InlTreeIndex: locations of inlined calls
 	argumentsLive = 3 // PCDATA_ArgLiveIndex
 
-	inlinedCalls  = 3 // FUNCDATA_InlTree: records of inlinedBytes each
+	inlinedCalls  = 3 // FUNCDATA_InlTree: records of inlinedBytes bytes each
 	argumentsInfo = 5 // FUNCDATA_ArgInfo: bytes up to argumentsEnd
 	liveInfo      = 6 // FUNCDATA_ArgLiveInfo
 
@@ -80,13 +82,13 @@ var (
 
 const noData = 1<<32 - 1
 
-// Words of moduledata: it begins with addresses of the header and of the names.
+// Words of moduledata, which begins with the addresses of the header and of the names.
 const (
 	moduleHeader  = 0
 	moduleNames   = 1
 	moduleBuckets = 19 // findfunctab
-	moduleData    = 40 // gofunc, which offsets of data count from
-	moduleEnd     = 41 // epclntab, after all data
+	moduleData    = 40 // gofunc, the base of data offsets
+	moduleEnd     = 41 // epclntab, the end of all data
 )
 
 // dropLines removes the line tables of a Go program from its memory.
@@ -98,7 +100,7 @@ func dropLines(memory []byte) error {
 	return (&lineTable{memory: memory, at: at}).drop()
 }
 
-// lineTable is the table of functions in a program's memory.
+// lineTable is the function table in a program's memory.
 type lineTable struct {
 	memory []byte
 	at     int
@@ -110,7 +112,7 @@ func (t *lineTable) word(n int) int {
 
 func (t *lineTable) number(at int) int { return int(binary.LittleEndian.Uint32(t.memory[at:])) }
 
-// records yields the place of each function's record.
+// records yields the address of each function's record.
 func (t *lineTable) records() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		records := t.at + t.word(headRecords)
@@ -122,7 +124,7 @@ func (t *lineTable) records() iter.Seq[int] {
 	}
 }
 
-// drop removes files and lines.
+// drop removes file names and line numbers.
 func (t *lineTable) drop() (err error) {
 	defer wasmcode.UnknownForm(&err, errLineTable)
 	tables := t.memory[t.at+t.word(headTables) : t.at+t.word(headRecords)]
@@ -172,7 +174,7 @@ func (t *lineTable) drop() (err error) {
 	return nil
 }
 
-// data returns the address from which offsets of data count.
+// data returns the base address of data offsets.
 func (t *lineTable) data() (at int, known bool) {
 	module, known := t.module()
 	if !known {
@@ -191,8 +193,8 @@ func (t *lineTable) module() (at int, known bool) {
 	return at, at >= 0 && !bytes.Contains(t.memory[at+1:], head)
 }
 
-// keptData are the offsets of data that stays. The linker merges equal data, so some data for traces may be
-// needed for something else.
+// keptData returns the offsets of data that stays. The linker merges equal data, so some data for
+// traces may also have another use.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
 	for record := range t.records() {
@@ -206,7 +208,7 @@ func (t *lineTable) keptData() map[int]bool {
 	return kept
 }
 
-// clearData clears data for traces, as far as its length is known.
+// clearData clears data for traces whose length is known.
 func (t *lineTable) clearData(number, data, offset, calls int) {
 	switch {
 	case offset == noData:
@@ -218,7 +220,7 @@ func (t *lineTable) clearData(number, data, offset, calls int) {
 	}
 }
 
-// callsOf is the number of inlined calls in a table: one more than its largest value.
+// callsOf returns the number of inlined calls in a table: one more than its largest value.
 func callsOf(tables []byte, at int) int {
 	if at == 0 {
 		return 0
@@ -233,8 +235,8 @@ func callsOf(tables []byte, at int) int {
 	return most + 1
 }
 
-// tableEnd returns the end of the table of pctab at an offset: pairs of variable-length numbers, until the
-// first of a pair is a zero that is not the very first.
+// tableEnd returns the end of the table at an offset of pctab. A table consists of pairs of
+// varints, and ends at a zero in place of the first number of a pair, other than the first pair.
 func tableEnd(tables []byte, at int) int {
 	for start := at; at == start || tables[at] != 0; {
 		at = numberEnd(tables, numberEnd(tables, at))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compiled gives a small program for the browser.
+// compiled builds a small program for the browser.
 func compiled(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func compiled(t *testing.T) []byte {
 	return file
 }
 
-// The rest of the table of functions is unchanged, without files and lines.
+// dropLines removes files and lines from the function table, and leaves the rest unchanged.
 func TestDropLines(t *testing.T) {
 	file := compiled(t)
 	dropped, err := changeData(file, dropLines)
@@ -40,7 +40,7 @@ func TestDropLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if deflated(t, dropped) >= deflated(t, file) {
-		t.Errorf("packed %d bytes instead of %d", deflated(t, dropped), deflated(t, file))
+		t.Errorf("%d compressed bytes, not fewer than %d before", deflated(t, dropped), deflated(t, file))
 	}
 	before, after := tableOf(t, file), tableOf(t, dropped)
 	functions, records := before.word(headFunctions), before.at+before.word(headRecords)
@@ -63,7 +63,7 @@ func TestDropLines(t *testing.T) {
 			if got != want && !(traceData[n] && got == noData) {
 				t.Fatalf("function %d: data %d at %x, want %x", i, n, got, want)
 			}
-			// No data of the collector's is shorter than a bitmap's head of 8 bytes.
+			// The garbage collector's data is at least a bitmap's 8-byte header.
 			if n < 3 && want != noData && !bytes.Equal(after.memory[base+want:][:8], before.memory[base+want:][:8]) {
 				t.Fatalf("function %d: data %d is %x, want %x", i, n, after.memory[base+want:][:8], before.memory[base+want:][:8])
 			}
@@ -93,7 +93,7 @@ func tableOf(t *testing.T, file []byte) *lineTable {
 	return &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 }
 
-// table is the table that the offset at an address leads to.
+// table returns the table whose offset is stored at an address.
 func (t *lineTable) table(at int) []byte {
 	offset := t.number(at)
 	if offset == 0 {
@@ -117,7 +117,7 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// A file of another form is refused, whatever its content.
+// A file of another format is rejected, whatever its content.
 func TestDropLinesRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")
@@ -126,7 +126,7 @@ func TestDropLinesRefuses(t *testing.T) {
 			body = append([]byte{11, byte(len(body)), 1}, body...)
 		}
 		if out, err := changeData(append([]byte("\x00asm\x01\x00\x00\x00"), body...), dropLines, fold); err == nil {
-			t.Fatalf("taken for a program: %x", out)
+			t.Fatalf("accepted as a program: %x", out)
 		}
 	})
 }
@@ -140,7 +140,8 @@ func memoryOf(t *testing.T, file []byte) []byte {
 	return image(file, segments)
 }
 
-// The bytes around the data are unchanged, and the data is the same in fewer segments.
+// changeData without changes leaves the rest of the file unchanged, and stores the same data in
+// fewer segments.
 func TestChangeData(t *testing.T) {
 	file := compiled(t)
 	same, err := changeData(file)
@@ -150,13 +151,13 @@ func TestChangeData(t *testing.T) {
 	was, before, _ := dataSegments(file)
 	is, after, err := dataSegments(same)
 	if err != nil || len(after) > 20 || len(before) < 20 {
-		t.Fatalf("%d segments of %d, %v", len(after), len(before), err)
+		t.Fatalf("%d segments, %d before, %v", len(after), len(before), err)
 	}
 	if !bytes.Equal(same[:is.Start], file[:was.Start]) || !bytes.Equal(same[is.End:], file[was.End:]) {
-		t.Error("more than the data changed")
+		t.Error("bytes outside the data section changed")
 	}
 	if got, want := image(same, after), bytes.TrimRight(image(file, before), "\x00"); !bytes.Equal(got, want) {
-		t.Errorf("%d bytes of data are not the %d that they were", len(got), len(want))
+		t.Errorf("%d bytes of data differ from the original %d bytes", len(got), len(want))
 	}
 }
 
@@ -170,13 +171,13 @@ func TestPieces(t *testing.T) {
 		again, end := make([]byte, len(memory)), -gapBytes
 		for _, p := range piecesOf(memory) {
 			if p.Start-end < gapBytes || memory[p.Start] == 0 || memory[p.End-1] == 0 {
-				t.Fatalf("a piece from %d to %d, after one that ends at %d", p.Start, p.End, end)
+				t.Fatalf("a piece from %d to %d, after a piece that ends at %d", p.Start, p.End, end)
 			}
 			copy(again[p.Start:], memory[p.Start:p.End])
 			end = p.End
 		}
 		if !bytes.Equal(again, memory) {
-			t.Fatal("the pieces are not the memory")
+			t.Fatal("the pieces do not add up to the memory")
 		}
 	})
 }

@@ -1,27 +1,29 @@
-// Sitebuild makes site/dist, the folder that any static host can serve, from scratch and from pinned
+// Sitebuild builds site/dist, a folder that any static host can serve, from scratch and from pinned
 // sources only:
 //
-//  1. app.wasm from ./wasm/app: the page's program and its worker's in one file; and unpack.wasm,
-//     from ./wasm/unpack/program, which it loads for rare compressions and for answers. After linking,
-//     tools/internal/wasmcode makes both faster and smaller, and so do lines.go, fold.go, symbols.go and
-//     segments.go;
-//  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which reverses what folds them;
-//  3. vugu.js, Vugu's helper script, from the pinned module: Vugu evals that string, which the page's
-//     policy forbids, so it is served as a file;
-//  4. uplot.js and uplot.css, and graph.js with dagre in it, from the npm packages that
+//  1. app.wasm from ./wasm/app: the program of the page and of its workers; and unpack.wasm, from
+//     ./wasm/unpack/program, which the page loads for rare compression formats and for answers.
+//     After linking, tools/internal/wasmcode makes both faster and smaller, and so do lines.go,
+//     fold.go, symbols.go and segments.go;
+//  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which unfolds the programs' function
+//     tables;
+//  3. vugu.js, Vugu's helper script, from the pinned module: Vugu evals the script, which the
+//     page's policy forbids, so it is served as a file;
+//  4. uplot.js and uplot.css, and graph.js, which includes dagre, from the npm packages that
 //     site/package-lock.json pins;
 //  5. the files of site/static and site/demos, and index.html from site/index.tmpl with a card for
 //     every demo. Scripts and styles of the page are joined to page.js and page.css;
-//  6. docs/, the manual, from site/docs: goldmark renders the Markdown;
-//  7. _headers with the content security policy, and precache.js, the list of files and hashes by
-//     which the service worker takes the whole site offline;
-//  8. .br and .gz siblings of every file that compresses.
+//  6. docs/, the manual, which goldmark renders from the Markdown in site/docs;
+//  7. _headers with the content security policy, and precache.js, the list of files and hashes with
+//     which the service worker makes the whole site available offline;
+//  8. a .br and a .gz copy of every file that compresses.
 //
-// Scripts, styles and programs get names with hashes: see names.go. build/app.wasm.sizes.txt lists the size
-// of the code of each package in the program. The same sources make the same bytes. Compressed files are
-// kept under build/ by the hash of their content, which makes a second run quick.
+// The names of scripts, styles and programs contain hashes: see names.go. build/app.wasm.sizes.txt
+// lists the code size of each package in the program. The build is reproducible: the same sources
+// give the same bytes. Compressed files are cached under build/ by the hash of their content, which
+// makes a second run fast.
 //
-// From an existing folder it makes two more forms of the page: one HTML file that needs no server
+// From an existing folder it builds two more forms of the page: one HTML file that needs no server
 // (single.go), and an archive of both (bundle.go).
 //
 // Usage, from the repository's root:
@@ -38,11 +40,11 @@ import (
 )
 
 func main() {
-	dev := flag.Bool("dev", false, "leave the packed files out")
+	dev := flag.Bool("dev", false, "do not write the compressed files")
 	out := flag.String("o", "site/dist", "folder to build")
-	single := flag.String("single", "", "make this one HTML `file` of the folder")
-	bundle := flag.String("zip", "", "make this archive, a `file`, of the folder and the one HTML file")
-	version := flag.String("version", "development", "what the archive calls itself")
+	single := flag.String("single", "", "write the whole folder into this single HTML `file`")
+	bundle := flag.String("zip", "", "write the folder and the single HTML file into this archive `file`")
+	version := flag.String("version", "development", "version named in the archive")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "sitebuild: unexpected argument %q\n", flag.Arg(0))

@@ -26,7 +26,7 @@ type manualPage struct {
 	Body template.HTML
 }
 
-// manualGroup are the pages below one heading of the manual's menu.
+// manualGroup contains the pages below one heading of the manual's menu.
 type manualGroup struct {
 	Title string
 	Pages []manualPage
@@ -69,9 +69,9 @@ func manualPages() (pages []manualPage, err error) {
 			if name := names[path.Join(path.Dir(topic.File), parts[1])]; name != "" {
 				return `<a href="` + name + ".html" + parts[2] + `">` + parts[3] + "</a>"
 			}
-			return parts[3] // a file of the repository, which is not on the site
+			return parts[3] // a link to a file of the repository that is not on the site
 		})
-		linked = codeBlock.ReplaceAllString(linked, `<pre tabindex="0">`) // they scroll
+		linked = codeBlock.ReplaceAllString(linked, `<pre tabindex="0">`) // so that the keyboard can scroll them
 		if topic.Name == "glossary" {
 			_, linked = glossary(linked)
 		}
@@ -93,7 +93,7 @@ func manualPages() (pages []manualPage, err error) {
 	return pages, nil
 }
 
-// grouped returns the pages in groups, without the first page, which lists all.
+// grouped returns the pages in groups, without the first page, which is the table of contents.
 func grouped(pages []manualPage) (groups []manualGroup) {
 	for _, page := range pages[1:] {
 		if len(groups) == 0 || groups[len(groups)-1].Title != page.Group {
@@ -110,8 +110,8 @@ func plainText(piece string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(anyTag.ReplaceAllString(piece, " ")), " "))
 }
 
-// manualIndex is the script with the sections that the manual's search looks through: the page, the anchor,
-// the page's title, the heading and the text of each.
+// manualIndex returns the script with the sections that the manual's search reads: the page,
+// anchor, page title, heading and text of each section.
 func manualIndex(pages []manualPage) ([]byte, error) {
 	var sections [][5]string
 	for _, page := range pages {
@@ -129,7 +129,7 @@ func manualIndex(pages []manualPage) ([]byte, error) {
 	return append(append([]byte("window.manualIndex="), text...), ";\n"...), err
 }
 
-// writeManual writes the manual as pages of docs/, under the page's policy.
+// writeManual writes the manual as pages in docs/, with the content security policy of the page.
 func (b *build) writeManual() error {
 	pages, err := manualPages()
 	if err != nil {
@@ -172,8 +172,8 @@ func (b *build) writeManual() error {
 	return err
 }
 
-// manualInOne returns the manual as one document without scripts, for the page in one file. Anchors begin
-// with the names of their pages.
+// manualInOne returns the manual as one document without scripts, for the single HTML file. Anchors
+// begin with the names of their pages.
 func manualInOne(styles, policy string) (string, error) {
 	pages, err := manualPages()
 	if err != nil {

@@ -19,14 +19,14 @@ var (
 	inSearch   = regexp.MustCompile(`(?s)window\.manualIndex=(.*);`)
 )
 
-// Every page of the manual is made, under the policy. Its links lead to files of the site, and to anchors
-// that exist.
+// Every page of the manual is built and contains the policy. Its links lead to existing files of
+// the site and existing anchors.
 func TestManual(t *testing.T) {
 	b := made(t)
 	folder := filepath.Join(b.out, "docs")
 	topics := site.Manual()
 	if len(topics) < 25 {
-		t.Fatalf("the manual has %d pages only", len(topics))
+		t.Fatalf("the manual has only %d pages", len(topics))
 	}
 	pages := map[string]string{}
 	for _, topic := range topics {
@@ -38,19 +38,19 @@ func TestManual(t *testing.T) {
 	}
 	for name, page := range pages {
 		if !strings.Contains(page, policy.Meta) || strings.Count(page, "<h1") != 1 {
-			t.Errorf("%s has no policy, or not one heading", name)
+			t.Errorf("%s lacks the policy, or does not have exactly one heading", name)
 		}
 		links := linkOrFile.FindAllStringSubmatch(page, -1)
 		for _, to := range links {
 			target, anchor := to[1], to[2]
 			if _, err := os.Stat(filepath.Join(folder, target)); err != nil {
-				t.Errorf("%s leads to %s: %v", name, target, err)
+				t.Errorf("%s links to %s: %v", name, target, err)
 			}
 			if target == "" {
 				target = name
 			}
 			if anchor != "" && !strings.Contains(pages[target], `id="`+anchor+`"`) {
-				t.Errorf("%s leads to %s#%s, and there is no such anchor", name, target, anchor)
+				t.Errorf("%s links to %s#%s, but that anchor does not exist", name, target, anchor)
 			}
 		}
 		if !slices.ContainsFunc(links, func(to []string) bool { return to[1] == "tutorial.html" }) {
@@ -59,7 +59,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// The index of the search has every page, with text and an anchor of the page.
+// The search index contains every page, with its text and existing anchors.
 func TestManualIndex(t *testing.T) {
 	b := made(t)
 	address, err := b.address("manual-index.js")
@@ -82,11 +82,11 @@ func TestManualIndex(t *testing.T) {
 		}
 	}
 	if len(pages) != len(site.Manual()) {
-		t.Errorf("the index has %d of %d pages", len(pages), len(site.Manual()))
+		t.Errorf("the index contains %d of %d pages", len(pages), len(site.Manual()))
 	}
 }
 
-// The manual in one document leads only to its own anchors.
+// The manual in one document links only to its own anchors.
 func TestManualInOne(t *testing.T) {
 	text, err := manualInOne("p{}", "default-src 'none'")
 	if err != nil {
@@ -104,7 +104,7 @@ func TestManualInOne(t *testing.T) {
 	for _, to := range linkOrFile.FindAllStringSubmatch(page, -1) {
 		links++
 		if to[1] != "" && !strings.HasPrefix(to[1], "data:") || to[2] != "" && !anchors[to[2]] {
-			t.Errorf("it leads to %s#%s", to[1], to[2])
+			t.Errorf("it links to %s#%s", to[1], to[2])
 		}
 	}
 	if links < 100 {

@@ -17,12 +17,12 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// Scripts, styles and programs have the hashes of their contents in their names and a folder of their own.
-// So browsers and hosts may keep them for ever, and a running page gets the files of its own version or
-// none. Files that people or browsers request by name keep it: the page, the service worker and its list,
-// the icon, and the demos.
+// The names of scripts, styles and programs contain a hash of the content, and these files have a
+// folder of their own. So browsers and hosts may cache them for ever, and a running page gets the
+// files of its own version or none. Files that people or browsers request by a fixed name have no
+// hash: the page, the service worker and its list, the icon, and the demos.
 
-// asked are scripts that browsers request by their names.
+// asked lists the scripts that browsers request by a fixed name.
 var asked = []string{"sw.js", "precache.js"}
 
 func hashable(name string) bool {
@@ -52,13 +52,13 @@ func (b *build) address(name string) (string, error) {
 	}
 	hashed, made := b.hashed[name]
 	if !made {
-		return "", fmt.Errorf("the page asks for %s, which was not made", name)
+		return "", fmt.Errorf("the page refers to %s, which was not built", name)
 	}
 	return hashed, nil
 }
 
-// worker returns the address of the script of workers that run a program, with the relative addresses of
-// the files that it loads, and of its own variant that runs the unpacker.
+// worker returns the address of the worker script that runs a program. Its query contains the
+// relative addresses of the files that the script loads, and of the worker that runs the unpacker.
 func (b *build) worker(program string) (string, error) {
 	script, err := b.address("worker.js")
 	if err != nil {
@@ -82,8 +82,8 @@ func (b *build) worker(program string) (string, error) {
 	return script + "?" + settings.Encode(), nil
 }
 
-// writeHeaders writes the _headers file for static hosts. If several rules set one header, some hosts send
-// all values, so the rule for all files does not limit caching.
+// writeHeaders writes the _headers file for static hosts. If several rules set the same header,
+// some hosts send all values, so the rule for all files does not set Cache-Control.
 func (b *build) writeHeaders() error {
 	var text strings.Builder
 	rule := func(pattern string, headers ...policy.Header) {
@@ -101,15 +101,15 @@ func (b *build) writeHeaders() error {
 	return b.write("_headers", []byte(text.String()))
 }
 
-// writeIgnored writes which files Cloudflare, which compresses itself, does not need.
+// writeIgnored lists the files that Cloudflare does not need because it compresses files itself.
 func (b *build) writeIgnored() error {
 	return b.write(".assetsignore", []byte("*.br\n*.gz\n.gitkeep\n"))
 }
 
-// leftOut are files that visitors never request.
+// leftOut lists the files that visitors never request.
 var leftOut = append([]string{"_headers"}, asked...)
 
-// files lists the output folder, slash-separated, sorted.
+// files returns the sorted slash-separated paths of the files in the output folder.
 func (b *build) files() ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(b.out, func(path string, entry fs.DirEntry, err error) error {
@@ -127,8 +127,8 @@ func (b *build) files() ([]string, error) {
 	return names, err
 }
 
-// writePrecache writes the list of files for the service worker, with the hash of each content, one hash
-// over all as the version, and the headers of its answers.
+// writePrecache writes the service worker's list of files with the hashes of their contents, a hash
+// over all of them as the version, and the headers of its responses.
 func (b *build) writePrecache() error {
 	names, err := b.files()
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *build) writePrecache() error {
 	var headers bytes.Buffer
 	for _, h := range policy.Headers() {
 		if h.Name == "X-Content-Type-Options" {
-			continue // browsers would refuse the scripts of a host that knows few types
+			continue // browsers would reject scripts from a host that knows few content types
 		}
 		all.Write([]byte(h.Name + h.Value))
 		headers.WriteString("  [" + strconv.Quote(h.Name) + ", " + strconv.Quote(h.Value) + "],\n")

@@ -8,14 +8,16 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// A wasm file contains the program's data in segments. Go's linker begins a segment wherever a few bytes
-// are zero, up to the 100,000 segments that engines allow, whose addresses were a fifteenth of what a first
-// visit transferred. Zeros compress to nothing, so here only a long gap of zeros ends a segment.
+// A wasm file contains the program's data in segments. Go's linker starts a new segment after every
+// few zero bytes, up to the 100,000 segments that engines allow. The addresses of these segments
+// were a fifteenth of the bytes of a first visit. Zeros compress to almost nothing, so changeData
+// ends a segment only at a long gap of zeros.
 
-// gapBytes is the least number of zeros between two segments.
+// gapBytes is the minimum number of zeros between two segments.
 const gapBytes = 4096
 
-// changeData returns a wasm file with changed data, in few segments.
+// changeData applies changes to the data of a wasm file, and returns the file with the data in few
+// segments.
 func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, error) {
 	section, segments, err := dataSegments(file)
 	if err != nil {
@@ -34,7 +36,7 @@ func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, erro
 	return append(append(out, body...), file[section.End:]...), nil
 }
 
-// appendSegments writes a data section for a memory.
+// appendSegments appends the body of a data section with the contents of memory.
 func appendSegments(out, memory []byte) []byte {
 	pieces := piecesOf(memory)
 	out = binary.AppendUvarint(out, uint64(len(pieces)))
@@ -65,7 +67,7 @@ func piecesOf(memory []byte) (pieces []wasmcode.Span) {
 	return pieces
 }
 
-// segment is a part of a wasm file that is copied to memory at the start.
+// segment is a part of a wasm file that is copied to memory when the program starts.
 type segment struct{ file, memory, bytes int }
 
 const (
@@ -74,7 +76,7 @@ const (
 	endOfExpression = 0x0b
 )
 
-// dataSegments returns the data segments, and their section.
+// dataSegments returns the data segments and the section that contains them.
 func dataSegments(file []byte) (section wasmcode.Span, list []segment, err error) {
 	r := &wasmcode.Reader{File: file, At: wasmcode.HeadBytes}
 	for id, whole := range r.Sections() {
@@ -89,12 +91,12 @@ func dataSegments(file []byte) (section wasmcode.Span, list []segment, err error
 		}
 	}
 	if r.Bad || len(list) == 0 {
-		return section, nil, errors.New("the wasm file has no data segments that begin at constants")
+		return section, nil, errors.New("the wasm file has no data segments at constant addresses")
 	}
 	return section, list, nil
 }
 
-// image returns the memory that segments fill.
+// image returns the memory that the segments initialise.
 func image(file []byte, segments []segment) []byte {
 	size := 0
 	for _, s := range segments {
@@ -110,7 +112,7 @@ func image(file []byte, segments []segment) []byte {
 // readSegment reads a segment: memory 0, i32.const, the address, end, the bytes.
 func readSegment(r *wasmcode.Reader) (s segment, ok bool) {
 	ok = r.Next() == 0 && r.Next() == i32const
-	s.memory = r.Unsigned() & (1<<32 - 1) // addresses below 2 GiB end in a positive digit
+	s.memory = r.Unsigned() & (1<<32 - 1) // LEB128 is signed; the mask matters only from 2 GiB on
 	ok = r.Next() == endOfExpression && ok
 	s.bytes = r.Unsigned()
 	s.file = r.At

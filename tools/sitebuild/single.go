@@ -18,21 +18,21 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// single makes one HTML file of the folder of an earlier run: index.html with everything inside:
+// single builds one HTML file from the folder of an earlier run: index.html with everything
+// inlined:
 //
 //  1. scripts and styles as elements, allowed by their hashes alone;
-//  2. the icon as a data address;
+//  2. the icon as a data URL;
 //  3. programs, demos, the manual and the workers' script as elements that the browser does not run;
 //     site/single.js serves them.
 //
-// A page opened as a file has no origin from which it could load something, so its policy allows no
-// connection.
+// A page opened as a file has no origin to load anything from, so its policy allows no connections.
 type single struct {
 	*build
 	page            string
-	names           map[string]string // of files with hashes, by names without
+	names           map[string]string // from names without hashes to names with hashes
 	scripts, styles []string          // hashes for the policy
-	style           string            // of the page and the manual
+	style           string            // style sheet of the page and the manual
 	last            strings.Builder   // the end of the body
 }
 
@@ -49,7 +49,7 @@ var (
 	outside      = regexp.MustCompile(`<(?:link|script|img)[^>]* (?:src|href)="[^"#:]*"`)
 )
 
-// writeSingle makes the file at to.
+// writeSingle writes the single HTML file to the path to.
 func (b *build) writeSingle(to string) error {
 	text, err := os.ReadFile(filepath.Join(b.out, "index.html"))
 	if err != nil {
@@ -69,13 +69,13 @@ func (b *build) writeSingle(to string) error {
 		}
 	}
 	if left := outside.FindString(s.page); left != "" {
-		return fmt.Errorf("index.html loads something that the single file has no place for: %s", left)
+		return fmt.Errorf("index.html loads something that cannot be inlined into the single file: %s", left)
 	}
 	fmt.Fprintf(b.log, "%s: %d bytes\n", to, len(s.page))
 	return writeFile(to, []byte(s.page))
 }
 
-// replace replaces each match by the result of make for its parts.
+// replace replaces each match by the result of make, which gets the match and its groups.
 func (s *single) replace(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
 	if !element.MatchString(s.page) {
 		return fmt.Errorf("index.html has no %s", element)
@@ -148,8 +148,8 @@ func (s *single) addFile(name string, content []byte) error {
 	return err
 }
 
-// addManual adds the manual as one document. It is opened from the page's memory, so the page's policy
-// applies to it, too: both have the same style.
+// addManual adds the manual as one document. The page opens it from a blob in its memory, so the
+// page's policy applies to it, too. Its style is therefore the page's.
 func (s *single) addManual() error {
 	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *single) addManual() error {
 	return s.addFile("manual.html", []byte(manual))
 }
 
-// fetched reports files that the page fetches: programs, and the demos' traces and sources.
+// fetched reports whether the page fetches a file: programs, and the demos' traces and sources.
 func fetched(name string) bool {
 	switch path.Ext(name) {
 	case ".wasm", ".names":
@@ -169,15 +169,16 @@ func fetched(name string) bool {
 	return false
 }
 
-// inline returns the element of a script.
+// inline returns a script element that contains text.
 func inline(attributes string, text []byte) (string, error) {
 	if lower := bytes.ToLower(text); bytes.Contains(lower, []byte("</script")) || bytes.Contains(lower, []byte("<!--")) {
-		return "", fmt.Errorf("a script has </script or <!-- in it, which would end it inside of a page: %.80q", text)
+		return "", fmt.Errorf("a script contains </script or <!--, so it cannot be inlined into a page: %.80q", text)
 	}
 	return "<script " + attributes + ">" + string(text) + "</script>", nil
 }
 
-// inlineScripts moves the deferred scripts to the end of the document, after the one that replaces the host.
+// inlineScripts moves the deferred scripts to the end of the document, after single.js, which
+// replaces the host.
 func (s *single) inlineScripts() error {
 	host, err := os.ReadFile("site/single.js")
 	if err == nil {
@@ -221,7 +222,7 @@ func (s *single) addScript(name string, text []byte) error {
 	return err
 }
 
-// setPolicy replaces the policy by that of a single file, and marks the document as one.
+// setPolicy sets the policy of a single file, and marks the document as a single file.
 func (s *single) setPolicy() error {
 	text := html.EscapeString(policy.Single(s.scripts, s.styles))
 	return errors.Join(

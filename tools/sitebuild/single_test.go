@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// singlePage makes the single file of stand-ins, and reads it.
+// singlePage builds the single file from stand-ins, and returns its text.
 func singlePage(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "new", "stackglass.html")
@@ -30,8 +30,8 @@ func singlePage(t *testing.T) string {
 	return string(page)
 }
 
-// TestSingleUnderItsPolicy: the hashes in the policy are those of the scripts and
-// styles in the page, no more and no less, and nothing is loaded from elsewhere.
+// TestSingleUnderItsPolicy checks that the policy lists exactly the hashes of the scripts and
+// styles in the page, and that nothing is loaded from elsewhere.
 func TestSingleUnderItsPolicy(t *testing.T) {
 	page := singlePage(t)
 	meta := policyMeta.FindString(page)
@@ -60,7 +60,7 @@ func TestSingleUnderItsPolicy(t *testing.T) {
 	}
 }
 
-// TestSingleHasFiles: programs, demos and sources come out as they went in.
+// TestSingleHasFiles checks that programs, demos and sources can be read back unchanged.
 func TestSingleHasFiles(t *testing.T) {
 	page, found := singlePage(t), map[string]string{}
 	for _, m := range regexp.MustCompile(`<script type="text/plain" data-file="([^"]+)">([^<]*)</script>`).FindAllStringSubmatch(page, -1) {
@@ -92,12 +92,12 @@ func TestSingleHasFiles(t *testing.T) {
 		for _, name := range []string{d.File, d.Source} {
 			want, err := site.DemoFile(name)
 			if err != nil || found["demos/"+name] != string(want) {
-				t.Errorf("demos/%s has %d bytes, want %d (%v)", name, len(found["demos/"+name]), len(want), err)
+				t.Errorf("demos/%s is %d bytes long, want %d (%v)", name, len(found["demos/"+name]), len(want), err)
 			}
 		}
 	}
 	if !strings.Contains(found["manual.html"], `<article id="tutorial">`) {
-		t.Error("it has no manual")
+		t.Error("the single file has no manual")
 	}
 	if want := 5 + 2*len(list); len(found) != want {
 		t.Errorf("%d files, want %d", len(found), want)
@@ -114,19 +114,19 @@ func TestScriptsThatEndThemselves(t *testing.T) {
 
 func TestSingleOfOtherPages(t *testing.T) {
 	if err := (&build{out: t.TempDir(), log: io.Discard}).writeSingle("none"); err == nil || !strings.Contains(err.Error(), "build the folder first") {
-		t.Errorf("of an empty folder: %v", err)
+		t.Errorf("for an empty folder: %v", err)
 	}
 	b := made(t)
 	if err := os.WriteFile(filepath.Join(b.out, "index.html"), []byte("<html lang=en>"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.writeSingle("none"); err == nil || !strings.Contains(err.Error(), "index.html has no ") {
-		t.Errorf("of a page without scripts: %v", err)
+		t.Errorf("for a page without scripts: %v", err)
 	}
 }
 
-// TestBundle: the archive has every file that is not packed, the page as one file, and a README.txt
-// that names the version; it is the same every time.
+// TestBundle checks that the archive contains every uncompressed file, the page as a single file,
+// and a README.txt that names the version, and that it is reproducible.
 func TestBundle(t *testing.T) {
 	b := made(t)
 	if err := b.write("index.html.br", []byte("packed")); err != nil {
@@ -162,6 +162,6 @@ func TestBundle(t *testing.T) {
 		}
 	}
 	if _, err := archive.Open(bundleFolder + "index.html.br"); err == nil {
-		t.Error("a packed file is in the archive")
+		t.Error("the archive contains a compressed file")
 	}
 }

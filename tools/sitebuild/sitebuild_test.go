@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestMain runs everything from the repository's root, as sitebuild is run.
+// TestMain runs the tests in the repository's root, where sitebuild runs.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestOtherScriptOfVugu(t *testing.T) {
 	for _, script := range []string{"", "readString(){readString(){"} {
 		if _, err := improve(script); err == nil {
-			t.Errorf("%q is taken for Vugu's script", script)
+			t.Errorf("%q is accepted as Vugu's script", script)
 		}
 	}
 }
@@ -45,14 +45,15 @@ func TestHelperIsVugus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// start.js makes eval ignore a text that begins so, and wraps these two.
+	// start.js makes eval ignore a text that begins with these words, and wraps these two
+	// functions.
 	start, err := os.ReadFile("site/static/start.js")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const begin = "(function(){if(window.vuguRender)return;"
 	if !bytes.HasPrefix(script, []byte(begin)) || !bytes.Contains(start, []byte(begin)) {
-		t.Errorf("vugu.js begins with %.60q: start.js has to look for that", script)
+		t.Errorf("vugu.js begins with %.60q: start.js has to recognise this text", script)
 	}
 	for _, name := range []string{"window.vuguRender=function", "window.vuguSetEventHandler=function"} {
 		if !bytes.Contains(script, []byte(name)) {
@@ -61,9 +62,9 @@ func TestHelperIsVugus(t *testing.T) {
 	}
 }
 
-// The page is compiled with a reduced variant of Vugu: its parts work as the original does, and
-// missing parts are not used. If an update of Vugu changes either, encoding/json is linked again or
-// these tests fail.
+// The page is compiled with a reduced variant of Vugu. Its parts work like the original, and the
+// page does not use the missing parts. If an update of Vugu changes this, encoding/json is linked
+// again or these tests fail.
 func TestVariantOfVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
@@ -97,7 +98,7 @@ func TestStringConstant(t *testing.T) {
 // standIns stand in for the files that need a compiler or the network.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// made builds the parts that need neither, and stand-ins for the rest.
+// made builds the parts that need neither, and uses stand-ins for the rest.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, name := range standIns {
@@ -137,7 +138,7 @@ func TestIndexUnderThePolicy(t *testing.T) {
 	page := string(content)
 	for _, part := range []string{"<script>", " style=", "<style", " onclick", "http://", "https://"} {
 		if strings.Contains(page, part) {
-			t.Errorf("index.html has %q, which the policy forbids or which leaves the site", part)
+			t.Errorf("index.html contains %q, which the policy forbids or which leads outside the site", part)
 		}
 	}
 	list, err := site.Demos()
@@ -146,7 +147,7 @@ func TestIndexUnderThePolicy(t *testing.T) {
 	}
 	for _, d := range list {
 		if !strings.Contains(page, `id="demo-`+d.Name+`"`) {
-			t.Errorf("no card for demo %s", d.Name)
+			t.Errorf("there is no card for demo %s", d.Name)
 		}
 	}
 	headers, err := os.ReadFile(filepath.Join(b.out, "_headers"))
@@ -178,8 +179,8 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesHaveHashes: a file of that kind has the hash of its content in its name, so another
-// content has another name.
+// TestNamesHaveHashes checks that scripts, styles and programs have a hash of their content in
+// their names, so that changed content has another name.
 func TestNamesHaveHashes(t *testing.T) {
 	b := made(t)
 	names, err := b.files()
@@ -200,7 +201,7 @@ func TestNamesHaveHashes(t *testing.T) {
 		case has:
 			hashed++
 		case hashable(name):
-			t.Errorf("%s lies among the files that are asked for by name", name)
+			t.Errorf("%s is in the folder of files with fixed names", name)
 		}
 	}
 	if hashed < 11 {
@@ -208,8 +209,8 @@ func TestNamesHaveHashes(t *testing.T) {
 	}
 }
 
-// TestAddressesLead: everything that index.html names exists, relative to the page, and the files
-// in a worker's address are next to the worker's script.
+// TestAddressesLead checks that every address in index.html is relative to the page and leads to a
+// file, and that the files in a worker's address are next to the worker's script.
 func TestAddressesLead(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
@@ -246,14 +247,14 @@ func TestAddressesLead(t *testing.T) {
 func TestBrotli(t *testing.T) {
 	t.Chdir(t.TempDir())
 	content := []byte(strings.Repeat("stack distance ", 1000))
-	for range 2 { // the second time from the cache
+	for range 2 { // the second round reads from the cache
 		packed, err := brotlied(content)
 		if err != nil {
 			t.Fatal(err)
 		}
 		back, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
 		if err != nil || !bytes.Equal(back, content) {
-			t.Fatalf("unpacked %d bytes of %d, %v", len(back), len(content), err)
+			t.Fatalf("decompressed %d bytes, want %d, %v", len(back), len(content), err)
 		}
 	}
 	if kept, _ := filepath.Glob("build/brotli/*"); len(kept) != 1 {
@@ -261,7 +262,7 @@ func TestBrotli(t *testing.T) {
 	}
 }
 
-// TestSizesApart: what is loaded later is no part of a first visit.
+// TestSizesApart checks that files that are loaded later do not count as part of a first visit.
 func TestSizesApart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var said bytes.Buffer

@@ -15,7 +15,7 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := len(functionLengths(program)), bytes.Count(names.Bytes(), []byte("\n")); got != want {
-		t.Errorf("%d functions have code, and %d a name", got, want)
+		t.Errorf("%d functions have code, but %d have names", got, want)
 	}
 	to := filepath.Join(t.TempDir(), "sizes.txt")
 	if err := writeSizes(to, program, names.Bytes()); err != nil {
@@ -33,7 +33,7 @@ func TestPackageOf(t *testing.T) {
 		"slices.SortFunc[go.shape.[]github.com/a/b.C]": "slices", "type:.eq.os.File": "os", "memchr": "memchr",
 	} {
 		if got := packageOf(function); got != want {
-			t.Errorf("%s is of %q, want %q", function, got, want)
+			t.Errorf("%s belongs to %q, want %q", function, got, want)
 		}
 	}
 }

@@ -15,32 +15,34 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// The names of functions are needed only when a program crashes, but are a thirtieth of what a first visit
-// transfers. So numbers replace them ("go.1234"), which fold leaves out, and the names are in a file of
-// their own, a line each, in the order of the functions. unfold.js fetches it when a program has died, and
-// repeats the program's output with names.
+// Function names are needed only when a program crashes, but are a thirtieth of the bytes of a
+// first visit. So numbers replace them ("go.1234"), which fold leaves out, and the names are in a
+// separate file, one per line, in the order of the functions. When a program crashes, unfold.js
+// fetches this file and prints the program's output again with names.
 //
-// The runtime leaves functions with names of its own package out of traces and counts, so they keep that
-// prefix.
+// The runtime recognises its own functions by the prefix "runtime." and leaves them out of stack
+// traces, so they keep this prefix.
 
 const (
 	runtimePrefix = "runtime."
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the address, in bytes, of the name of the file with the names: after the folding.
+// namesLinkAt is the byte address of the name of the file with the function names. It follows the
+// folding.
 const (
 	namesLinkAt    = 4 * (foldingAt + foldingWords)
 	namesLinkBytes = 128
 )
 
-// takeNames writes the names of a program's functions to list, a line each, and replaces them by numbers.
+// takeNames writes the names of a program's functions to list, one per line, and replaces them with
+// numbers.
 func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	return func(memory []byte) (err error) {
 		defer wasmcode.UnknownForm(&err, errLineTable)
 		t := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 		names := memory[t.at+t.word(headNames) : t.at+t.word(headUnits)]
-		var words []int // addresses of the offsets of names
+		var words []int // addresses of the name offsets
 		var ofRuntime []bool
 		for record := range t.records() {
 			word := record + 4*wordName
@@ -57,8 +59,8 @@ func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	}
 }
 
-// numberNames writes the numbered names, each ended by a zero, and returns their offsets. Offset 0 means no
-// name.
+// numberNames writes the numbered names, each terminated by a zero, and returns their offsets.
+// Offset 0 means no name.
 func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	at := 1
 	for i, is := range ofRuntime {
@@ -76,7 +78,8 @@ func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	return offsets
 }
 
-// linkNames writes the file with the names of a program, and its name into the program.
+// linkNames writes the file with a program's function names, and stores the name of that file in
+// the program.
 func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	file := strings.TrimSuffix(program, ".wasm") + ".names"
 	if err := b.write(file, list); err != nil {
@@ -84,14 +87,14 @@ func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	}
 	name, link := path.Base(b.hashed[file]), memory[namesLinkAt:][:namesLinkBytes]
 	if len(name) >= len(link) || len(bytes.Trim(link, "\x00")) > 0 {
-		return errors.New("the program has no room to say that the names of its functions are in " + name)
+		return errors.New("the program has no room for the name of the file with its function names, " + name)
 	}
 	copy(link, name)
 	return nil
 }
 
-// writeSizes writes the size of the code of each package in a program, the largest first, to a file that
-// shows what a change adds to the page. As brotli it is about a seventh.
+// writeSizes writes the code size of each package in a program, the largest first, to a file that
+// shows how much a change adds to the page. Brotli compresses the code to about a seventh.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)
@@ -108,7 +111,7 @@ func writeSizes(to string, program, names []byte) error {
 	return writeFile(to, out.Bytes())
 }
 
-// functionLengths returns the lengths of a wasm file's functions, in order.
+// functionLengths returns the code lengths of a wasm file's functions, in order.
 func functionLengths(program []byte) (lengths []int) {
 	r := &wasmcode.Reader{File: program, At: wasmcode.HeadBytes}
 	for id := range r.Sections() {
@@ -124,8 +127,8 @@ func functionLengths(program []byte) (lengths []int) {
 	return lengths
 }
 
-// packageOf returns the package of a function. Instances of generic functions, and functions for types,
-// belong to the package in their name.
+// packageOf returns the package of a function. Instances of generic functions, and functions
+// generated for types, belong to the package in their names.
 func packageOf(function string) string {
 	name, _, _ := strings.Cut(function, "[")
 	name = strings.TrimLeft(strings.TrimPrefix(name, "type:.eq."), "*(")
