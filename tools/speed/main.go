@@ -1,13 +1,13 @@
-// Command speed measures the times that a user waits, and compares them with targets.
+// Command speed measures how long users wait, and compares the times with targets.
 //
 //	speed [-o PAGE] [-baseline FOLDER] [-rounds N] [-programs NAMES]
 //
-// It compiles the programs in programs/ so that they trace themselves, runs each, and measures whole runs of
-// the command on their traces: processor time of user and system, decoding included, the median of the
-// rounds. The runs of a round alternate, so that a busy machine slows all of them alike. The baseline is a
-// program of the textbook's method, a hash table and a Fenwick tree, that reads bare numbers of lines: FOLDER
-// has its source, fen.cc. The benchmarks of core/stack measure the kernels on the same traces, and a test of
-// tools/e2e the page in Chromium.
+// It compiles the programs in programs/ with instrumentation, runs each, and measures whole runs of
+// the command on their traces: user and system time, including decoding, as the median of the
+// rounds. Each round runs every command once, so that a busy machine slows all of them alike. The
+// baseline is the textbook method, a hash table and a Fenwick tree, in a program that reads plain
+// line numbers; its source is FOLDER/fen.cc. The benchmarks of core/stack measure the kernels on
+// the same traces, and a test of tools/e2e measures the page in Chromium.
 package main
 
 import (
@@ -21,14 +21,14 @@ import (
 	"strings"
 )
 
-// session is what all measurements share.
+// session is the state that all measurements share.
 type session struct {
-	work, command string // a folder, and the command in it
-	plain         string // the program of the baseline; "": none
+	work, command string // a temporary folder, and the command in it
+	plain         string // the baseline's program, or "" if there is none
 	rounds        int
 	programs      []*program
-	demo          *program // which only the tab shows
-	missing       []string // failed measurements, with the reason
+	demo          *program // a demo trace, measured only in the tab
+	missing       []string // failed measurements and their reasons
 }
 
 func main() {
@@ -38,8 +38,8 @@ func main() {
 	}
 	page := flag.String("o", "tools/speed/SPEED.md", "file to write")
 	folder := flag.String("baseline", os.Getenv("STACKGLASS_BASELINE"), "folder with fen.cc")
-	rounds := flag.Int("rounds", 3, "how often each run is measured")
-	names := flag.String("programs", ".", "which programs, a regular expression")
+	rounds := flag.Int("rounds", 3, "number of measurements of each run")
+	names := flag.String("programs", ".", "regular expression that selects programs")
 	flag.Parse()
 	work, err := os.MkdirTemp("", "speed")
 	if err == nil {
@@ -62,7 +62,7 @@ func (s *session) run(folder string, wanted *regexp.Regexp) {
 	output(nil, "go", "build", "-o", s.command, "./tools/stackglass")
 	s.attempt("the baseline", func() {
 		if folder == "" {
-			check(errors.New("STACKGLASS_BASELINE names no folder"))
+			check(errors.New("STACKGLASS_BASELINE is not set"))
 		}
 		plain := filepath.Join(s.work, "fen")
 		output(nil, "c++", "-O3", "-march=native", "-o", plain, filepath.Join(folder, "fen.cc"))
@@ -90,10 +90,10 @@ func (s *session) run(folder string, wanted *regexp.Regexp) {
 	s.attempt("the page in a tab", s.tab)
 }
 
-// failure is what check panics with.
+// failure is the panic value of check.
 type failure struct{ error }
 
-// check ends the function that [try] calls if there is an error.
+// check ends the function that [try] calls if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})
@@ -111,7 +111,7 @@ func try(f func()) (err error) {
 	return nil
 }
 
-// attempt calls a function. It records a failure of the measurement in it.
+// attempt calls f, and records its failure as a missing measurement.
 func (s *session) attempt(what string, f func()) {
 	if err := try(f); err != nil {
 		fmt.Fprintf(os.Stderr, "speed: not measured: %s: %v\n", what, err)
@@ -120,7 +120,7 @@ func (s *session) attempt(what string, f func()) {
 	}
 }
 
-// output returns what a program prints.
+// output runs a program and returns its standard output.
 func output(environment []string, name string, words ...string) string {
 	cmd := exec.Command(name, words...)
 	cmd.Env = append(os.Environ(), environment...)

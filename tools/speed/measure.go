@@ -20,19 +20,20 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// question is a run of the command that is measured.
+// question is a command line whose run is measured.
 type question struct {
 	name  string
-	words string // $TRACE and others are files of the program
-	on    string // which programs: a key of groups
+	words string // $TRACE and other names stand for files of the program
+	on    string // the programs to run it for, a key of groups
 }
 
 const baseline = "baseline"
 
-// measured are the caches whose line utilisation the page measures, those of its first hierarchy.
+// measured lists the caches of the page's default hierarchy, whose line utilisation the page
+// measures.
 const measured = " --utilisation 32KiB,8,256KiB,8"
 
-// questions are measured for each program.
+// questions lists the runs that are measured for each program.
 var questions = []question{
 	{"histogram", "histogram $TRACE", "all"},
 	{"curve", "curve $TRACE", "all"},
@@ -63,10 +64,10 @@ type cost struct {
 	peak      float64 // resident bytes
 }
 
-// long is the time from which on a run is measured once, in seconds.
+// long is a time in seconds: longer runs are measured only once.
 const long = 4
 
-// measure runs all questions, round by round.
+// measure runs all questions s.rounds times, round by round.
 func (s *session) measure(p *program) {
 	for range s.rounds {
 		if s.plain != "" && p.traced() {
@@ -77,14 +78,14 @@ func (s *session) measure(p *program) {
 				continue
 			}
 			if err := try(func() { p.spend(q.name, s.command, strings.Fields(q.words)...) }); err != nil {
-				fmt.Fprintf(os.Stderr, "speed: %s, %s: %v\n", p.name, q.name, err) // a table has no number there
+				fmt.Fprintf(os.Stderr, "speed: %s, %s: %v\n", p.name, q.name, err) // the tables show a dash for it
 			}
 		}
 	}
 }
 
-// spend runs a program and records its time and memory. A process inherits the peak memory of the process
-// that starts it, so a small process starts the measured one.
+// spend runs a program and records its time and memory. A process inherits the peak memory of its
+// parent, so a small process starts the measured one.
 func (p *program) spend(question, name string, words ...string) {
 	words = append([]string{"spend", name}, words...)
 	for i, word := range words {
@@ -98,7 +99,8 @@ func (p *program) spend(question, name string, words ...string) {
 	p.costs[question] = append(p.costs[question], c)
 }
 
-// peak returns the largest resident set of a process that ended, in bytes, where the system is Linux.
+// peak returns the peak resident set size of a finished process in bytes, or NaN if the system is
+// not Linux.
 func peak(state *os.ProcessState) float64 {
 	if runtime.GOOS != "linux" {
 		return math.NaN()
@@ -134,7 +136,7 @@ func (s *session) curve(p *program, more ...string) []point {
 	return answer.Curve
 }
 
-// at returns the point for a cache of so many lines.
+// at returns the point for a cache with the given number of lines.
 func at(curve []point, lines float64) point {
 	after := slices.IndexFunc(curve, func(p point) bool { return p.Lines > lines })
 	if after < 0 {
@@ -143,7 +145,8 @@ func at(curve []point, lines float64) point {
 	return curve[max(after-1, 0)]
 }
 
-// sample compares the curves of ten samples with the exact one, in caches of 32 lines and more, by powers of two.
+// sample compares the curves of ten samples with the exact curve, for caches of 32 lines and more,
+// in powers of two.
 func (s *session) sample(p *program) {
 	exact := s.curve(p)
 	p.distinct = exact[len(exact)-1].Misses
@@ -169,7 +172,7 @@ func (s *session) sample(p *program) {
 	p.figures["sample coverage"] = []float64{100 * covered / n}
 }
 
-// These are lines that the benchmarks of package stack and the tests of the page print.
+// Patterns of the lines that the benchmarks of package stack and the page's tests print.
 var (
 	benchmarked = regexp.MustCompile(`(?m)^BenchmarkDistances/(\S+)/(\w+?)(?:-\d+)?\s.*?([\d.]+) Mrefs/s`)
 	figured     = regexp.MustCompile(`speed: ([^:]+): ([^:]+): ([\d.]+)`)
@@ -189,12 +192,12 @@ func (s *session) kernels() {
 	}
 }
 
-// tab runs the tests of the page that measure, in Chromium.
+// tab runs the page's speed tests in Chromium.
 func (s *session) tab() {
 	_, err := chromium.Find()
 	check(err)
 	if _, err := os.Stat("bin/stackglass"); err != nil {
-		check(errors.New("no bin/stackglass: run make build"))
+		check(errors.New("bin/stackglass does not exist; run make build"))
 	}
 	demo, err := filepath.Abs("site/demos/" + s.demo.name + ".sgt")
 	check(err)
@@ -215,8 +218,9 @@ func (s *session) tab() {
 	}
 }
 
-// note adds the figures in an output. A figure consists of the name of a file, a name, and a number. The
-// figure's name gets the extension of the file, in which the files of a program differ.
+// note records the figures in an output. Each consists of a file name, the figure's name, and a
+// number. The file's extension is added to the figure's name, because a program's files differ only
+// in their extensions.
 func (s *session) note(form *regexp.Regexp, output string) {
 	for _, m := range form.FindAllStringSubmatch(output, -1) {
 		name, extension, _ := strings.Cut(m[1], ".")

@@ -18,7 +18,7 @@ import (
 //go:embed bounds.md
 var bounds string
 
-// peers has figures of other tools.
+// peers contains figures of other tools.
 //
 //go:embed peers.md
 var peers string
@@ -27,14 +27,14 @@ var peers string
 func (s *session) write(w io.Writer) {
 	fmt.Fprintf(w, `# Speed
 
-`+"`make speed`"+` makes this page. %s, %s; processor time of whole runs, decoding
-included, medians of %d (of one, if a run takes %d s). The baseline is the textbook's method in C++, a
-hash table and a Fenwick tree, which reads bare numbers of lines. The memory for a distinct line is the
-peak of the resident set, minus the peak of the same run on one reference. Its target is for traces with at least 10^6
-lines; in smaller ones buffers of constant size take more than the lines do.
-`+"`analyze, default only`"+` leaves out loops and blocks, which `+"`analyze`"+` has besides. The sample is compared with
-the exact curve in caches of 32 lines and more, by powers of two, with ten seeds. A trace is cache-friendly if less than
-3 %% of its accesses miss in 32 KiB. There is no number where the command has no answer.
+`+"`make speed`"+` generates this page (%s, %s). Times are processor times of whole runs, including decoding: the
+median of %d runs (of one run, if it takes more than %d s). The baseline is the textbook method in C++, a hash table and a
+Fenwick tree, which reads plain line numbers. The memory per distinct line is the peak resident set of a run, minus
+the peak of the same run on a single reference. The target for it applies to traces with at least 10^6 lines; in
+smaller traces, buffers of constant size take more memory than the lines do. `+"`analyze, default only`"+` leaves out the analyses
+of loops and blocks, which `+"`analyze`"+` includes. The sample is compared with the exact curve for caches of 32 lines and
+more, in powers of two, with ten seeds. A trace is cache-friendly if less than 3 %% of its accesses miss in 32 KiB.
+A dash means that there is no result.
 `, runtime.Version(), processor(), s.rounds, long)
 	if s.missing != nil {
 		fmt.Fprintf(w, "\nNot measured: %s.\n", strings.Join(s.missing, "; "))
@@ -44,12 +44,12 @@ the exact curve in caches of 32 lines and more, by powers of two, with ten seeds
 	s.table(w, "Traces", s.programs, []row{
 		{"references, millions", func(p *program) float64 { return p.references / 1e6 }, nil},
 		{"distinct lines, thousands", func(p *program) float64 { return p.distinct / 1e3 }, nil},
-		{"bytes a reference", func(p *program) float64 { return p.size("$TRACE") / p.references }, nil},
+		{"bytes per reference", func(p *program) float64 { return p.size("$TRACE") / p.references }, nil},
 	})
 	for _, part := range s.sections() {
 		s.table(w, part.title, append(s.programs, s.demo), part.rows)
 	}
-	for i, title := range []string{"Seconds of a processor", "Seconds by the clock"} {
+	for i, title := range []string{"Processor time in seconds", "Wall time in seconds"} {
 		var rows []row
 		for _, q := range append([]question{{name: baseline}}, questions...) {
 			if !strings.HasSuffix(q.name, "one reference") {
@@ -61,7 +61,7 @@ the exact curve in caches of 32 lines and more, by powers of two, with ten seeds
 	fmt.Fprintf(w, "\n## Other tools\n\n%s", peers)
 }
 
-// writeTargets writes how far each target is reached.
+// writeTargets writes a table that shows whether each target is reached.
 func (s *session) writeTargets(w io.Writer) {
 	fmt.Fprint(w, "\n## Targets\n\n| | traces | target | worst | on | median | best | reached |\n|---|---|---|---|---|---|---|---|\n")
 	for _, part := range s.sections() {
@@ -73,7 +73,7 @@ func (s *session) writeTargets(w io.Writer) {
 	}
 }
 
-// judge returns the cells of a target.
+// judge returns the table cells of a target.
 func (g goal) judge(programs []*program, value func(*program) float64) string {
 	var list []*program
 	asked, reached := 0, 0
@@ -102,14 +102,14 @@ func (g goal) judge(programs []*program, value func(*program) float64) string {
 			verdict = fmt.Sprintf("no: %d of %d", reached, n)
 		}
 		if n < asked {
-			verdict += fmt.Sprintf(", %d without a figure", asked-n)
+			verdict += fmt.Sprintf(", %d without a result", asked-n)
 		}
 		copy(cells[1:], []string{number(value(list[0])), list[0].name, number(value(list[n/2])), number(value(list[n-1])), verdict})
 	}
 	return strings.Join(cells, " | ")
 }
 
-// table writes rows for the programs that have any of them.
+// table writes a table of rows, with a column for each program that has a value in any of them.
 func (s *session) table(w io.Writer, title string, programs []*program, rows []row) {
 	heads := []string{""}
 	var shown []*program
@@ -146,11 +146,11 @@ func number(v float64) string {
 	return fmt.Sprintf("%.4f", v)
 }
 
-// processor names the machine.
+// processor describes the machine's processor.
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	if m := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(text); m != nil {
-		return fmt.Sprintf("%d of %s", runtime.NumCPU(), m[1])
+		return fmt.Sprintf("%[2]s with %[1]d cores", runtime.NumCPU(), m[1])
 	}
 	return fmt.Sprintf("%d processors", runtime.NumCPU())
 }

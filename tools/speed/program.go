@@ -23,28 +23,28 @@ const line = 64
 // program is a traced program and what was measured on its traces.
 type program struct {
 	name, kind string
-	files      map[string]string // by the words of questions
+	files      map[string]string // by the names in question.words, such as $TRACE
 	references float64
-	accesses   float64 // of lines
+	accesses   float64 // line accesses
 	distinct   float64
 	friendly   bool // nearly all accesses hit in 32 KiB
 	costs      map[string][]cost
-	figures    map[string][]float64 // of kernels, samples and the tab
+	figures    map[string][]float64 // measurements of kernels, samples and the tab
 }
 
 func newProgram(name, kind string) *program {
 	return &program{name: name, kind: kind, costs: map[string][]cost{}, figures: map[string][]float64{}}
 }
 
-// file is the program's name in names of files.
+// file returns the program's name for use in file names.
 func (p *program) file() string { return strings.ReplaceAll(p.name, " ", "-") }
 
-// inTab reports whether the tab runs the program, too.
+// inTab reports whether the program is also measured in the tab.
 func (p *program) inTab() bool {
 	return slices.Contains([]string{"interpreter", "join", "team of 4"}, p.name)
 }
 
-// capture compiles and runs a program, and makes the other files that questions name.
+// capture compiles and runs a program, and writes the other files that the questions use.
 func (s *session) capture(source, name string, team int) *program {
 	text, err := os.ReadFile(source)
 	check(err)
@@ -71,7 +71,7 @@ func (s *session) capture(source, name string, team int) *program {
 	return p
 }
 
-// size returns the length of a file in bytes; 0: there is none.
+// size returns the length of a file in bytes, or 0 if it does not exist.
 func (p *program) size(word string) float64 {
 	about, err := os.Stat(p.files[word])
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *program) size(word string) float64 {
 	return float64(about.Size())
 }
 
-// writeLines writes the lines that the references access, for the baseline.
+// writeLines writes the line numbers of the references, which the baseline reads.
 func (p *program) writeLines() {
 	file, err := os.Open(p.files["$TRACE"])
 	check(err)
@@ -111,7 +111,7 @@ func (p *program) writeLines() {
 	check(errors.Join(w.Flush(), out.Close()))
 }
 
-// pack writes a trace as lackey's text, packed by LZ4.
+// pack writes a trace in lackey's text format, compressed with LZ4.
 func pack(command, from, to string) {
 	out, err := os.Create(to)
 	check(err)

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// row is a line of the tables: a figure for each program, and the targets that it is to meet.
+// row is a row of the tables: a figure for each program, and the targets for it.
 type row struct {
 	name  string
-	value func(p *program) float64 // NaN: there is none
+	value func(p *program) float64 // NaN if there is none
 	goals []goal
 }
 
 // goal is a target for some of the programs.
 type goal struct {
-	on    string // which: a key of groups
+	on    string // a key of groups
 	bound float64
-	most  bool // at most the bound; otherwise at least
+	most  bool // the figure must be at most the bound, rather than at least
 }
 
 func least(on string, bound float64) []goal { return []goal{{on, bound, false}} }
 func most(on string, bound float64) []goal  { return []goal{{on, bound, true}} }
 
-// groups tell which programs a question or a target is for.
+// groups maps names to predicates that select the programs of a question or a target.
 var groups = map[string]func(p *program) bool{
 	"every":          func(*program) bool { return true },
 	"all":            (*program).traced,
@@ -36,7 +36,7 @@ var groups = map[string]func(p *program) bool{
 	"threads, demo":  func(p *program) bool { return p.name == "team of 4" || p.kind == "demo" },
 }
 
-// traced reports whether all questions are asked of a program.
+// traced reports whether all questions are measured for a program.
 func (p *program) traced() bool { return p.kind != "memory" && p.kind != "demo" }
 
 func cpu(c cost) float64   { return c.cpu }
@@ -61,37 +61,38 @@ func (p *program) median(question string, of func(cost) float64) float64 {
 	return median(list)
 }
 
-// ratio returns the cost of a question as a multiple of another's.
+// ratio returns the cost of a question divided by the cost of another.
 func ratio(question, other string, of func(cost) float64) func(p *program) float64 {
 	return func(p *program) float64 { return p.median(question, of) / p.median(other, of) }
 }
 
-// faster is the speed of a question as a multiple of the baseline's.
+// faster returns the speed of a question relative to the baseline.
 func faster(question string) func(p *program) float64 { return ratio(baseline, question, cpu) }
 
-// figure is the median of a figure that no whole run gives.
+// figure returns the median of a figure that is not measured in whole runs.
 func figure(name string) func(p *program) float64 {
 	return func(p *program) float64 { return median(p.figures[name]) }
 }
 
-// over divides two figures.
+// over returns the quotient of two figures.
 func over(a, b string) func(p *program) float64 {
 	return func(p *program) float64 { return figure(a)(p) / figure(b)(p) }
 }
 
-// native is the speed of the tab as a multiple of the command's.
+// native returns the speed of the tab relative to the command.
 func native(question, whole string) func(p *program) float64 {
 	return func(p *program) float64 { return p.median(question, wall) / figure(whole)(p) }
 }
 
-// aLine is the memory for each distinct line, in bytes: a run on one reference is subtracted.
+// aLine returns the memory per distinct line in bytes. The memory of a run on a single reference is
+// subtracted.
 func aLine(question, one string) func(p *program) float64 {
 	return func(p *program) float64 {
 		return (p.median(question, peaks) - p.median(one, peaks)) / p.distinct
 	}
 }
 
-// ofOne divides the cost of four threads by that of one.
+// ofOne returns the cost with four threads divided by the cost with one thread.
 func (s *session) ofOne(question string, of func(cost) float64) func(p *program) float64 {
 	return func(p *program) float64 {
 		at := slices.IndexFunc(s.programs, func(p *program) bool { return p.name == "team of 1" })
@@ -102,7 +103,7 @@ func (s *session) ofOne(question string, of func(cost) float64) func(p *program)
 	}
 }
 
-// section is a table of rows by program.
+// section is a table with a column for each program.
 type section struct {
 	title string
 	rows  []row
@@ -110,7 +111,7 @@ type section struct {
 
 func (s *session) sections() []section {
 	return []section{
-		{"Speed as a multiple of the baseline's", []row{
+		{"Speed relative to the baseline", []row{
 			{"histogram", faster("histogram"), append(least("irregular", 1.5), least("regular", 2.5)...)},
 			{"curve", faster("curve"), append(least("irregular", 1.5), least("regular", 2.5)...)},
 			{"curve, 1 % of the lines", faster("curve, 1 % of the lines"), least("all", 5)},
@@ -120,18 +121,18 @@ func (s *session) sections() []section {
 			{"simulate", faster("simulate"), nil},
 		}},
 		{"Other figures of whole runs", []row{
-			{"curve: time of text ÷ of .sgt", ratio("curve of text", "curve", cpu), least("all", 1)},
+			{"curve: time of text ÷ time of .sgt", ratio("curve of text", "curve", cpu), least("all", 1)},
 			{"check, million references/s", func(p *program) float64 { return p.references / 1e6 / p.median("check", cpu) }, least("irregular", 150)},
-			{"sites and operations: time beyond locality ÷ locality", func(p *program) float64 {
+			{"sites and operations: additional time ÷ time of locality", func(p *program) float64 {
 				return ratio("locality, sites, operations", "locality", cpu)(p) - 1
 			}, most("one thread", 1)},
-			{"what-if: time ÷ simulate", ratio("what-if", "simulate", cpu), most("all", 1.2)},
-			{"loops --cache: time ÷ simulate", ratio("loops --cache", "simulate", cpu), most("all", 2)},
-			{"diagnose a profile: time ÷ analyze", ratio("diagnose a profile", "analyze", cpu), nil},
-			{"analyze: clock of one worker ÷ of two", ratio("analyze, one worker", "analyze", wall), least("all", 1.7)},
-			{"analyze text: clock of one worker ÷ of two", ratio("analyze text, one worker", "analyze text", wall), least("in the tab", 1.7)},
-			{"analyze, default only: time of four threads ÷ of one", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
-			{".sgl: bytes ÷ .sgt", func(p *program) float64 {
+			{"what-if: time ÷ time of simulate", ratio("what-if", "simulate", cpu), most("all", 1.2)},
+			{"loops --cache: time ÷ time of simulate", ratio("loops --cache", "simulate", cpu), most("all", 2)},
+			{"diagnose a profile: time ÷ time of analyze", ratio("diagnose a profile", "analyze", cpu), nil},
+			{"analyze: wall time of one worker ÷ wall time of two", ratio("analyze, one worker", "analyze", wall), least("all", 1.7)},
+			{"analyze text: wall time of one worker ÷ wall time of two", ratio("analyze text, one worker", "analyze text", wall), least("in the tab", 1.7)},
+			{"analyze, default only: time of four threads ÷ time of one", s.ofOne("analyze, default only", cpu), most("four threads", 3)},
+			{".sgl: size ÷ size of .sgt", func(p *program) float64 {
 				if p.size("$FOLDED") == 0 {
 					return math.NaN()
 				}
@@ -139,27 +140,27 @@ func (s *session) sections() []section {
 			}, most("all", 1)},
 		}},
 		{"Memory", []row{
-			{"locality, bytes a distinct line", aLine("locality", "locality, one reference"), most("≥ 10^6 lines", 40)},
-			{"analyze, default only, bytes a distinct line", aLine("analyze, default only", "default only, one reference"), most("≥ 10^6 lines", 80)},
+			{"locality, bytes per distinct line", aLine("locality", "locality, one reference"), most("≥ 10^6 lines", 40)},
+			{"analyze, default only, bytes per distinct line", aLine("analyze, default only", "default only, one reference"), most("≥ 10^6 lines", 80)},
 			{"loops --cache, MB", func(p *program) float64 { return p.median("loops --cache", peaks) / 1e6 }, most("all", 200)},
-			{"analyze, default only: memory of four threads ÷ of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
+			{"analyze, default only: memory of four threads ÷ memory of one", s.ofOne("analyze, default only", peaks), most("four threads", 2)},
 		}},
 		{"Kernels of core/stack", []row{
-			{"exact ÷ 16 lines over a Fenwick tree", over("exact", "fenwick16"), least("all", 1.3)},
-			{"sets ÷ plain lists", over("sets", "plain"), least("all", 1.3)},
+			{"speed of exact ÷ speed of 16 lines over a Fenwick tree", over("exact", "fenwick16"), least("all", 1.3)},
+			{"speed of sets ÷ speed of plain lists", over("sets", "plain"), least("all", 1.3)},
 			{"sets, million accesses/s", figure("sets"), least("cache-friendly", 40)},
 			{"exact, million accesses/s", figure("exact"), nil},
 		}},
 		{"A sample of 1 % of the lines", []row{
 			{"mean error of the miss ratio", figure("sample error"), most("all", 0.0024)},
-			{"half of the interval ÷ error", figure("sample width"), most("all", 3)},
+			{"half the width of the interval ÷ error", figure("sample width"), most("all", 3)},
 			{"intervals that contain the exact value, %", figure("sample coverage"), least("all", 95)},
 		}},
 		{"The page in a tab of Chromium", []row{
-			{"tab: speed ÷ command's, one worker, .sgt", native("analyze as the page does, one worker", "whole 1 sgt"), least("in the tab", 0.5)},
-			{"tab: speed ÷ command's, one worker, text", native("analyze text as the page does, one worker", "whole 1 lackey.lz4"), least("in the tab", 0.5)},
-			{"tab: time of one worker ÷ of two, .sgt", over("whole 1 sgt", "whole 2 sgt"), least("in the tab", 1.7)},
-			{"tab: time of one worker ÷ of two, text", over("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("in the tab", 1.7)},
+			{"tab: speed ÷ speed of the command, one worker, .sgt", native("analyze as the page does, one worker", "whole 1 sgt"), least("in the tab", 0.5)},
+			{"tab: speed ÷ speed of the command, one worker, text", native("analyze text as the page does, one worker", "whole 1 lackey.lz4"), least("in the tab", 0.5)},
+			{"tab: time of one worker ÷ time of two, .sgt", over("whole 1 sgt", "whole 2 sgt"), least("in the tab", 1.7)},
+			{"tab: time of one worker ÷ time of two, text", over("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("in the tab", 1.7)},
 			{"tab: million references/s, two workers", func(p *program) float64 { return p.references / 1e6 / figure("whole 2 sgt")(p) }, least("four threads", 2)},
 			{"tab: first curve, s", figure("curve 2 sgt"), most("in the tab", 1)},
 			{"tab: slowest view, first time, ms", figure("slowest view, first time sgt"), most("threads, demo", 100)},
