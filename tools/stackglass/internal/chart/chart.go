@@ -25,7 +25,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Format is a kind of picture file.
+// Format is an image file format.
 type Format string
 
 // The formats.
@@ -41,7 +41,7 @@ const (
 	dpi    = 150
 )
 
-// The page's colours, light theme.
+// The colours of the page's light theme.
 var (
 	accent = color.RGBA{0x0b, 0x5c, 0xad, 0xff}
 	ink    = color.RGBA{0x1b, 0x1e, 0x22, 0xff}
@@ -49,10 +49,10 @@ var (
 	grid   = color.RGBA{0xeb, 0xed, 0xef, 0xff}
 )
 
-// Chart is a drawing that can be written in every format.
+// Chart is a chart that can be written in every format.
 type Chart struct{ plot *plot.Plot }
 
-// Write draws the chart.
+// Write draws the chart and writes it in a format.
 func (c *Chart) Write(w io.Writer, f Format) error {
 	var canvas interface {
 		vg.CanvasSizer
@@ -93,9 +93,9 @@ func newPlot(title, xLabel, yLabel string) *plot.Plot {
 	return p
 }
 
-// Curve draws the miss ratio of a fully associative LRU cache over its capacity, from one line to
-// beyond the footprint. The capacity's axis is logarithmic; the misses' is, too, if they span more
-// than two decades.
+// Curve draws the miss ratio of a fully associative LRU cache against its capacity, from one line
+// to beyond the footprint. The capacity axis is logarithmic; so is the miss axis if the miss ratios
+// span more than two decades.
 func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	capacity := "capacity (fully associative LRU, lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes)"
 	p := newPlot("Miss-ratio curve of "+path.Base(name), capacity, "misses, % of line accesses")
@@ -126,12 +126,12 @@ func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	return &Chart{p}, nil
 }
 
-// steps returns the curve's breakpoints, misses in percent over the binary logarithm of the
-// capacity in lines, without those that a drawing cannot show. The last point is at a power of
-// two beyond the last step, so that the floor is visible. (The library's logarithmic scale puts
-// the label of the axis in the wrong place.)
+// steps returns the curve's breakpoints: X is the binary logarithm of the capacity in lines, Y the
+// miss ratio in percent. It skips steps that are too close together to be seen. The last point is
+// at a power of two beyond the last step, so that the floor is visible. (The plot library's
+// logarithmic scale would put the axis label in the wrong place.)
 func steps(c *profile.Curve) (points plotter.XYs) {
-	const perDoubling = 100 // more than there are pixels
+	const perDoubling = 100 // more than the chart has pixels
 	drawn, last := math.Inf(-1), uint64(1)
 	var skipped *plotter.XY
 	for capacityLines, misses := range c.Points {
@@ -210,11 +210,11 @@ func percent(n, of uint64) float64 {
 	return 100 * float64(n) / float64(of)
 }
 
-// Histogram draws the accesses by stack distance, with a bar for each power of two and one for
+// Histogram draws the accesses by stack distance, with a bar for each power of two and one bar for
 // first accesses.
 func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold uint64) (*Chart, error) {
 	title := "Stack distances of " + path.Base(name) + ", lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes"
-	p := newPlot(title, "distance (distinct lines since the last access to the line)", "% of line accesses")
+	p := newPlot(title, "stack distance (distinct lines since the last access to the line)", "% of line accesses")
 	var bins [65]uint64
 	total, last := cold, 0
 	for d, n := range counts.All() {
@@ -237,7 +237,7 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	bars.Color, bars.LineStyle.Width = accent, 0
 	p.Add(bars)
 	p.NominalX(names...)
-	if last > 6 { // side by side they would not fit
+	if last > 6 { // horizontal labels would overlap
 		p.X.Tick.Label.Rotation = math.Pi / 5
 		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
 	}

@@ -19,8 +19,8 @@ func histogramOf(counts map[uint64]uint64) *profile.Histogram {
 	return h
 }
 
-// TestChartsOfAnything draws profiles of any traces, including the smallest and largest numbers,
-// and reads the pictures back.
+// TestChartsOfAnything draws profiles of arbitrary traces, including the smallest and largest
+// numbers, and checks that the images can be decoded.
 func TestChartsOfAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts map[uint64]uint64
@@ -64,7 +64,7 @@ func readBack(t *testing.T, c *Chart) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(drawing.Bytes(), []byte("NaN")) || bytes.Contains(drawing.Bytes(), []byte("Inf")) {
-		t.Error("a coordinate is no number")
+		t.Error("a coordinate is not a number")
 	}
 	for d := xml.NewDecoder(&drawing); ; {
 		if _, err := d.Token(); err == io.EOF {
@@ -75,8 +75,8 @@ func readBack(t *testing.T, c *Chart) {
 	}
 }
 
-// TestStepsKeepTheShape: however many breakpoints there are, few are drawn, and each is on the
-// curve.
+// TestStepsKeepTheShape checks that few points are drawn, however many breakpoints there are, and
+// that each point is on the curve.
 func TestStepsKeepTheShape(t *testing.T) {
 	h := new(profile.Histogram)
 	for d := range uint64(1 << 16) {
@@ -94,6 +94,6 @@ func TestStepsKeepTheShape(t *testing.T) {
 		}
 	}
 	if last := points[len(points)-1]; last.X != 17 || last.Y != percent(5, c.Accesses) {
-		t.Errorf("it ends at %v", last)
+		t.Errorf("the last point is %v", last)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 )
 
-// TestAnalysesOfVerbs: each verb runs the analyses that its answer needs, and no others, unless the
-// user lists them.
+// TestAnalysesOfVerbs checks that each verb runs only the analyses that its answer needs, unless
+// the user lists others.
 func TestAnalysesOfVerbs(t *testing.T) {
 	in(t, map[string]string{"one.din": "0 1000\n1 2000\n", "two.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n"})
 	for line, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"compare one.din one.din":                                   "default",
 		"export demo:matmul-naive --to folded":                      "sites",
 		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets,sharing",
-		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // every table, and the digest of analyze
+		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // for every table, and the same digest as analyze
 		"demo matmul-naive":                                         "locality",
 	} {
 		got := ""

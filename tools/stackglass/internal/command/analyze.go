@@ -16,13 +16,13 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// analyze reads traces and keeps their profiles.
+// analyze returns the verb that analyses traces and writes their profiles.
 func (a *app) analyze() *cobra.Command {
 	var (
 		r      *reading
 		lines  []uint
 		output string
-		named  []string // files of the program
+		named  []string // executables and libraries with symbols
 		saved  checkpoints
 	)
 	cmd := &cobra.Command{
@@ -35,7 +35,7 @@ func (a *app) analyze() *cobra.Command {
 				return err
 			}
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
-				return usagef("--format ", r.format, " is for one trace, and ", plural(uint64(len(args)), "trace"), " are given; analyze them one by one")
+				return usagef("--format ", r.format, " works with one trace only, but ", plural(uint64(len(args)), "trace"), " are given; analyse them one by one")
 			}
 			paths, err := outputsFor(output, args)
 			if err != nil {
@@ -54,7 +54,7 @@ func (a *app) analyze() *cobra.Command {
 				}
 				if err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {
-						a.warn("not analysed, because " + name + " comes first: " + strings.Join(rest, ", "))
+						a.warn("not analysed, because the command ended at " + name + ": " + strings.Join(rest, ", "))
 					}
 					return err
 				}
@@ -69,13 +69,13 @@ func (a *app) analyze() *cobra.Command {
 	hide(cmd, "line")
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
-	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "a `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (regular: loops only if the trace compresses well)")
-	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count exactly in `NUMBERS` of sets: all (powers of two up to 65536) or most (all but 2, 4 and 8, which is faster)")
+	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "a `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
+	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "`NUMBERS` of sets to count exactly: all (powers of two up to 65536) or most (all but 2, 4 and 8, which is faster)")
 	complete(cmd, "sets", []string{"all", "most"})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE`, or, for several traces, to this folder")
-	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile the addresses that are needed to append a later segment of the trace")
+	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append a later segment of the trace")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the pass in the folder `DIR`, and resume from it")
-	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, using at most 5 % of the time (0: 2^24, or 256 MiB of the file)")
+	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, in at most 5 % of the time (0: every 2^24 references or 256 MiB of the file)")
 	addMeasures(cmd, r)
 	addGroups(cmd, r)
 	addSymbols(cmd, &named)
@@ -86,7 +86,7 @@ func parseLines(lines []uint) ([]uint32, error) {
 	var sizes []uint32
 	for _, n := range lines {
 		if n > 1<<31 {
-			return nil, usagef("--lines: a line of that size is beyond every cache; want powers of two from 8 to 4096")
+			return nil, usagef("--lines: the line size is too large; want powers of two from 8 to 4096")
 		}
 		sizes = append(sizes, uint32(n))
 	}
@@ -94,7 +94,7 @@ func parseLines(lines []uint) ([]uint32, error) {
 	return slices.Compact(sizes), nil
 }
 
-// outputsFor returns the paths of the profiles, which must differ.
+// outputsFor returns the paths of the profiles, and an error if two of them are equal.
 func outputsFor(output string, names []string) ([]string, error) {
 	var paths []string
 	for i, name := range names {
@@ -103,15 +103,15 @@ func outputsFor(output string, names []string) ([]string, error) {
 			return nil, err
 		}
 		if same := slices.Index(paths, path); path != "" && same >= 0 {
-			return nil, usagef("-o ", output, ": ", names[same], " and ", names[i], " would both be kept as ", path,
-				"; analyze them one by one, each with its own name after -o")
+			return nil, usagef("-o ", output, ": ", names[same], " and ", names[i], " would both be written to ", path,
+				"; analyse them one by one, with a different file after -o each time")
 		}
 		paths = append(paths, path)
 	}
 	return paths, nil
 }
 
-// outputFor returns the path of the profile of one trace, or "" if none is kept.
+// outputFor returns the path of the profile of one trace, or "" if no profile is written.
 func outputFor(output, name string, traces int) (string, error) {
 	st, err := os.Stat(output)
 	folder := output != "" && err == nil && st.IsDir()
@@ -119,7 +119,7 @@ func outputFor(output, name string, traces int) (string, error) {
 	case output == "":
 		return "", nil
 	case output == "-":
-		return "", usagef("-o -: a profile is not written to standard output, where the summary goes; give a file")
+		return "", usagef("-o -: the profile cannot be written to standard output, because the summary is printed there; give a file")
 	case folder:
 		base := filepath.Base(strings.TrimPrefix(name, "demo:"))
 		if name == "-" {
@@ -130,19 +130,21 @@ func outputFor(output, name string, traces int) (string, error) {
 		}
 		return filepath.Join(output, base+".sgp"), nil
 	case traces > 1:
-		return "", usagef("-o ", output, ": not a folder, and there are several traces; make the folder first")
+		return "", usagef("-o ", output, ": is not a folder, but there are several traces; create the folder first")
 	}
 	if in, err := os.Stat(name); err == nil && st != nil && os.SameFile(in, st) {
-		return "", usagef("-o ", output, ": is the trace itself, which would be lost; give another name")
+		return "", usagef("-o ", output, ": is the trace itself, which would be overwritten; give another name")
 	}
 	return output, nil
 }
 
-// analyzeAndKeep also returns the result, if there is one.
+// analyzeAndKeep analyses a trace and writes its profile to path. It returns the result, if there
+// is one, even with an error.
 func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {
-		// Before the pass, which may take long, so that a wrong path is reported at once.
+		// The pass may take long, so the file is created first, and a wrong path is reported at
+		// once.
 		var err error
 		if out, err = create(path); err != nil {
 			return nil, err
@@ -159,7 +161,7 @@ func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, 
 	}
 	l.warnings = append(l.warnings, notes...)
 	if r.usual && !r.mergeable && !r.cmd.Flags().Changed("analyses") && len(l.Profile.Sharing) > 0 && l.Profile.Communication == nil {
-		l.warnings = append(l.warnings, l.name+": the profile has no communication between threads: "+answers.NoCommunication(l.Profile)+"; add it with --analyses sharing,communication")
+		l.warnings = append(l.warnings, l.name+": the profile does not contain communication between threads: "+answers.NoCommunication(l.Profile)+"; add it with --analyses sharing,communication")
 	}
 	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}
 	digest := l.Profile.Digest()
@@ -168,7 +170,7 @@ func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, 
 		if path, err = a.keep(l, out, path); err != nil {
 			return l, err
 		}
-		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(path)})
+		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "written to", Value: report.TextOf(path)})
 	}
 	d.Tables = answers.Summary(l.Profile)
 	return l, a.answer(l, r.format, d)

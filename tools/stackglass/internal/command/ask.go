@@ -15,23 +15,23 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// asking is a verb of package ask on the command line.
+// asking is a command line with a verb of package ask.
 type asking struct {
 	machineOptions
 	verb    *ask.Verb
 	r       *reading
 	oneCore bool
 
-	// Hooks for options of the command only; each may be nil.
-	read    func(q *ask.Question) error                                   // before the question is checked
-	check   func(q ask.Question) error                                    // before the file is read
-	prepare func(l *answerable, run *ask.Run) error                       // after it was read
-	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // may replace the answer
-	then    func(l *answerable, q ask.Question, d *report.Document) error // before the answer is printed
-	last    func(d *report.Document) error                                // after it was printed
+	// Hooks for options that only the command has; each may be nil.
+	read    func(q *ask.Question) error                                   // called before the question is checked
+	check   func(q ask.Question) error                                    // called before the file is read
+	prepare func(l *answerable, run *ask.Run) error                       // called after the file was read
+	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; done if it printed another answer instead
+	then    func(l *answerable, q ask.Question, d *report.Document) error // called before the answer is printed
+	last    func(d *report.Document) error                                // called after the answer was printed
 }
 
-// commandOptions adds the options that only the command has, by verb.
+// commandOptions contains, by verb, the functions that add options that only the command has.
 var commandOptions = map[string]func(*app, *cobra.Command, *asking){
 	"blocks": (*app).blocks, "communication": (*app).communication, "curve": (*app).plotted, "diagnose": (*app).diagnose,
 	"histogram": (*app).plotted, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
@@ -57,9 +57,9 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 		switch len(v.Usual) {
 		case 0:
 		case 1:
-			text = "a `LEVEL`, as in " + v.Usual[0] + ", which is the default (repeat for the next one)"
+			text = "a `LEVEL`, as in " + v.Usual[0] + ", which is the default (repeat for each level)"
 		default:
-			text = "a `LEVEL`, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for the next one)"
+			text = "a `LEVEL`, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for each level)"
 		}
 		o.addMachine(cmd, text)
 	}
@@ -91,7 +91,7 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 	return cmd
 }
 
-// question makes a question of the options.
+// question builds a question from the options.
 func (o *asking) question() (q ask.Question, err error) {
 	q = ask.New(o.verb)
 	f := o.r.cmd.Flags()
@@ -122,7 +122,7 @@ func (o *asking) question() (q ask.Question, err error) {
 		return q, usage(err)
 	}
 	if o.oneCore && o.r.cores != "" {
-		return q, usagef("--one-core leaves no cores to group: leave it out, or --cores")
+		return q, usagef("--one-core cannot be combined with --cores, which groups threads on several cores; give only one of them")
 	}
 	if o.check != nil {
 		return q, o.check(q)
@@ -169,7 +169,7 @@ func (a *app) ask(o *asking, name string) error {
 	return o.last(d)
 }
 
-// answerError turns an error of [ask.Run.Answer] into one of the command line.
+// answerError converts an error of [ask.Run.Answer] into an error of the command line.
 func answerError(err error) error {
 	var failed *passError
 	switch {
@@ -181,23 +181,23 @@ func answerError(err error) error {
 	return usage(err)
 }
 
-// loadFor reads FILE for a question.
+// loadFor reads the file name, with the analyses that a question needs.
 func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, error) {
 	if q.Verb.Needs == nil {
 		return a.rereadable(r, name)
 	}
 	needed := q.Verb.Needs(q)
 	if r.spill != "" {
-		needed &^= analysis.Sharing // stacks of threads have to stay in memory
+		needed &^= analysis.Sharing // the stacks of threads cannot be spilled
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
-		if r.stacks = q.Stacks(); !q.Given("share") { // shares may select any part
+		if r.stacks = q.Stacks(); !q.Given("share") { // shares may need any number of sets
 			r.sets = ask.SetNumbers(r.asked) | 1
 		}
 	}
 	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
-		r.levels = q.Caches().Levels // sizes for which utilisation is measured
+		r.levels = q.Caches().Levels // caches for which utilisation is measured
 	}
 	var lines []uint32
 	if q.Verb.Lines != nil {
@@ -225,7 +225,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 	return a.loadOpened(r, in, lines)
 }
 
-// run returns the subject of questions to package ask.
+// run returns the [ask.Run] that answers questions about l.
 func (l *answerable) run(r *reading) *ask.Run {
 	return &ask.Run{
 		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: readable, File: readFile,
@@ -233,7 +233,7 @@ func (l *answerable) run(r *reading) *ask.Run {
 	}
 }
 
-// readFile reads a file that an option names.
+// readFile reads a file that is named by an option.
 func readFile(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

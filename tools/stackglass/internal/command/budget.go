@@ -11,28 +11,28 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// budget is one --fail-if: a number of the answer and a bound on it.
+// budget is the condition of one --fail-if: a number of the answer and a bound on it.
 type budget struct {
 	text        string
-	level       int // index of the level; -1: memory
+	level       int // index of the level, or -1 for memory
 	metric, ops string
 	bound       float64
 }
 
-// parseBudgets reads budgets on hits and misses.
+// parseBudgets parses conditions on hits and misses.
 func parseBudgets(texts []string, h hierarchy.Hierarchy) ([]budget, error) {
 	return parseBudgetsOn(texts, h, "L2.misses>1e6", "accesses", "hits", "misses", "miss_ratio")
 }
 
-// parseBudgetsOn reads NAME.METRIC OP NUMBER, where OP is one of > >= < <= and METRIC is one
-// of these metrics of a level. Memory has the first metric only.
+// parseBudgetsOn parses conditions NAME.METRIC OP NUMBER, where OP is one of > >= < <= and METRIC
+// is one of metrics. Memory has only the first metric.
 func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metrics ...string) ([]budget, error) {
 	var list []budget
 	for _, text := range texts {
 		b, ok := parseBudget(text, h, metrics)
 		if !ok {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER as in ", example, ", with a level of this hierarchy or memory.", metrics[0],
-				", a metric of ", strings.Join(metrics, ", "), ", and > >= < or <=")
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER, as in ", example, ": a level of this hierarchy, one of ",
+				strings.Join(metrics, ", "), ", and > >= < or <=; memory.", metrics[0], " is allowed, too")
 		}
 		list = append(list, b)
 	}
@@ -54,7 +54,7 @@ func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, 
 	return b, slices.Contains(metrics, metric)
 }
 
-// cut splits a budget's text at an operator, and sets the operator.
+// cut splits a budget's text at the operator, and sets b.ops.
 func (b *budget) cut(at int) (left, right string, found bool) {
 	if at < 0 {
 		return "", "", false
@@ -66,14 +66,15 @@ func (b *budget) cut(at int) (left, right string, found bool) {
 	return strings.TrimSpace(left), strings.TrimSpace(right), true
 }
 
-// parseBound reads the bound, which is a number.
+// parseBound parses the bound, a number.
 func (b *budget) parseBound(text string) bool {
 	var err error
 	b.bound, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return err == nil && !math.IsNaN(b.bound)
 }
 
-// checkBudgets names the first budget that the answer about a hierarchy exceeds.
+// checkBudgets returns an error that names the first budget that the answer about a hierarchy
+// exceeds.
 func checkBudgets(list []budget, d *report.Document) error {
 	return checkBudgetsOn(list, func(b *budget) float64 {
 		t, row := tableOf(d, "levels"), b.level
@@ -85,18 +86,18 @@ func checkBudgets(list []budget, d *report.Document) error {
 	})
 }
 
-// checkBudgetsOn names the first budget that is exceeded. value returns a budget's number.
+// checkBudgetsOn returns an error that names the first exceeded budget. value returns a budget's
+// number.
 func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	for _, b := range list {
 		if value := value(&b); b.broken(value) {
-			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the number is " + b.shown(value)}
+			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true, because the number is " + b.shown(value)}
 		}
 	}
 	return nil
 }
 
-// shown writes a value that exceeds the budget, with a few digits, or as many as are needed to show
-// that it does.
+// shown formats a value that exceeds the budget, with enough digits to show that it does.
 func (b *budget) shown(value float64) string {
 	digits := 5
 	if value >= 1000 || value == math.Trunc(value) {
@@ -126,15 +127,17 @@ func (b *budget) broken(value float64) bool {
 	return value <= b.bound
 }
 
-// bound is one --fail-if of a comparison: a number of a row, and a bound on the difference.
+// bound is the condition of one --fail-if of a comparison: a number of a row, and a bound on its
+// difference.
 type bound struct {
 	budget
-	row     string // its name, or * for any
-	percent bool   // the bound is on the change, not on the difference
+	row     string // the row's name, or * for any row
+	percent bool   // the bound is on the change in %, not on the difference
 }
 
-// parseBounds reads ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and BOUND may end
-// in %. The name of a row may contain these characters, so the text is read from its end.
+// parseBounds parses conditions ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and
+// BOUND may end in %. The name of a row may contain these characters, so the text is parsed from
+// its end.
 func parseBounds(texts []string) (list []bound, err error) {
 	for _, text := range texts {
 		b, ok := parseBound(text)
@@ -159,8 +162,8 @@ func parseBound(text string) (b bound, ok bool) {
 	return b, true
 }
 
-// checkBounds returns the first bound that is exceeded as the error exceeded. err reports a
-// bound on a number that is not compared.
+// checkBounds returns the first exceeded bound as the error exceeded. err is not nil if a bound is
+// on a number that is not compared.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false
@@ -174,7 +177,7 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 				}
 				known = true
 				if value, broken := b.breaks(row, cell); broken && exceeded == nil {
-					exceeded = &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the difference is " + value}
+					exceeded = &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true, because the difference is " + value}
 				}
 			}
 		}
@@ -205,7 +208,7 @@ func rowNames(row *report.JoinedRow, table string) (names []string) {
 	return names
 }
 
-// breaks reports whether the row's difference exceeds the bound, and shows the difference. A
+// breaks reports whether the row's difference exceeds the bound, and formats the difference. A
 // change from 0 is infinite.
 func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bool) {
 	difference := row.Difference(cell)

@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture/record"
 )
 
-// cc stands in for a compiler.
+// cc returns the verb that stands in for a compiler.
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",
@@ -48,7 +48,7 @@ func (a *app) cc() *cobra.Command {
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 
-// preload prints the path of the runtime as a library.
+// preload prints the path of the runtime, built as a shared library.
 func (a *app) preload(compiler string) error {
 	path, err := capture.Preload(compiler)
 	switch {
@@ -69,7 +69,7 @@ func (a *app) compile(o capture.Options, compiler string, args []string) error {
 	return err
 }
 
-// trace runs a program and records its references.
+// trace returns the verb that runs a program and records its references.
 func (a *app) trace() *cobra.Command {
 	var (
 		output, with, most string
@@ -97,7 +97,7 @@ func (a *app) trace() *cobra.Command {
 				o.MostBytes = size
 			}
 			if tracesItself(args[0]) {
-				return usagef(args[0], " was compiled by stackglass cc and traces itself; run it as it is, or trace one that was compiled without")
+				return usagef(args[0], " was compiled with stackglass cc and records its own trace; run it directly, or compile it without stackglass cc")
 			}
 			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
 			switch {
@@ -115,15 +115,15 @@ func (a *app) trace() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
-	cmd.Flags().StringVar(&with, "with", "", "run it by this `TRACER`, qemu or valgrind (default: the first that is installed)")
+	cmd.Flags().StringVar(&with, "with", "", "run the program under this `TRACER`, qemu or valgrind (default: the first that is installed)")
 	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, as in 2GiB; the program continues")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not report the trace")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not print a summary of the trace")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
 
-// tracesItself reports whether a program was linked by `stackglass cc`. Others report files that
-// cannot be read.
+// tracesItself reports whether a program was linked by `stackglass cc`. It ignores errors: whoever
+// runs the program reports them.
 func tracesItself(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -137,20 +137,20 @@ func tracesItself(program string) bool {
 	return file.Section("__sg_modules") != nil
 }
 
-// recorded describes a trace in a sentence.
+// recorded describes a trace in one sentence.
 func recorded(path string, r record.Result) string {
 	s := path + " has " + report.Count(r.References).Human() + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
 		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
 		if r.Named == 0 {
-			s += " (compile with -g to have them)"
+			s += " (compile with -g to get source lines)"
 		}
 	}
 	switch r.End.How {
 	case "limit":
 		s += "; it ends at --max-size"
 	case "exec":
-		s += "; it ends where the program became another one, which is not in it"
+		s += "; it ends where the program replaced itself with another program (exec), which was not traced"
 	}
 	if r.End.Lost > 0 {
 		s += "; " + report.Count(r.End.Lost).Human() + " steps were lost"

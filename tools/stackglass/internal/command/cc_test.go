@@ -19,22 +19,23 @@ func TestCompilerLines(t *testing.T) {
 	}
 }
 
-// TestCompilersStatus: the exit status is the compiler's, and a traced program runs.
+// TestCompilersStatus checks that cc returns the compiler's exit status, and that the compiled
+// program runs.
 func TestCompilersStatus(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
+		t.Skip("clang-19 is not installed")
 	}
 	in(t, map[string]string{"bad.c": "int main(void) { return x; }\n", "good.c": "int main(void) { return 9; }\n"})
 	if got := stackglass("cc", "--", "clang-19", "-c", "bad.c"); got.code != 1 || !strings.Contains(got.stderr, "undeclared identifier") {
-		t.Errorf("a wrong source: exit %d, %q", got.code, got.stderr)
+		t.Errorf("incorrect source: exit %d, %q", got.code, got.stderr)
 	}
 	if got := stackglass("cc", "--", "clang-19", "good.c", "-o", "good"); got.code != exitOK || got.stderr != "" {
-		t.Errorf("a right source: exit %d, %q", got.code, got.stderr)
+		t.Errorf("correct source: exit %d, %q", got.code, got.stderr)
 	}
 	cmd := exec.Command("./good")
 	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=good.sgt")
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 9 {
-		t.Errorf("the program ends by %v, want status 9", err)
+		t.Errorf("the program ended with %v, want status 9", err)
 	}
 	if got := stackglass("info", "good.sgt"); got.code != exitOK {
 		t.Errorf("its trace: exit %d, %q", got.code, got.stderr)

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/folder"
 )
 
-// asCommand has the tests' own program be the command, so that it can be killed.
+// asCommand makes the test binary act as the command, so that the command can be killed.
 const asCommand = "STACKGLASS_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is the command in a process of its own.
+// process returns the command as a separate process.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -38,8 +38,8 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// accesses is a din trace with many lines and some locality, so that a state is of
-// some size.
+// accesses returns a din trace with many lines and some locality, so that the saved state is not
+// tiny.
 func accesses(n int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 0, 14*n)
@@ -76,8 +76,8 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilled kills analyses at random moments, repeatedly, until each has ended after its command
-// was repeated: the profile is that of an analysis without interruption, and no files are left.
+// TestKilled kills an analysis repeatedly at random moments, and repeats its command until it ends.
+// The profile must equal the profile of an uninterrupted analysis, and no other files may be left.
 func TestKilled(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -87,14 +87,14 @@ func TestKilled(t *testing.T) {
 	t.Run("spilled", func(t *testing.T) { testKilled(t, spilled, length, "--analyses", "sets", "--spill", "spilled") })
 }
 
-// hasCheckpoint reports whether there is one to continue from.
+// hasCheckpoint reports whether a folder contains a checkpoint.
 func hasCheckpoint(dir string) bool {
 	found, _ := filepath.Glob(filepath.Join(dir, "*.checkpoint"))
 	return len(found) > 0
 }
 
-// Every other kill waits until there is a checkpoint, however slow the machine is. On a fast
-// machine, a run may end before its first checkpoint.
+// Every other kill waits until there is a checkpoint, so that some runs resume even on a slow
+// machine. On a fast machine, a run may end before its first checkpoint.
 func testKilled(t *testing.T, kills, length int, more ...string) {
 	in(t, map[string]string{"a.din": accesses(length)})
 	random := rand.New(rand.NewPCG(20, 24))
@@ -136,7 +136,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 			}
 			for _, dir := range []string{"kept", "spilled"} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("left after in %s: %v", dir, left)
+					t.Errorf("files left in %s: %v", dir, left)
 				}
 			}
 			if err := os.Remove("a.sgp"); err != nil {
@@ -150,18 +150,18 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		killed++
 		if _, err := os.Stat("a.sgp"); err == nil {
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
-				t.Fatal("a run that was killed has left a profile that is not whole")
+				t.Fatal("a killed run left an incomplete profile")
 			}
 		}
 	}
 	if resumed == 0 {
-		t.Error("no run has gone on from a checkpoint")
+		t.Error("no run resumed from a checkpoint")
 	}
-	t.Logf("%d kills, %d runs that continued from a checkpoint, %d that ended", killed, resumed, ended)
+	t.Logf("%d kills, %d runs resumed from a checkpoint, %d runs ended", killed, resumed, ended)
 }
 
-// interruptAnalysis leaves an analysis of a.din in the middle, with its checkpoint in
-// the folder "kept".
+// interruptAnalysis interrupts an analysis of a.din halfway, which leaves a checkpoint in the
+// folder "kept".
 func interruptAnalysis(t *testing.T, more ...string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -177,7 +177,8 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	}
 }
 
-// interrupting is standard input that has its reader interrupted, and wait.
+// interrupting is a standard input that interrupts the command once at bytes are left, and then
+// blocks until over is closed.
 type interrupting struct {
 	*bytes.Reader
 	at        int
@@ -193,7 +194,8 @@ func (r *interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }
 
-// Standard input is compared too, and a pass that was interrupted continues where it was.
+// An interrupted pass resumes where it stopped. It checks that standard input is the same as
+// before.
 func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
@@ -217,7 +219,7 @@ func TestInterruptedResumes(t *testing.T) {
 	}
 }
 
-// warned are words of the warnings for a command line with these options.
+// warned returns words of the warnings that a command line with these options causes.
 func warned(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}
@@ -225,8 +227,8 @@ func warned(options []string) []string {
 	return nil
 }
 
-// Other options make another analysis, which begins at the start and takes nothing
-// away.
+// A command with other options is another analysis. It starts from the beginning, and keeps the
+// checkpoint of the first.
 func TestOtherOptionsStartOver(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -237,11 +239,11 @@ func TestOtherOptionsStartOver(t *testing.T) {
 	}
 }
 
-// A run of a file that was changed, in any way, is not resumed, and the checkpoint stays.
+// If the file was changed in any way, the analysis is not resumed, and the checkpoint stays.
 func TestChangedFile(t *testing.T) {
 	text := accesses(600_000)
 	late := []byte(text)
-	late[4<<20+1000] ^= 1 // a digit, or a separator of records
+	late[4<<20+1000] ^= 1 // a digit, or a record separator
 	early := []byte(text)
 	early[100] ^= 1
 	for name, c := range map[string]struct{ text, says string }{
@@ -259,7 +261,7 @@ func TestChangedFile(t *testing.T) {
 				t.Errorf("the folder held %q, now %q", before, after)
 			}
 			if _, err := os.Stat("a.sgp"); err == nil {
-				t.Error("there is a profile")
+				t.Error("a profile was written")
 			}
 		})
 	}
@@ -276,7 +278,7 @@ func interruptLate(t *testing.T) {
 	}
 }
 
-// A file of another length is refused before anything is read.
+// A file whose length has changed is rejected before anything is read.
 func TestGrownFile(t *testing.T) {
 	text := accesses(4_000_000)
 	in(t, map[string]string{"a.din": text})
@@ -289,7 +291,7 @@ func TestGrownFile(t *testing.T) {
 	for checkpoints := 0; checkpoints == 0; {
 		select {
 		case err := <-ended:
-			t.Fatalf("it ended without a checkpoint: %v", err)
+			t.Fatalf("the analysis ended without a checkpoint: %v", err)
 		case <-time.After(time.Millisecond):
 		}
 		found, err := filepath.Glob("kept/*.checkpoint")
@@ -302,7 +304,7 @@ func TestGrownFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {
-		t.Skip("left out: the analysis was over before it could be killed")
+		t.Skip("the analysis ended before it could be killed")
 	}
 	if err := os.WriteFile("a.din", []byte(text+"0 1000\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -310,7 +312,7 @@ func TestGrownFile(t *testing.T) {
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: it was changed since its analysis was interrupted", "bytes, and this one has")
 }
 
-// A checkpoint that is damaged, or of another version, is reported, and stays.
+// A damaged checkpoint, or a checkpoint of another version, is reported and not deleted.
 func TestUnusableCheckpoint(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -328,7 +330,7 @@ func TestUnusableCheckpoint(t *testing.T) {
 	}
 }
 
-// One analysis has one owner.
+// Only one process at a time can run an analysis.
 func TestSecondCommand(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -347,7 +349,7 @@ func TestSecondCommand(t *testing.T) {
 	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "continuing after")
 }
 
-// A folder that cannot be one is a mistake of the command line.
+// If the checkpoint folder cannot be created, the command line is wrong.
 func TestCheckpointFolder(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")

@@ -383,7 +383,7 @@ func TestPartKeepsTheWhole(t *testing.T) {
 	for range 2 { // the second part replaces the first one
 		got := stackglass("analyze", "cut.lz4", "-o", "a.sgp")
 		expect(t, got, exitInput, "a.sgp is a complete profile", "is in a.partial.sgp", "cut off")
-		if !strings.Contains(got.stdout, "kept in") || !strings.Contains(got.stdout, "a.partial.sgp") {
+		if !strings.Contains(got.stdout, "written to") || !strings.Contains(got.stdout, "a.partial.sgp") {
 			t.Errorf("stdout: %s", got.stdout)
 		}
 	}

@@ -25,7 +25,7 @@ var presetNames = sync.OnceValue(func() (names []string) {
 })
 
 // cacheUsage is the help of --cache if there is no default.
-const cacheUsage = "a `LEVEL`, as in L1=32KiB,8 (repeat for the next one)"
+const cacheUsage = "a `LEVEL`, as in L1=32KiB,8 (repeat for each level)"
 
 // machineOptions are --cache and --hierarchy.
 type machineOptions struct {

@@ -97,7 +97,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			if err := commit(m.out, m.output, m.found.Results[len(m.found.Results)-1].Profile); err != nil {
 				return err
 			}
-			d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(m.output)})
+			d.Input = append(d.Input, report.Fact{Key: "profile", Label: "written to", Value: report.TextOf(m.output)})
 		}
 		var doubts []string
 		if l.Stopped != nil {

@@ -51,7 +51,7 @@ func TestTrace(t *testing.T) {
 	if got := stackglass("trace", "-q", "-o", "f.sgt", "--", "sh", "-c", "kill -9 $$"); got.code != 137 || got.stdout+got.stderr != "" {
 		t.Errorf("%v", got)
 	}
-	if got := stackglass("trace", "-o", "f.sgt", "--", "sh", "-c", "exec true"); got.code != 0 || !strings.Contains(got.stderr, "became another one") {
+	if got := stackglass("trace", "-o", "f.sgt", "--", "sh", "-c", "exec true"); got.code != 0 || !strings.Contains(got.stderr, "replaced itself") {
 		t.Errorf("%v", got)
 	}
 }
