@@ -1,9 +1,9 @@
 // Package command is the stackglass command line: verbs, their options, what
 // they print, and the exit code.
 //
-// [Main] is the whole program except for the process around it, so that tests run it in their own
-// process. Answers go to stdout as one document. Progress, warnings and errors go to stderr, one
-// sentence each.
+// [Main] is the whole program except for main, so that tests can run it in their own process. The
+// answer is written to stdout as one document. Progress, warnings and errors are written to stderr,
+// one sentence each.
 package command
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 )
 
-// Version is what `stackglass version` prints; main sets it.
+// Version is the version that `stackglass version` prints. Package main sets it.
 var Version = "development"
 
 // Main runs one command line and returns its exit code: 0 success, 1 a budget of --fail-if
@@ -33,12 +33,12 @@ var Version = "development"
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second interrupt ends the process at once.
+	// After stop, a second interrupt ends the process at once.
 	context.AfterFunc(ctx, stop)
 	return run(ctx, args, stdin, stdout, stderr)
 }
 
-// run is [Main] with a context from the caller.
+// run is like [Main], but uses the caller's context.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return (&app{stdin: stdin, stderr: stderr, unbuffered: stdout}).run(ctx, args)
 }
@@ -61,21 +61,21 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if _, _, unknown := root.Find(args); unknown != nil {
 		err = unknownVerb(root, args)
 	} else if !a.began {
-		// Cobra refused the line before any verb ran.
+		// Cobra rejected the command line before any verb ran.
 		err = asUsage(err)
 	}
 	fmt.Fprintln(a.stderr, "stackglass:", sentence(err, called))
 	return exitCode(err)
 }
 
-// app is what the verbs of one command line share.
+// app is the state that the verbs share while a command line runs.
 type app struct {
 	stdin      io.Reader
 	stdout     *bufio.Writer
 	unbuffered io.Writer // stdout for child processes
 	stderr     io.Writer
-	began      bool // a verb runs: later errors are no longer about usage by default
-	status     int  // exit code if there is no error: that of a child process
+	began      bool // a verb has started; an error before that is a usage error
+	status     int  // exit code if there is no error: the exit code of a child process, or 0
 
 	analysing func(analysis.Spec) // called before each analysis; may be nil
 }
@@ -147,10 +147,10 @@ func (e *outputError) Error() string {
 		err = path.Err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return e.path + ": the folder " + filepath.Dir(e.path) + " does not exist; make it first"
+		return e.path + ": the folder " + filepath.Dir(e.path) + " does not exist; create it first"
 	}
 	if isFull(err) {
-		return e.path + ": " + err.Error() + "; nothing was saved there; make room and run it again"
+		return e.path + ": " + err.Error() + "; nothing was saved there; make room and run the command again"
 	}
 	return e.path + ": cannot be written: " + err.Error()
 }

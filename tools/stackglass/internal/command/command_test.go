@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// in makes a new folder with these files the current one.
+// in creates a folder with these files and changes to it.
 func in(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -43,18 +43,18 @@ func demoBytes(t *testing.T) string {
 	return string(content)
 }
 
-// flipped changes one byte in the middle.
+// flipped flips one bit of the byte in the middle.
 func flipped(s string) string {
 	b := []byte(s)
 	b[len(b)/2] ^= 0x40
 	return string(b)
 }
 
-// expect checks a code and that stderr is one message with all these words.
+// expect checks the exit code, and that stderr contains all of words.
 func expect(t *testing.T, got answer, code int, words ...string) {
 	t.Helper()
 	if got.code != code {
-		t.Errorf("exit %d, want %d; it says %s", got.code, code, got.stderr)
+		t.Errorf("exit %d, want %d; stderr: %s", got.code, code, got.stderr)
 	}
 	for _, w := range words {
 		if !strings.Contains(got.stderr, w) {
@@ -127,7 +127,8 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestHelp: every verb of package ask has help with examples, and every text is of a verb.
+// TestHelp checks that every verb of package ask has help with examples, and that every help text
+// belongs to a verb.
 func TestHelp(t *testing.T) {
 	root := new(app).root()
 	for _, v := range ask.Verbs() {
@@ -142,12 +143,12 @@ func TestHelp(t *testing.T) {
 	for _, text := range texts {
 		name := strings.TrimSuffix(text.Name(), ".txt")
 		if verb, _, err := root.Find([]string{name}); name != root.Name() && (err != nil || verb.Name() != name) {
-			t.Errorf("help/%s is of no verb", text.Name())
+			t.Errorf("help/%s belongs to no verb", text.Name())
 		}
 	}
 }
 
-// TestHelpTopics: pages of the manual are help, too.
+// TestHelpTopics checks that help also prints pages of the manual.
 func TestHelpTopics(t *testing.T) {
 	for _, topic := range []string{"index", "record", "ask", "predict", "host"} {
 		page, err := site.ManualPage(topic)
@@ -155,7 +156,7 @@ func TestHelpTopics(t *testing.T) {
 			t.Errorf("help %s: %s, %v", topic, got, err)
 		}
 		if !strings.Contains(stackglass("help").stdout, topic) {
-			t.Errorf("help does not name %s", topic)
+			t.Errorf("help does not list %s", topic)
 		}
 	}
 }
@@ -169,7 +170,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoHierarchy: verbs that run without caches say so, with advice.
+// TestNoHierarchy checks that verbs that run without a hierarchy print a warning with advice.
 func TestNoHierarchy(t *testing.T) {
 	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, as in --hierarchy ryzen-9950x")
 	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
@@ -208,7 +209,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		for _, verb := range []string{"histogram", "info"} {
 			if verb == "info" && strings.HasPrefix(c.file, "bad-line") {
-				continue // info counts them
+				continue // info counts bad records instead of failing
 			}
 			t.Run(verb+" "+c.file, func(t *testing.T) {
 				words := strings.Split(c.words, "|")
@@ -240,7 +241,7 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// readProfile reads a profile that a command wrote, and checks that there is no other file.
+// readProfile reads a profile that a command wrote, and checks that no temporary file is left.
 func readProfile(t *testing.T, path string) *profile.Profile {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -253,7 +254,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.part"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left after: %v (%v)", left, err)
+		t.Errorf("files left: %v (%v)", left, err)
 	}
 	return p
 }
@@ -266,7 +267,7 @@ func TestTruncatedKeepsPart(t *testing.T) {
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
 		t.Errorf("state %+v after %d references", p.State, p.Totals.AllReferences())
 	}
-	// Every answer about it contains the warning.
+	// Every answer from the partial profile contains the warning.
 	got := stackglass("curve", "cut.sgp", "--format", "json")
 	expect(t, got, exitOK)
 	var d struct {
@@ -296,11 +297,11 @@ func TestSameProfileHoweverItIsRead(t *testing.T) {
 			t.Errorf("%s differs from a.sgp (%v)", name, err)
 		}
 	}
-	// And the profile answers as the trace does, from standard input too.
+	// The profile gives the same answers as the trace, also from standard input.
 	fromTrace := stackglass("curve", "other-name.bin", "--format", "csv")
 	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
 	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {
-		t.Error("trace and profile give different curves")
+		t.Error("the trace and the profile have different curves")
 	}
 }
 
@@ -326,7 +327,7 @@ func TestAnalyzeIntoFolder(t *testing.T) {
 	readProfile(t, "out/x.sgp")
 }
 
-// Two profiles of one name would be one, and the first would be lost.
+// Two profiles with the same path are rejected, because the second would overwrite the first.
 func TestAnalyzeSameNames(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1\n", "a.din.lackey": " L 1,1\n", "bad.din": "0 1\nx\n"})
 	must(os.Mkdir("out", 0o755))
@@ -356,7 +357,7 @@ func TestThreadsInAnyOrder(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("left out: no /dev/full on this system")
+		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "make room")
@@ -369,18 +370,18 @@ func TestFullDisk(t *testing.T) {
 
 func TestOutputThatCannotBe(t *testing.T) {
 	in(t, nil)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; make it first")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; create it first")
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
 	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
-// A partial result does not replace a complete one.
+// A partial profile does not replace a complete one.
 func TestPartKeepsTheWhole(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
 	before := readProfile(t, "a.sgp")
-	for range 2 { // the second part replaces the first one
+	for range 2 { // the second partial profile replaces the first
 		got := stackglass("analyze", "cut.lz4", "-o", "a.sgp")
 		expect(t, got, exitInput, "a.sgp is a complete profile", "is in a.partial.sgp", "cut off")
 		if !strings.Contains(got.stdout, "written to") || !strings.Contains(got.stdout, "a.partial.sgp") {
@@ -391,17 +392,18 @@ func TestPartKeepsTheWhole(t *testing.T) {
 		t.Errorf("a.sgp is now %+v", after.State)
 	}
 	if !readProfile(t, "a.partial.sgp").State.Partial {
-		t.Error("a.partial.sgp says that it is complete")
+		t.Error("a.partial.sgp is marked as complete")
 	}
 	expect(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "cut off")
 	readProfile(t, "other.sgp")
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
 	if readProfile(t, "a.partial.sgp").State.Partial {
-		t.Error("a complete profile did not replace a part")
+		t.Error("a complete profile did not replace a partial one")
 	}
 }
 
-// slowly returns text and then waits until it is closed, as a traced program that is still running.
+// slowly returns text and then blocks until it is closed, like a pipe from a program that is still
+// running.
 type slowly struct {
 	text   io.Reader
 	waits  chan struct{} // closed when the reader has read all of text
@@ -426,7 +428,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// Enough for the pass to begin; its progress does not matter.
+		// This is long enough for the pass to begin; its progress does not matter.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()
@@ -479,7 +481,7 @@ func TestCharts(t *testing.T) {
 	}
 	for _, words := range []string{"Miss-ratio curve of demo:matmul-naive", "capacity", "1 KiB"} {
 		if !bytes.Contains(svg, []byte(words)) {
-			t.Errorf("c.svg does not say %q", words)
+			t.Errorf("c.svg does not contain %q", words)
 		}
 	}
 }
@@ -488,10 +490,10 @@ func TestDemoWrites(t *testing.T) {
 	in(t, nil)
 	expect(t, stackglass("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
 	if content, err := os.ReadFile("a.sgt"); err != nil || string(content) != demoBytes(t) {
-		t.Errorf("the demo was not written as it is (%v)", err)
+		t.Errorf("the written demo differs from the embedded one (%v)", err)
 	}
 	if got := stackglass("demo", "matmul-naive", "-o", "-"); got.stdout != demoBytes(t) {
-		t.Error("the demo was not printed as it is")
+		t.Error("the printed demo differs from the embedded one")
 	}
 }
 
@@ -501,7 +503,7 @@ func TestDemoSource(t *testing.T) {
 	expect(t, printed, exitOK)
 	expect(t, stackglass("demo", "matmul-naive", "--source", "-o", "a.c"), exitOK)
 	if kept, err := os.ReadFile("a.c"); err != nil || string(kept) != printed.stdout || printed.stdout == "" {
-		t.Errorf("a.c differs from what is printed: %v", err)
+		t.Errorf("a.c differs from the printed source: %v", err)
 	}
 	expect(t, stackglass("demo", "-o", "x"), exitUsage, "name it", "matmul-naive")
 	expect(t, stackglass("demo", "--source"), exitUsage, "name it")
@@ -575,7 +577,7 @@ func TestMergeable(t *testing.T) {
 	}
 }
 
-// TestServe asks the running server for the page, then ends it as a user does.
+// TestServe requests the page from the running server, then interrupts the server.
 func TestServe(t *testing.T) {
 	if _, err := site.Dist(); err != nil {
 		t.Skip("left out:", err)
@@ -619,7 +621,7 @@ func TestServeTakesAnotherPort(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	if _, err := listen(address, false); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "another program") {
-		t.Errorf("a taken port that was asked for: %v", err)
+		t.Errorf("an explicit port that is in use: %v", err)
 	}
 	other, err := listen(address, true)
 	if err != nil {
@@ -627,7 +629,7 @@ func TestServeTakesAnotherPort(t *testing.T) {
 	}
 	defer other.Close()
 	if other.Addr().String() == address {
-		t.Error("it listens on a taken port")
+		t.Error("the server listens on a port that is in use")
 	}
 }
 
@@ -642,7 +644,7 @@ func TestCompletionAndVersion(t *testing.T) {
 	}
 }
 
-// TestLeftOut: packets of gem5 that are no references are counted, in every format.
+// TestLeftOut checks that gem5 packets that are not references are counted, in every format.
 func TestLeftOut(t *testing.T) {
 	const header, read, response, writeback = "\x05\x0a\x01x\x18\x01", "\x08\x08\x05\x10\x01\x18\x40\x20\x08", "\x08\x08\x05\x10\x02\x18\x40\x20\x08", "\x08\x08\x05\x10\x07\x18\x40\x20\x08"
 	in(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})

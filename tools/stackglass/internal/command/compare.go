@@ -24,7 +24,7 @@ type comparing struct {
 	oneCore bool
 }
 
-// verbNames lists the verbs that have something, the default one first.
+// verbNames lists the verbs for which has returns true, the default verb first.
 func verbNames(has func(*ask.Verb) bool) (names []string) {
 	for _, v := range append([]*ask.Verb{ask.Summary}, ask.Verbs()...) {
 		if has(v) {
@@ -36,12 +36,12 @@ func verbNames(has func(*ask.Verb) bool) (names []string) {
 
 func anyVerb(*ask.Verb) bool { return true }
 
-// compare prints the answers about two files side by side.
+// compare returns the verb that prints the answers about two files side by side.
 func (a *app) compare() *cobra.Command {
 	c := new(comparing)
 	cmd := &cobra.Command{
 		Use:   "compare A B [--on VERB]",
-		Short: "Two runs side by side: A, B, difference",
+		Short: "Compare two runs side by side: A, B, difference",
 		Args:  twoFiles,
 		RunE:  func(_ *cobra.Command, args []string) error { return a.runCompare(c, args) },
 	}
@@ -50,11 +50,11 @@ func (a *app) compare() *cobra.Command {
 	f.StringVar(&c.on, "on", ask.Summary.Name, "compare the answers of this `VERB`: "+strings.Join(verbNames(anyVerb), ", ")+"; with options, as in \"sites by=object\"")
 	f.Uint32("line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
 	c.addMachine(cmd, cacheUsage)
-	f.String("by", "", "sum up by this `UNIT`: counters by program, function or block; sites by line, site, function or object")
-	f.StringVar(&c.sort, "sort", "", "sort by the difference of this `NUMBER`, as json names it")
+	f.String("by", "", "group the totals by this `UNIT`: counters by program, function or block; sites by line, site, function or object")
+	f.StringVar(&c.sort, "sort", "", "sort by the difference of this `NUMBER`, named as in json")
 	addOneCore(cmd, &c.oneCore)
 	f.Uint64Var(&c.top, "top", 0, "print only the first `N` rows of each table (0: all)")
-	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit with code 1 if this `CONDITION` holds, as in 'L1.misses.difference>1%' (may be repeated)")
+	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, as in 'L1.misses.difference>1%' (may be repeated)")
 	complete(cmd, "on", verbNames(anyVerb))
 	return cmd
 }
@@ -65,7 +65,7 @@ func twoFiles(_ *cobra.Command, args []string) error {
 	case len(args) != 2:
 		return usagef("give two traces or profiles, as in: stackglass compare before.sgp after.sgp")
 	case args[0] == "-" && args[1] == "-":
-		return usagef("- and -: standard input is one trace; give the other one as a file")
+		return usagef("- and -: standard input can be only one of the traces; give the other one as a file")
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (c *comparing) question() (q ask.Question, err error) {
 		switch {
 		case !flag.Changed:
 		case !option.has(v):
-			return q, usagef("--", option.name, " is for --on ", strings.Join(verbNames(option.has), ", "), ", not for --on ", v.Name)
+			return q, usagef("--", option.name, " applies to --on ", strings.Join(verbNames(option.has), ", "), ", not for --on ", v.Name)
 		case v.Arg(option.name) != nil:
 			q = q.With(option.name, flag.Value.String())
 		}
@@ -138,7 +138,7 @@ func (c *comparing) question() (q ask.Question, err error) {
 	}
 	place(&q.Machine, c.oneCore)
 	if q.Brief = v.Sums && !exactRows(c.r.format); !exactRows(c.r.format) && len(c.budgets) == 0 {
-		q.Only = c.sort // it is printed, and no other number is needed
+		q.Only = c.sort // only the number that is printed is needed
 		if levels := q.Caches().Levels; len(levels) > 0 {
 			q.Only = cmp.Or(c.sort, levels[0].Name+"_misses")
 		}
@@ -159,7 +159,8 @@ func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*an
 	return pair, nil
 }
 
-// compared joins the answers about both files. It does not lay out the document's tables.
+// compared joins the answers about both files. The tables of the document are filled in later by
+// layOut.
 func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
 	var runs [2]*ask.Run
 	for i, l := range pair {
@@ -175,7 +176,7 @@ func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*repo
 	return d, compared, nil
 }
 
-// layOut makes the tables of a comparison.
+// layOut returns the tables of a comparison.
 func (c *comparing) layOut(compared []answers.Compared) (tables []report.Table, err error) {
 	known := false
 	var have []string

@@ -39,8 +39,8 @@ const pair = "compare demo:matmul-naive demo:matmul-blocked "
 
 func words(line string) []string { return strings.Fields(line) }
 
-// TestCompareEqualsVerbs asks about each file alone and looks for its
-// numbers in the comparison.
+// TestCompareEqualsVerbs runs a verb on each file alone and checks that the comparison contains the
+// same numbers.
 func TestCompareEqualsVerbs(t *testing.T) {
 	for _, c := range []struct{ verb, on, name, number string }{
 		{"histogram", "histogram", "distance", "count"},
@@ -71,14 +71,14 @@ func TestCompareEqualsVerbs(t *testing.T) {
 			}
 			for name, got := range compared {
 				if _, there := alone[name]; !there && got != "0" && got != "" {
-					t.Errorf("%s: %s of %s, which %s has not, is %s", verb, c.number, name, side, got)
+					t.Errorf("%s: %s of %s, which is missing in %s, is %s", verb, c.number, name, side, got)
 				}
 			}
 		}
 	}
 }
 
-// column returns one column of a command line's CSV by another one.
+// column returns the column number of a command's CSV output, keyed by the column name.
 func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()
 	answer := stackglass(args...)
@@ -99,7 +99,7 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 	return found
 }
 
-// TestDifferencesAreExact: in every line of every table that is compared.
+// TestDifferencesAreExact checks the differences in every line of every compared table.
 func TestDifferencesAreExact(t *testing.T) {
 	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block", "loops --cache L1=2KiB,8", "blocks", "pipeline"} {
 		compareJSON(t, on, words(pair+"--format json --on "+on))
@@ -121,11 +121,11 @@ func compareJSON(t *testing.T, on string, args []string) {
 	lines := 0
 	for _, text := range tables {
 		var rows []struct {
-			A, B, Difference, Change any // words, if these differ
+			A, B, Difference, Change any // text, if the values are texts that differ
 			Number                   string
 		}
 		if json.Unmarshal(text, &rows) != nil {
-			continue // the schema, the input, warnings, or words that differ
+			continue // the schema, the input, warnings, or texts that differ
 		}
 		for _, r := range rows {
 			a, inA := r.A.(float64)
@@ -137,10 +137,10 @@ func compareJSON(t *testing.T, on string, args []string) {
 			}
 			lines++
 			if !near(b-a, difference) {
-				t.Errorf("%s: %s: %v to %v differ by %v", on, r.Number, a, b, difference)
+				t.Errorf("%s: %s: %v and %v differ by %v", on, r.Number, a, b, difference)
 			}
 			if known && a != 0 && !near(difference/math.Abs(a), change) {
-				t.Errorf("%s: %s: a difference of %v of %v is a change of %v", on, r.Number, difference, a, change)
+				t.Errorf("%s: %s: a difference of %v from %v is a change of %v", on, r.Number, difference, a, change)
 			}
 		}
 	}
@@ -158,11 +158,11 @@ func TestCompareRefuses(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"compare demo:matmul-naive":      "give two traces or profiles",
-		"compare - -":                    "standard input is one trace",
+		"compare - -":                    "standard input can be only one of the traces",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
-		pair + "--by function":           "--by is for --on blocks, communication, counters, multicore, sites, threads, what-if, not for --on summary",
-		pair + "--cache L1=2KiB,8":       "--cache is for --on communication, diagnose, loops, multicore, pipeline, sites, threads, what-if, not for --on summary",
-		pair + "--on what-if":            "no cache to ask about",
+		pair + "--by function":           "--by applies to --on blocks, communication, counters, multicore, sites, threads, what-if, not for --on summary",
+		pair + "--cache L1=2KiB,8":       "--cache applies to --on communication, diagnose, loops, multicore, pipeline, sites, threads, what-if, not for --on summary",
+		pair + "--on what-if":            "no caches given",
 		pair + "--on what-if --line 32":  "not for --on what-if",
 		pair + "--on counters --line 32": "not for --on counters",
 		pair + "--on curve --line 48":    "48",
@@ -230,7 +230,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
-	// A change from 0 exceeds every bound; and names may contain any characters.
+	// A change from 0 exceeds every bound. Names may contain any characters.
 	for _, text := range []string{"*.flops.difference>1000000%", "main/for.body24.loads.difference>5"} {
 		if got := stackglass(append(words(pair+"--on counters --by block"), "--fail-if", text)...); got.code != exitBudget {
 			t.Errorf("%s: %v", text, got)
@@ -242,12 +242,12 @@ func TestBoundsOnDifferences(t *testing.T) {
 	} {
 		want.text, want.level = text, -1
 		if got, ok := parseBound(text); got != want || !ok {
-			t.Errorf("%s is read as %+v", text, got)
+			t.Errorf("%s is parsed as %+v", text, got)
 		}
 	}
 }
 
-// TestCompareProfiles: a profile gives the same as its trace.
+// TestCompareProfiles checks that profiles give the same comparison as their traces.
 func TestCompareProfiles(t *testing.T) {
 	folder := t.TempDir()
 	var kept []string
@@ -262,20 +262,20 @@ func TestCompareProfiles(t *testing.T) {
 		traces := stackglass(words(pair + "--format csv --on " + on)...)
 		profiles := stackglass(append([]string{"compare", kept[0], kept[1], "--format", "csv", "--on"}, words(on)...)...)
 		if traces.stdout != profiles.stdout || traces.code != 0 {
-			t.Errorf("%s: of profiles\n%v\nof traces\n%v", on, profiles, traces)
+			t.Errorf("%s: comparison of profiles\n%v\nof traces\n%v", on, profiles, traces)
 		}
 	}
 }
 
-// TestSetsAreComparedWithoutHoles: every shape is in both tables.
+// TestSetsAreComparedWithoutHoles checks that both tables contain every cache shape.
 func TestSetsAreComparedWithoutHoles(t *testing.T) {
 	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
-		t.Errorf("%d shapes, not all in both: %v", rows, got)
+		t.Errorf("%d shapes, but some are not in both tables: %v", rows, got)
 	}
 }
 
-// TestBoundsReadWhatTheySay: whatever a row is called, its bound is read back.
+// TestBoundsReadWhatTheySay checks that a bound is parsed correctly, whatever the name of the row.
 func TestBoundsReadWhatTheySay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")
@@ -290,7 +290,7 @@ func TestBoundsReadWhatTheySay(t *testing.T) {
 			want.text += "%"
 		}
 		if got, ok := parseBound(want.text); got != want || !ok {
-			t.Fatalf("%q is read as %+v, %v", want.text, got, ok)
+			t.Fatalf("%q is parsed as %+v, %v", want.text, got, ok)
 		}
 	})
 }

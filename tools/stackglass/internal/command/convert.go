@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// convert writes a trace in another format.
+// convert returns the verb that writes a trace in another format.
 func (a *app) convert() *cobra.Command {
 	var r *rewriting
 	var to string
@@ -28,7 +28,7 @@ func (a *app) convert() *cobra.Command {
 				return usagef("--to ", to, ", want ", strings.Join(pass.WrittenFormats, ", "))
 			}
 			if r.sample != "" {
-				return usagef("--sample: convert writes all references; give --sample to analyze")
+				return usagef("--sample: convert writes all references; use --sample with analyze")
 			}
 			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: to})
 		},
@@ -39,20 +39,20 @@ func (a *app) convert() *cobra.Command {
 	return cmd
 }
 
-// rewriting holds the options of a verb that reads and writes a trace.
+// rewriting contains the options of a verb that reads and writes a trace.
 type rewriting struct {
 	*reading
 	output string
 }
 
-// addRewriting adds these options; verb is what happens to references.
+// addRewriting adds these options. verb names what the command does with references.
 func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
 	r := &rewriting{reading: addReading(cmd)}
 	f := cmd.Flags()
 	f.Lookup("kinds").Usage = "references to " + verb + ": load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = verb + " these threads only, as in 1,2"
-	f.Lookup("limit").Usage = verb + " `N` references at most (0: all)"
+	f.Lookup("threads").Usage = verb + " only these threads, as in 1,2"
+	f.Lookup("limit").Usage = verb + " at most `N` references (0: all)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false
 	hide(cmd, "memory", "sample", "sample-seed", "workers")
@@ -60,7 +60,7 @@ func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
 	return r
 }
 
-// rewrite writes a trace in the format of to; as is an example of the output's name.
+// rewrite writes a trace in the format of to. as is an example of an output name.
 func (a *app) rewrite(r *rewriting, name, as string, to pass.ConvertOptions) error {
 	o, err := r.options(a, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	}
 	defer in.Close()
 	if in.IsProfile {
-		return usagef(in.Name, ": is a profile, and ", r.cmd.Name(), " writes traces; give the trace that it was made from")
+		return usagef(in.Name, ": is a profile, but ", r.cmd.Name(), " writes traces; give the trace from which the profile was made")
 	}
 	to := &counted{w: a.stdout}
 	var file *wholefile.File
@@ -136,7 +136,7 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	return done.Stopped
 }
 
-// counted counts the bytes written, and remembers an error.
+// counted counts the bytes written, and stores the last write error.
 type counted struct {
 	w      io.Writer
 	bytes  uint64
@@ -155,16 +155,16 @@ func (c *counted) Write(p []byte) (int, error) {
 // convertDoubts returns warnings about a conversion.
 func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (list []string) {
 	if done.Stopped != nil {
-		list = append(list, name+": this covers only the readable part of the trace")
+		list = append(list, name+": the output covers only the readable part of the trace")
 	}
 	if done.References == 0 {
-		list = append(list, name+": no reference was written: the trace has none, or none of the chosen kinds, threads and part")
+		list = append(list, name+": no reference was written: the trace is empty, or contains no reference of the selected kinds, threads and part")
 	}
 	if o.Part.Threads != nil && !done.From.Threads {
-		list = append(list, name+": threads were chosen, but the trace has no thread numbers, so none of it was written")
+		list = append(list, name+": threads were selected, but the trace has no thread numbers, so nothing was written")
 	}
 	if done.BadRecords > 0 {
-		list = append(list, name+": "+plural(done.BadRecords, "record")+" could not be read and left out; the first: "+done.FirstBad.Error())
+		list = append(list, name+": "+plural(done.BadRecords, "record")+" could not be read and is missing; the first: "+done.FirstBad.Error())
 	}
 	return list
 }
@@ -189,7 +189,7 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 	}
 }
 
-// fold writes a loop-compressed trace.
+// fold returns the verb that writes a loop-compressed trace.
 func (a *app) fold() *cobra.Command {
 	var r *rewriting
 	var window int
@@ -204,7 +204,7 @@ func (a *app) fold() *cobra.Command {
 			return a.rewrite(r, args[0], "OUT.sgl", pass.ConvertOptions{To: pass.Folded, Window: window})
 		},
 	}
-	r = addRewriting(cmd, "fold", "folded trace")
+	r = addRewriting(cmd, "fold", "loop-compressed trace")
 	cmd.Flags().IntVar(&window, "window", 0, "search for repetitions among the last `N` nodes (0: 1024)")
 	return cmd
 }
@@ -213,9 +213,9 @@ func (a *app) fold() *cobra.Command {
 func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *report.Document {
 	d.Schema = "stackglass.fold"
 	d.Input = append(d.Input,
-		report.Fact{Key: "rows", Label: "rows, events among them", Value: report.Count(done.Rows)},
+		report.Fact{Key: "rows", Label: "rows, including events", Value: report.Count(done.Rows)},
 		report.Fact{Key: "bytes_per_row", Label: "bytes per row", Value: quotient(bytes, done.Rows)},
-		report.Fact{Key: "nodes", Label: "nodes at the top", Value: report.Count(uint64(done.Size.Nodes))},
+		report.Fact{Key: "nodes", Label: "top-level nodes", Value: report.Count(uint64(done.Size.Nodes))},
 		report.Fact{Key: "loops", Label: "loops", Value: report.Count(uint64(done.Size.Loops))},
 		report.Fact{Key: "leaves", Label: "leaves", Value: report.Count(uint64(done.Size.Leaves))},
 		report.Fact{Key: "wild", Label: "irregular addresses", Value: report.Count(done.Size.Wild)},
@@ -223,7 +223,7 @@ func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *rep
 	return d
 }
 
-// unfold expands a loop-compressed trace.
+// unfold returns the verb that expands a loop-compressed trace.
 func (a *app) unfold() *cobra.Command {
 	var r *rewriting
 	cmd := &cobra.Command{
@@ -239,22 +239,23 @@ func (a *app) unfold() *cobra.Command {
 	return cmd
 }
 
-// notUnfolding are options that unfold refuses.
+// notUnfolding lists the options that unfold rejects.
 var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
 
-// More rows than that would take terabytes.
+// More rows than this would take terabytes.
 const (
 	mostUnfolded     = 1 << 40
 	mostUnfoldedText = "2^40"
 )
 
-// unfolds refuses files that are not loop-compressed traces, or expand to too many rows.
+// unfolds returns an error for files that are not loop-compressed traces, or that expand to too
+// many rows.
 func (a *app) unfolds(r *reading, name string) error {
 	if option := r.changed(notUnfolding...); option != "" {
-		return usagef("--", option, ": unfold restores all rows; select rows with convert or analyze, which accept a folded trace")
+		return usagef("--", option, ": unfold restores all records; select records with convert or analyze, which accept a loop-compressed trace")
 	}
 	if name == "-" {
-		return nil // it can be read once only
+		return nil // standard input can be read only once
 	}
 	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
 	if err != nil {
@@ -262,22 +263,22 @@ func (a *app) unfolds(r *reading, name string) error {
 	}
 	defer in.Close()
 	if !in.IsFolded {
-		return usagef(in.Name, ": is no folded trace; fold makes one: stackglass fold ", name, " -o OUT.sgl")
+		return usagef(in.Name, ": is not a loop-compressed trace; create one with: stackglass fold ", name, " -o OUT.sgl")
 	}
 	tree, _, err := in.Tree()
 	if tree == nil || err != nil || r.limit > 0 {
 		return nil // the reader reports the error
 	}
 	if rows := tree.Rows(); rows > mostUnfolded {
-		text := report.Count(rows).Human() + " rows"
+		text := report.Count(rows).Human() + " records"
 		if rows == 1<<64-1 {
-			text = "more than 10^19 rows"
+			text = "more than 10^19 records"
 		}
-		hint := "; take the first ones by --limit, or ask"
+		hint := "; write only the first ones with --limit, or analyse the trace"
 		if rows > loops.MostUnfolded {
-			hint = "; ask"
+			hint = "; analyse the trace"
 		}
-		return usagef(in.Name, ": stands for ", text, ", too many to write, want at most ", mostUnfoldedText, hint, " about it folded, as in: stackglass loops ", name)
+		return usagef(in.Name, ": expands to ", text, ", but at most ", mostUnfoldedText, " can be written", hint, " without expanding it, as in: stackglass loops ", name)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestConvertedTracesGiveTheSameAnswers: by way of every format, and for every
-// part.
+// TestConvertedTracesGiveTheSameAnswers checks that converted traces have the same curves, for
+// every format and several parts.
 func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed())})
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
@@ -21,7 +21,7 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 			got := stackglass(append(strings.Fields("convert a.lz4 -o b --to "+to), strings.Fields(part)...)...)
 			expect(t, got, exitOK)
 			if again := stackglass("curve", "b", "--format", "csv", "--kinds", "all"); again.stdout != want.stdout || again.code != 0 {
-				t.Errorf("%s by way of %s: other curve: %s", part, to, again)
+				t.Errorf("%s converted to %s has another curve: %s", part, to, again)
 			}
 		}
 	}
@@ -35,7 +35,8 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	}
 }
 
-// TestConvertThereAndBack gives the original text.
+// TestConvertThereAndBack checks that converting a trace to a container and back restores the
+// original text.
 func TestConvertThereAndBack(t *testing.T) {
 	text := " L 04a3be28,8\n S 04a3be28,8\nI  00401000,3\n M 1ffeffffd0,16\n"
 	in(t, map[string]string{"a.lackey": text, "a.din": "0 1000\n1 1008\n2 401000\n", "a.csv": "addr,rw,size,tid,pc\n0x8,r,4,2,0x400\n0x10,w,8,3,0x404\n"})
@@ -53,7 +54,7 @@ func TestConvertThereAndBack(t *testing.T) {
 	}
 }
 
-// left are the files of the current folder.
+// left lists the files of the current folder.
 func left(t *testing.T) (names string) {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -66,7 +67,7 @@ func left(t *testing.T) (names string) {
 	return strings.TrimSpace(names)
 }
 
-// TestConvertLeavesNoPartialFile after.
+// TestConvertLeavesNoPartialFile checks that a failed conversion leaves no file behind.
 func TestConvertLeavesNoPartialFile(t *testing.T) {
 	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": string(tracetest.Packed())})
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
@@ -77,14 +78,14 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 	if got := left(t); got != "bad.din good.lz4" {
 		t.Errorf("there is %s", got)
 	}
-	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "1 record could not be read and left out")
+	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "1 record could not be read and is missing")
 }
 
-// TestConvertDamage: the readable part is written.
+// TestConvertDamage checks that the readable part of a damaged trace is written.
 func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
-	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers only the readable part of the trace")
+	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "the output covers only the readable part of the trace")
 	expect(t, stackglass("check", "out.sgt"), exitOK)
 	expect(t, stackglass("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
 	whole, err := os.ReadFile("whole.sgt")
@@ -94,7 +95,7 @@ func TestConvertDamage(t *testing.T) {
 	for _, damaged := range []struct {
 		name, content, says string
 		check               string
-		info                int // its exit code: damage inside a chunk does not affect it
+		info                int // exit code of info; it ignores damage inside a chunk
 	}{
 		{"short.sgt", string(whole[:len(whole)-30]), "cut off", "short.sgt has 1 fault", exitInput},
 		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is cut short after", "killed.sgt is cut short after", exitInput},
@@ -106,13 +107,13 @@ func TestConvertDamage(t *testing.T) {
 		got := stackglass("check", damaged.name)
 		expect(t, got, exitInput, damaged.check)
 		if !strings.Contains(got.stdout, "byte ") {
-			t.Errorf("check of %s says %s", damaged.name, got.stdout)
+			t.Errorf("check of %s prints %s", damaged.name, got.stdout)
 		}
 		expect(t, stackglass("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
 		if got := stackglass("info", damaged.name); got.code != damaged.info {
 			t.Errorf("info of %s: %s", damaged.name, got)
 		} else if cut := strings.Contains(got.stdout, "unknown: the trace is cut short"); cut != (damaged.name == "killed.sgt") {
-			t.Errorf("info of %s says %s", damaged.name, got.stdout)
+			t.Errorf("info of %s prints %s", damaged.name, got.stdout)
 		}
 	}
 	expect(t, stackglass("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")

@@ -19,8 +19,8 @@ import (
 
 // addGroups adds the options that group threads on cores.
 func addGroups(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringVar(&r.cores, "cores", "", "`GROUPS` of threads with a common private cache, as in 0,1/2,3 (default: each thread has its own)")
-	cmd.Flags().StringVar(&r.domains, "domains", "", "`GROUPS` of threads whose cores share a cache, as in 0-3/4-7, in addition to the cache of all")
+	cmd.Flags().StringVar(&r.cores, "cores", "", "`GROUPS` of threads that run on the same core, as in 0,1/2,3 (default: each thread on its own core)")
+	cmd.Flags().StringVar(&r.domains, "domains", "", "`GROUPS` of threads whose cores share a cache, as in 0-3/4-7, besides the cache that all cores share")
 }
 
 // addOneCore adds the option that puts all threads on one core.
@@ -49,7 +49,7 @@ func (r *reading) group(spec *analysis.Spec) (err error) {
 // aboutGroups warns about threads in --cores and --domains that the trace does not have.
 func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 	var spec analysis.Spec
-	_ = r.group(&spec) // it was checked before
+	_ = r.group(&spec) // the groups were checked before
 	for _, text := range answers.AbsentThreads(l.Profile, spec.Cores) {
 		doubts = append(doubts, l.name+": --cores "+text)
 	}
@@ -59,18 +59,18 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 	return doubts
 }
 
-// sharingCores returns the threads of each core, in the order in which the cores share
-// the caches of h, if the analysis of o needs them; otherwise nil.
-// The order is as in a simulation: first the cores that --cores lists, then one core
-// for each other thread, in the order in which the threads appear. This is known only
-// after the trace was read, so a trace with more threads than share a cache is read
-// twice. Standard input cannot be read twice: there, --cores or --domains has to list the threads.
+// sharingCores returns the threads of each core, in the order in which the cores share the caches
+// of h, if the analysis of o needs them; otherwise nil. The order is the same as in a simulation:
+// first the cores that --cores lists, then one core for each other thread, in the order in which
+// the threads first appear. This order is known only after the trace was read. So a trace with more
+// threads than share a cache is read twice. Standard input cannot be read twice, so --cores or
+// --domains must list its threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
 		return nil, nil
 	}
-	if in.Bytes == 0 { // it cannot be read twice
+	if in.Bytes == 0 { // standard input cannot be read twice
 		return simulatedCores(o.Spec.Cores, nil), nil
 	}
 	if few, err := r.fewThreads(in, o, fewest); few || err != nil {
@@ -94,8 +94,8 @@ func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Opt
 	return simulatedCores(o.Spec.Cores, appeared), nil
 }
 
-// fewestSharers is the lowest number of cores that share a level, except for one core and all
-// cores; 0: there is no such level.
+// fewestSharers returns the lowest number of cores that share a level, or 0 if every level is
+// private or shared by all cores.
 func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 	for _, c := range h.Levels {
 		if c.SharedBy > 1 && c.SharedBy < simulate.MaxCores && (fewest == 0 || c.SharedBy < fewest) {
@@ -106,10 +106,10 @@ func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 }
 
 // fewThreads reports whether the beginning of a trace, or the headers of a container,
-// show that there are at most as many threads as given.
+// show that it has at most the given number of threads.
 func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
 	if in.Bytes == 0 {
-		return false, nil // it cannot be read twice
+		return false, nil // standard input cannot be read twice
 	}
 	again, err := pass.Open(r.cmd.Context(), in.Name, nil)
 	if err != nil {
@@ -119,14 +119,14 @@ func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bo
 	facts, err := again.Look(r.cmd.Context(), o.Format, 1)
 	switch {
 	case err != nil:
-		return true, r.cmd.Context().Err() // the analysis reports the trace's error
+		return true, r.cmd.Context().Err() // the analysis will report the trace's error
 	case facts.Container != nil && facts.Stopped == nil:
 		return uint64(len(facts.Container.Threads)) <= uint64(threads), nil
 	}
 	return !facts.Header.Threads, nil
 }
 
-// addAppeared appends the threads of a batch that are new.
+// addAppeared appends the threads of a batch that did not appear before.
 func addAppeared(appeared, threads []uint32) []uint32 {
 	for i, t := range threads {
 		if (i == 0 || t != threads[i-1]) && !slices.Contains(appeared, t) {
@@ -148,9 +148,8 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 	return cores[:min(len(cores), simulate.MaxCores)]
 }
 
-// domainsOf returns the threads of the cores that share a cache, for levels that are shared by more
-// than one core and not by all cores. It returns nil if there are more groups than stacks of an
-// analysis.
+// domainsOf returns the groups of threads that share a cache, for levels that several but not all
+// cores share. It returns nil if an analysis cannot have a stack for each group.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		for _, threads := range sharersOf(c, cores) {
@@ -166,8 +165,8 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	return domains
 }
 
-// sharersOf returns the threads that share each cache of a level, ascending; nil: the
-// caches are private, or all cores share one.
+// sharersOf returns the threads that share each cache of a level, in ascending order. It returns
+// nil if the caches are private, or if all cores share one.
 func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
 		return nil
@@ -178,8 +177,8 @@ func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	return groups
 }
 
-// sharersDoubts names the threads that share the caches of each level, because the order in which
-// threads appear decided it.
+// sharersDoubts warns which threads share the caches of each level, because the order in which
+// threads appear determines it.
 func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 	for _, c := range h.Levels {
 		groups := sharersOf(c, cores)
@@ -191,7 +190,7 @@ func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 			numbers = append(numbers, answers.NumbersOf(threads))
 		}
 		doubts = append(doubts, c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores each, in the order in which their threads appear: threads "+
-			strings.Join(numbers, ", then ")+" (--cores chooses another)")
+			strings.Join(numbers, ", then ")+" (--cores sets another order)")
 	}
 	return doubts
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/communication"
 )
 
-// kernels are programs with OpenMP, and their traces.
+// kernels is a folder with OpenMP programs and their traces.
 const kernels = "../../../../core/simulate/testdata/kernels/"
 
 func init() {
@@ -31,8 +31,8 @@ func init() {
 	)
 }
 
-// One private level has the predicted misses, on every core and for every cache; a program that is
-// captured now gives the same as the stored traces.
+// For one private level, predicted and simulated misses are equal on every core and for every
+// cache, for stored traces and for a trace that is recorded now.
 func TestCoherentLevelIsSimulated(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernels + name + ".sgt"}
@@ -51,7 +51,7 @@ func TestCoherentLevelIsSimulated(t *testing.T) {
 	}
 }
 
-// TestKernelTable keeps the table of core/simulate/testdata/kernels/README.md true.
+// TestKernelTable checks that the table in core/simulate/testdata/kernels/README.md is up to date.
 func TestKernelTable(t *testing.T) {
 	const begin = "| kernel | caches |"
 	text, err := os.ReadFile(kernels + "README.md")
@@ -75,7 +75,7 @@ func TestKernelTable(t *testing.T) {
 	}
 }
 
-// kernelRows are the rows of a kernel in caches of two levels.
+// kernelRows returns the table rows of a kernel for a hierarchy of two levels.
 func kernelRows(t *testing.T, name, caches string) (rows string) {
 	first, second, _ := strings.Cut(caches, "; ")
 	got := stackglass("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
@@ -100,11 +100,12 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 	return rows
 }
 
-// captured compiles a kernel so that it traces itself and runs it; "" if that is not possible.
+// captured compiles a kernel with instrumentation, runs it, and returns the path of its trace, or
+// "" if that is not possible.
 func captured(t *testing.T, name string) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Log("no program was captured: clang-19 is not installed")
+		t.Log("no program was recorded: clang-19 is not installed")
 		return ""
 	}
 	source, err := filepath.Abs(kernels + name + ".c")
@@ -114,7 +115,7 @@ func captured(t *testing.T, name string) (path string) {
 	dir := t.TempDir()
 	program, path := filepath.Join(dir, name), filepath.Join(dir, name+".sgt")
 	if exec.Command("clang-19", "-fopenmp", source, "-o", program).Run() != nil {
-		t.Log("no program was captured: there is no OpenMP for clang-19 (libomp-19-dev)")
+		t.Log("no program was recorded: clang-19 has no OpenMP (libomp-19-dev)")
 		return ""
 	}
 	if got := stackglass("cc", "--", "clang-19", "-O2", "-fopenmp", source, "-o", program); got.code != exitOK {
@@ -128,8 +129,8 @@ func captured(t *testing.T, name string) (path string) {
 	return path
 }
 
-// Impossible questions about cores, and questions that the trace cannot answer, are refused or get
-// a warning.
+// Invalid questions about cores, and questions that the trace cannot answer, return an error or a
+// warning.
 func TestCoresRefused(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
@@ -161,8 +162,8 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 	expect(t, got, exitExhausted, "cores")
 }
 
-// fiveThreads is a trace whose threads appear in another order than that of their numbers. They
-// read common lines and write lines of their own.
+// fiveThreads returns a trace whose threads do not appear in the order of their numbers. They read
+// common lines and write lines of their own.
 func fiveThreads() string {
 	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))
 	threads := []int{7, 3, 5, 9, 1}
@@ -177,9 +178,9 @@ func fiveThreads() string {
 	return text
 }
 
-// TestCoresThatShare: a level that some of the cores share is answered for the groups of cores that
-// a simulation has, without --domains, in every verb that asks about a hierarchy of a trace. If the
-// trace cannot be read twice, the error gives advice.
+// TestCoresThatShare checks that, for a level that some of the cores share, every verb with a
+// hierarchy uses the same groups of cores as a simulation, without --domains. If the trace cannot
+// be read twice, the error must give advice.
 func TestCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})
@@ -196,7 +197,7 @@ func TestCoresThatShare(t *testing.T) {
 		"--cache L1=1KiB,full --cache L2=8KiB,full,non-inclusive,shared=4",
 	} {
 		predicted, simulated := misses("what-if a.csv "+caches), misses("simulate a.csv "+caches)
-		if strings.Contains(caches, "L2") { // which is answered as if it saw every access
+		if strings.Contains(caches, "L2") { // predicted as if L2 saw every access
 			predicted, simulated = predicted[:1], simulated[:1]
 		}
 		if !slices.Equal(predicted, simulated) {
@@ -223,8 +224,8 @@ func TestCoresThatShare(t *testing.T) {
 	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
-// TestAbsentThreads: every verb that takes groups of threads warns of threads that the trace does
-// not have.
+// TestAbsentThreads checks that every verb with groups of threads warns about threads that the
+// trace does not have.
 func TestAbsentThreads(t *testing.T) {
 	in(t, map[string]string{
 		"a.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n0x1000,r,8,2\n", "a.din": "0 1000\n",
@@ -248,8 +249,8 @@ func TestAbsentThreads(t *testing.T) {
 	}
 }
 
-// TestThreadsOfAbsentCores: a core is reserved for threads that never appear, so that one more
-// finds no room. There is a warning for both.
+// TestThreadsOfAbsentCores checks that a core is reserved for threads that never appear, so that
+// fewer cores are left for others. A warning reports each.
 func TestThreadsOfAbsentCores(t *testing.T) {
 	for threads, folded := range map[int]bool{63: false, 64: true} {
 		text := "addr,rw,size,tid\n"
@@ -265,10 +266,10 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 	}
 }
 
-// TestCachesOfManyThreads: lines that a thread wrote are looked up in its own core's cache, also if
-// threads are merged; a warning names the ones left out.
+// TestCachesOfManyThreads checks that lines that a thread wrote are looked up in its own core's
+// cache, even if threads are merged, and that a warning names the merged threads.
 func TestCachesOfManyThreads(t *testing.T) {
-	const threads = 70 // of which six share the first cores, that of thread 0 among them
+	const threads = 70 // six of them share the first cores with others, thread 0 among them
 	text := "addr,rw,size,tid\n"
 	for _, kind := range []string{"w", "r"} {
 		for i := range threads {
@@ -292,7 +293,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 		t.Fatalf("%v\n%s", err, got)
 	}
 	if c := answer.Caches[0]; c.Transfers != threads-2 || c.Near != threads-2 {
-		t.Errorf("%d transfers, %d of them from cache to cache, want %d: all but those to thread 0 and from the one on its core", c.Transfers, c.Near, threads-2)
+		t.Errorf("%d transfers, %d of them from cache to cache, want %d: from all threads except thread 0 and the thread on its core", c.Transfers, c.Near, threads-2)
 	}
 	said := strings.Join(answer.Warnings, "\n")
 	for _, words := range []string{"more than 64 threads; the 7 that appear last count as one thread", "70 threads run on 64 cores"} {
@@ -302,8 +303,8 @@ func TestCachesOfManyThreads(t *testing.T) {
 	}
 }
 
-// TestCommunicationBySite: rows differ in more than their counts, by place as by thread, and
-// add up to the flows between threads.
+// TestCommunicationBySite checks that no two rows are equal except for their counts, and that the
+// rows add up to the flows between threads.
 func TestCommunicationBySite(t *testing.T) {
 	number := func(text string) (n int) {
 		n, _ = strconv.Atoi(text)
@@ -338,15 +339,15 @@ func TestCommunicationBySite(t *testing.T) {
 	}
 }
 
-// TestCommunicationIsMissed: a profile has communication if a second thread appears soon, and
-// otherwise advice on how to get it.
+// TestCommunicationIsMissed checks that a profile contains communication if a second thread appears
+// soon, and that analyze otherwise advises how to include it.
 func TestCommunicationIsMissed(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
 		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
 		in(t, map[string]string{"a.csv": text})
 		got := stackglass("analyze", "a.csv", "-o", "a.sgp")
 		if said := strings.Contains(got.stderr, "--analyses sharing,communication"); got.code != exitOK || said != missed {
-			t.Errorf("%d references of one thread: said %v, want %v: %s", rows, said, missed, got)
+			t.Errorf("%d references of one thread: advice %v, want %v: %s", rows, said, missed, got)
 		}
 		if got := stackglass("communication", "a.sgp"); (got.code == exitOK) == missed {
 			t.Error(got)
@@ -355,7 +356,7 @@ func TestCommunicationIsMissed(t *testing.T) {
 			t.Error(got)
 		}
 		expect(t, stackglass("communication", "b.sgp"), exitOK, "")
-		// The index of a container lists two threads from the start.
+		// The index of a container lists both threads, so the second one is known from the start.
 		for _, workers := range []string{"1", "2"} {
 			expect(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
 			if got := stackglass("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {
@@ -366,8 +367,8 @@ func TestCommunicationIsMissed(t *testing.T) {
 	}
 }
 
-// Cores that share a cache need not be neighbours: rows name them, and the effective share
-// is of the cache that they share.
+// Cores that share a cache need not have consecutive numbers. Rows list these cores, and the
+// effective share refers to the cache that they share.
 func TestDomainsOfDistantCores(t *testing.T) {
 	got := stackglass(words("threads " + kernels + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
 	want := "level,cores,core,threads,accesses,misses,alone_misses,share_bytes\n" +

@@ -12,19 +12,19 @@ import (
 // TestCountsOfACompiledProgram traces a matrix multiplication compiled at -O0,
 // where every number follows from the source.
 func TestCountsOfACompiledProgram(t *testing.T) {
-	sizes := []int{1, 2, 17} // for the first compiler; the last size for the others
+	sizes := []int{1, 2, 17} // the first compiler runs all sizes, the others only the last
 	for _, compiler := range []string{"clang-19", "clang-14", "clang"} {
 		if _, err := exec.LookPath(compiler); err != nil {
 			continue
 		}
-		t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the compiled runtime, for all sizes
+		t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the compiled runtime is cached for all sizes
 		for _, n := range sizes {
 			t.Run(compiler+" "+strconv.Itoa(n), func(t *testing.T) { checkMultiply(t, compiler, n) })
 		}
 		sizes = sizes[len(sizes)-1:]
 	}
 	if len(sizes) > 1 {
-		t.Skip("left out: no clang is installed, so nothing can be compiled to be traced")
+		t.Skip("no clang is installed, so no program can be compiled and traced")
 	}
 }
 
@@ -44,7 +44,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	products := cells * uint64(n)
 	tests := products + 2*cells + 2*uint64(n) + 1 // i < N, j < N, k < N
 	steps := products + cells + uint64(n)         // k++, j++, i++
-	ints := tests + steps + 6*products            // and six indices a product
+	ints := tests + steps + 6*products            // and six indices per product
 	intStores := steps + cells + uint64(n) + 2    // k = 0, j = 0, i = 0, and main's result
 	for counter, want := range map[string]uint64{
 		"flops":                2 * products,
@@ -72,7 +72,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	}
 }
 
-// countersAnswer is the answer of the verb counters.
+// countersAnswer is a parsed answer of the verb counters.
 type countersAnswer struct {
 	sums      map[string]uint64
 	functions map[string]countedFunction

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// multiplied is the profile of a product of two matrices of 8 × 8.
+// multiplied returns the profile of a multiplication of two 8 × 8 matrices.
 func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(8)
@@ -29,8 +29,7 @@ func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// TestCountedFixture: the profile that golden command lines use is the current result of the
-// analysis.
+// TestCountedFixture checks that the profile used by golden command lines is up to date.
 func TestCountedFixture(t *testing.T) {
 	const path = "testdata/multiply.sgp"
 	want := multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()
@@ -40,7 +39,7 @@ func TestCountedFixture(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what is analysed (%v); make it with -update", path, err)
+		t.Errorf("%s differs from the current analysis (%v); update it with -update", path, err)
 	}
 }
 
@@ -85,7 +84,7 @@ func TestCountersSays(t *testing.T) {
 	}
 }
 
-// A trace's rows, whatever they are, sort by every column.
+// Rows can be sorted by every column.
 func TestEveryColumnSorts(t *testing.T) {
 	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
 		table := answers.CountersOf(&profile.Counters{}, by, "")
@@ -98,7 +97,7 @@ func TestEveryColumnSorts(t *testing.T) {
 	}
 }
 
-// Loads and stores are counted of any trace, as its references are.
+// Loads and stores are counted for any trace, even if it contains only references.
 func TestCountersOfReferences(t *testing.T) {
 	whole := tracetest.Of(
 		tracetest.Ref{Kind: trace.Load, Addr: 8, Bytes: 8}, tracetest.Ref{Kind: trace.Modify, Addr: 8, Bytes: 4},

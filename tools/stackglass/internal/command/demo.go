@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// demo lists, analyses or writes the embedded demos.
+// demo returns the verb that lists, analyses or writes the embedded demos.
 func (a *app) demo() *cobra.Command {
 	var (
 		format, output string
@@ -30,9 +30,9 @@ func (a *app) demo() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usagef("demo shows one demo, and ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
+				return usagef("demo shows one demo, but ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
 			case len(args) == 0 && (source || output != ""):
-				return usagef("-o and --source write one demo; name it, one of ", strings.Join(demoNames(), ", "))
+				return usagef("-o and --source write one demo; name it: one of ", strings.Join(demoNames(), ", "))
 			case len(args) == 0:
 				return a.listDemos(format)
 			}
@@ -58,7 +58,7 @@ func (a *app) demo() *cobra.Command {
 
 func demoNames() (names []string) {
 	demos, err := site.Demos()
-	must(err) // embedded, and checked by a test
+	must(err) // the list is embedded, and a test checks it
 	for _, d := range demos {
 		names = append(names, d.Name)
 	}
@@ -77,7 +77,7 @@ func (a *app) listDemos(format string) error {
 	return a.print(format, &report.Document{Schema: "stackglass.demos", Version: 1, Tables: []report.Table{t}})
 }
 
-// teach prints the demo's question, its curve, and its lesson.
+// teach prints a demo's question, its miss-ratio curve, and its lesson.
 func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 	r := &reading{cmd: cmd, kinds: "data", format: format, analyses: analysis.Locality.String()}
 	l, err := a.load(r, "demo:"+d.Name, []uint32{64})

@@ -13,14 +13,15 @@ import (
 	"testing"
 )
 
-// corpus has programs with a planted problem; compiled with -DFIXED they are without it.
+// corpus is a folder of programs with a planted problem. Compiled with -DFIXED, they do not have
+// the problem.
 const corpus = "../../../diagnose/corpus"
 
-// quick are the programs that every run of the tests diagnoses; with STACKGLASS_CORPUS=all, all are
+// quick lists the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all programs are
 // diagnosed, and -update writes the table.
 var quick = []string{"columns.c", "pad.c", "shapes.cpp", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
 
-// diagnosed is the part of the answer that is judged.
+// diagnosed is the part of the answer that the test checks.
 type diagnosed struct {
 	Verdict  []struct{ Cycles float64 }
 	Findings []struct {
@@ -43,7 +44,8 @@ func diagnose(t *testing.T, trace string) (d diagnosed) {
 	return d
 }
 
-// most is the largest saving of all findings, which come in the order of their savings.
+// most returns the largest saving of all findings, or infinity if they are not sorted by their
+// savings.
 func (d *diagnosed) most() (share float64) {
 	for i, f := range d.Findings {
 		if i > 0 && f.SavedCycles > d.Findings[i-1].SavedCycles {
@@ -54,16 +56,18 @@ func (d *diagnosed) most() (share float64) {
 	return share
 }
 
-// compiled are the options of a program; the others are compiled with -O2.
+// compiled matches the compiler options of a program; programs without this line are compiled with
+// -O2.
 var compiled = regexp.MustCompile(`options: (.+)`)
 
 var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 
-// threaded programs are recorded again, up to twice, where a recording shows something else.
+// threaded matches programs with threads. They are recorded again, at most twice, if the findings
+// are not as expected.
 var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
-// TestCorpus: the planted problem is the first finding; without it, and in programs without a
-// problem, no finding saves more than a tenth.
+// TestCorpus checks that the planted problem is the first finding, and that no finding saves more
+// than a tenth in fixed programs and in programs without a problem.
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob(corpus + "/*.*")
 	if err != nil || len(files) < 20 {
@@ -96,7 +100,7 @@ func TestCorpus(t *testing.T) {
 			bad := diagnose(t, traced(t, path, string(source), false))
 			if kind == "" {
 				if bad.most() > 0.1 {
-					t.Errorf("a program without a problem: %+v", bad.Findings)
+					t.Errorf("program without a problem: %+v", bad.Findings)
 				}
 				rows = append(rows, fmt.Sprintf("| %s | none | %s | | | |", name, first(bad)))
 				return
@@ -106,7 +110,7 @@ func TestCorpus(t *testing.T) {
 				return len(bad.Findings) > 0 && bad.Findings[0].Kind == kind && max(line-bad.Findings[0].Line, bad.Findings[0].Line-line) <= 2
 			}
 			quiet := func() bool { return fixed.most() <= 0.1 }
-			// On a busy machine threads may run one after the other, which is another run.
+			// On a busy machine, threads may run one after the other, which changes the findings.
 			for again := 0; again < 2 && !all && threaded.Match(source) && !(right() && quiet()); again++ {
 				bad, fixed = diagnose(t, traced(t, path, string(source), false)), diagnose(t, traced(t, path, string(source), true))
 			}
@@ -126,7 +130,7 @@ func TestCorpus(t *testing.T) {
 			if quiet() {
 				silent++
 			} else {
-				t.Errorf("the fixed program: %+v", fixed.Findings)
+				t.Errorf("fixed program: %+v", fixed.Findings)
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s, line %d | %s | %.0f %% | %t | %s |", name, kind, line, first(bad), 100*saved, right(), first(fixed)))
 		})
@@ -160,7 +164,7 @@ func first(d diagnosed) string {
 	return text
 }
 
-// traced compiles a program of the corpus, runs it, and returns the name of its trace.
+// traced compiles a program of the corpus, runs it, and returns the path of its trace.
 func traced(t *testing.T, path, source string, fixed bool) string {
 	t.Helper()
 	compiler := map[string]string{".c": "clang-19", ".cpp": "clang++-19", ".f90": "flang-new-19"}[filepath.Ext(path)]
@@ -179,7 +183,7 @@ func traced(t *testing.T, path, source string, fixed bool) string {
 	}
 	if strings.Contains(source, "omp.h") || strings.Contains(source, "omp_lib") {
 		if found, _ := filepath.Glob("/usr/lib/llvm-19/lib/libomp.so"); found == nil {
-			t.Skip("left out: libomp is not installed")
+			t.Skip("libomp is not installed")
 		}
 		args = append(args, "-fopenmp")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dineroRun is a running DineroIV, if it is installed.
+// dineroRun is a run of DineroIV, if it is installed.
 type dineroRun struct {
 	cmd   *exec.Cmd
 	to    *bufio.Writer
@@ -23,10 +23,10 @@ type dineroRun struct {
 	said  bytes.Buffer
 	line  uint64 // bytes
 	text  []byte
-	ended bool // it reads no more
+	ended bool // DineroIV has stopped reading
 }
 
-// newDinero starts DineroIV with a cache. If it cannot be started, there is no result.
+// newDinero starts DineroIV with a cache. If it cannot be started, misses returns no value.
 func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	d := &dineroRun{line: c.LineBytes}
 	n := func(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -42,7 +42,7 @@ func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	return d
 }
 
-// write sends the references of a batch, an access for each line that they touch.
+// write sends the references of a batch, as one access for each line that they touch.
 func (d *dineroRun) write(b *trace.Batch) {
 	if d.cmd == nil || d.ended {
 		return
@@ -71,7 +71,7 @@ func (d *dineroRun) write(b *trace.Batch) {
 	d.send()
 }
 
-// send sends the text so far.
+// send sends the buffered text and clears the buffer.
 func (d *dineroRun) send() {
 	if _, err := d.to.Write(d.text); err != nil {
 		d.ended = true
@@ -79,7 +79,7 @@ func (d *dineroRun) send() {
 	d.text = d.text[:0]
 }
 
-// abandon ends DineroIV.
+// abandon kills DineroIV.
 func (d *dineroRun) abandon() {
 	if d.cmd != nil {
 		d.pipe.Close()
@@ -89,9 +89,9 @@ func (d *dineroRun) abandon() {
 }
 
 // errDinero reports an unexpected answer of DineroIV.
-var errDinero = errors.New("dineroIV is installed, but did not answer with a line of Demand Misses; take it out of PATH to validate without it")
+var errDinero = errors.New("dineroIV is installed, but its output has no line Demand Misses; remove it from PATH to validate without it")
 
-// misses waits for the result; None without DineroIV.
+// misses waits for the result and returns it, or None without DineroIV.
 func (d *dineroRun) misses() (report.Value, error) {
 	if d.cmd == nil {
 		return report.None(), nil

@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// exporting holds the options of an export.
+// exporting contains the options of an export.
 type exporting struct {
 	machineOptions
 	r       *reading
@@ -27,13 +27,13 @@ type exporting struct {
 	event   string
 	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy // without levels if none was given
+	h       hierarchy.Hierarchy // without levels if the user gave none
 }
 
-// exportForms are the values of --to.
+// exportForms lists the values of --to.
 var exportForms = []string{"html", "pprof", "callgrind", "folded", "csv", "json"}
 
-// export writes the contents of a profile for other tools.
+// export returns the verb that writes the answers about a profile in the formats of other tools.
 func (a *app) export() *cobra.Command {
 	e := new(exporting)
 	cmd := &cobra.Command{
@@ -49,10 +49,10 @@ func (a *app) export() *cobra.Command {
 	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE`, or, for csv, to this folder (- for standard output)")
 	e.addMachine(cmd, cacheUsage)
 	addOneCore(cmd, &e.oneCore)
-	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096; the sizes of the levels are added")
+	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096; the line sizes of the levels are added")
 	e.r.lineOptions = []string{"lines"}
-	f.StringVar(&e.event, "event", "", "the `EVENT` that folded counts: references, accesses, cold, distance_sum, or misses of a level as in L1_misses (default: misses of the first level, or cold)")
-	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv, by its name in json")
+	f.StringVar(&e.event, "event", "", "the `EVENT` that --to folded counts: references, accesses, cold, distance_sum, or the misses of a level, as in L1_misses (default: misses of the first level, or cold)")
+	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv, named as in json")
 	complete(cmd, "to", exportForms)
 	return cmd
 }
@@ -65,7 +65,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		return err
 	}
 	if f, ok := a.unbuffered.(*os.File); ok && e.to == "pprof" && e.output == "-" && term.IsTerminal(int(f.Fd())) {
-		return usagef("--to pprof: not to be read on a terminal; give a file, as in -o app.pb.gz")
+		return usagef("--to pprof: the output is binary and not for a terminal; give a file, as in -o app.pb.gz")
 	}
 	lines, err := parseLines(e.lines)
 	if err != nil {
@@ -77,21 +77,21 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
 		needed := analysis.Sites
 		if len(e.h.Levels) > 0 {
-			needed |= analysis.Sharing // threads have private caches, as in what-if
+			needed |= analysis.Sharing // each thread has private caches, as in what-if
 		}
 		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets
 		}
 		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
-	e.r.asked, e.r.levels = e.h, e.h.Levels // sizes for which utilisation is measured
+	e.r.asked, e.r.levels = e.h, e.h.Levels // caches for which utilisation is measured
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
 	}
 	run := l.run(e.r)
 	if l.Stopped != nil {
-		run.GoOn = nil // the profile up to an interrupt is exported
+		run.GoOn = nil // even after an interrupt, the profile up to there is exported
 	}
 	x, err := export.New(run, filepath.Base(l.name), e.h)
 	if err != nil {
@@ -124,17 +124,17 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	return l.Stopped
 }
 
-// check refuses options that have no meaning for the form.
+// check rejects options that do not apply to the format.
 func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	switch {
 	case cmd.Flags().Changed("format"):
-		return usagef("--format is for printed answers; --to selects the export")
+		return usagef("--format applies to printed answers; --to selects the export")
 	case e.event != "" && e.to != "folded":
-		return usagef("--event is for --to folded; ", e.to, " has every event")
+		return usagef("--event applies only to --to folded; ", e.to, " contains every event")
 	case e.table != "" && e.to != "csv":
-		return usagef("--table is for --to csv; ", e.to, " has every table")
+		return usagef("--table applies only to --to csv; ", e.to, " contains every table")
 	case e.to == "csv" && e.table == "" && e.output == "-":
-		return usagef("--to csv: a file is one table; give a folder for all of them, as in -o tables, or name one, as in --table curve_64")
+		return usagef("--to csv: a file contains one table; give a folder for all tables, as in -o tables, or select one, as in --table curve_64")
 	}
 	if in, err := os.Stat(name); err == nil {
 		if out, err := os.Stat(e.output); err == nil && os.SameFile(in, out) {
@@ -158,7 +158,7 @@ func (e *exporting) bytes(x *export.Export) ([]byte, error) {
 	case is[*export.EventError](err):
 		return nil, usagef("--", err.Error())
 	case err != nil:
-		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " contains no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
+		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " contains no source locations; give a trace that was recorded by stackglass cc or stackglass trace, or a profile of such a trace with --analyses sites")
 	}
 	return content, nil
 }
@@ -174,7 +174,7 @@ func (e *exporting) csv(x *export.Export) ([]byte, error) {
 	}
 	more := ""
 	if !e.given() {
-		more = "; more where --cache or --hierarchy asks about caches: levels, traffic, memory, sites"
+		more = "; with --cache or --hierarchy also levels, traffic, memory, sites"
 	}
-	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " gives ", strings.Join(have, ", "), more)
+	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " has ", strings.Join(have, ", "), more)
 }

@@ -34,8 +34,8 @@ func init() {
 	)
 }
 
-// TestExportedTables: the folder of CSV files and the JSON object contain the same tables, and each
-// is the verb's own table.
+// TestExportedTables checks that the folder of CSV files and the JSON object contain the same
+// tables, and that they equal the tables of the verbs.
 func TestExportedTables(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tables")
 	caches := " --cache L1=2KiB,full --cache L2=8KiB,8"
@@ -53,11 +53,11 @@ func TestExportedTables(t *testing.T) {
 	for _, f := range files {
 		name, isTable := strings.CutSuffix(f.Name(), ".csv")
 		if _, there := all[name]; !there || !isTable {
-			t.Errorf("%s is no table of the JSON export", f.Name())
+			t.Errorf("%s is not a table of the JSON export", f.Name())
 		}
 	}
-	if len(files)+2 != len(all) { // schema and warnings are no tables
-		t.Errorf("%d files, and JSON has %d keys", len(files), len(all))
+	if len(files)+2 != len(all) { // schema and warnings are not tables
+		t.Errorf("%d files, but JSON has %d keys", len(files), len(all))
 	}
 	for file, verb := range map[string]string{
 		"histogram_32": "histogram demo:matmul-naive --line 32", "levels": "what-if demo:matmul-naive" + caches,
@@ -83,19 +83,19 @@ func TestExportedReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if piped := stackglass(words(line)...); piped.stdout != string(content) {
-		t.Error("standard output gets another report than a file")
+		t.Error("the report on standard output differs from the file")
 	}
 	for _, want := range []string{
 		"<h1>demo:matmul-naive</h1>", "33,920", "L2, 8 KiB: 6.54 %", "every level is predicted as if it saw all accesses", "Instruction mix", "Source lines", "<td>matmul-naive.c</td>", "by sets and ways", "</html>",
 	} {
 		if !strings.Contains(string(content), want) {
-			t.Errorf("no %q in the report", want)
+			t.Errorf("the report lacks %q", want)
 		}
 	}
 }
 
-// TestExportsHaveEveryVerb: every verb that the profile can answer is in the report, and its tables
-// are among those of the JSON object and of the folder of CSV files.
+// TestExportsHaveEveryVerb checks that the report contains every verb that the profile can answer,
+// and that the JSON object and the folder of CSV files contain its tables.
 func TestExportsHaveEveryVerb(t *testing.T) {
 	_, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {
@@ -157,18 +157,20 @@ func TestExportsHaveEveryVerb(t *testing.T) {
 	}
 	for _, v := range ask.Verbs() {
 		if v.Name != "multicore" && !answered[v.Name] { // multicore needs a trace
-			t.Errorf("no table of %s is in the exports", v.Name)
+			t.Errorf("the exports contain no table of %s", v.Name)
 		}
 	}
 }
 
-// reported are the sections of reports for verbs that have no section of their own title.
+// reported maps verbs to the titles of their sections in reports, if these differ from the verb's
+// title.
 var reported = map[string]string{
 	"histogram": "Reuse, in lines of 64 bytes", "curve": "Reuse, in lines of 64 bytes", "windows": "Reuse, in lines of 64 bytes",
 	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 
-// exportedSites returns the numbers of sites for each function and line, by event.
+// exportedSites returns the counts of the events for each source line, as the verb sites prints
+// them.
 func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(stackglass(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
@@ -179,7 +181,7 @@ func exportedSites(t *testing.T, file, caches string, events []string) map[strin
 	for _, row := range rows[1:] {
 		cell := func(key string) string { return row[slices.Index(rows[0], key)] }
 		for _, event := range events {
-			n, _ := strconv.ParseFloat(cell(event), 64) // empty if there is none
+			n, _ := strconv.ParseFloat(cell(event), 64) // an empty cell counts as 0
 			found[cell("file")+":"+cell("line")] = append(found[cell("file")+":"+cell("line")], n)
 		}
 	}
@@ -190,7 +192,8 @@ const exportedCaches = "--cache L1=2KiB,8 --cache L2=8KiB,full"
 
 var exportedEvents = []string{"accesses", "references", "L1_misses", "L2_misses", "cold"}
 
-// keptProfile is a file for which every verb gives the same.
+// keptProfile writes the profile of a demo, so that all verbs use the same analysis, and returns
+// its path.
 func keptProfile(t *testing.T, demo string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), demo+".sgp")
@@ -200,12 +203,12 @@ func keptProfile(t *testing.T, demo string) string {
 	return path
 }
 
-// readBack runs a tool on an export, or skips the test where the tool is not
+// readBack runs a tool on an export and returns its output. It skips the test if the tool is not
 // installed.
 func readBack(t *testing.T, file, form string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(args[0]); err != nil {
-		t.Skipf("%s is not installed, which reads the export back", args[0])
+		t.Skipf("%s, which reads the export back, is not installed", args[0])
 	}
 	path := filepath.Join(t.TempDir(), "exported."+form+".gz")
 	if form == "callgrind" {
@@ -224,8 +227,8 @@ func readBack(t *testing.T, file, form string, args ...string) string {
 	return string(out)
 }
 
-// sameCounts compares a tool's numbers with those of sites: each may be off by one, for rounding,
-// for each site of a line.
+// sameCounts compares a tool's counts with the counts of the verb sites. Because of rounding, a
+// count may be off by one for each site of a line.
 func sameCounts(t *testing.T, of string, got map[string][]float64, want map[string][]float64) {
 	t.Helper()
 	for place, counts := range want {
@@ -244,8 +247,8 @@ func sameCounts(t *testing.T, of string, got map[string][]float64, want map[stri
 	}
 }
 
-// TestPprofEqualsSites reads an export back by go tool pprof, line by line
-// and event by event, and its sums, which are those of what-if.
+// TestPprofEqualsSites reads an export back with go tool pprof, and compares it with the verb sites
+// for every line and event.
 func TestPprofEqualsSites(t *testing.T) {
 	for _, demo := range []string{"matmul-naive", "array-list"} {
 		file := keptProfile(t, demo)
@@ -273,7 +276,7 @@ func TestPprofEqualsSites(t *testing.T) {
 	}
 }
 
-// addCounts adds numbers to those of a place, for as many as there are events.
+// addCounts adds one number per event to the counts of a source location.
 func addCounts(to map[string][]float64, place string, numbers []string) {
 	if to[place] == nil {
 		to[place] = make([]float64, len(exportedEvents))
@@ -284,8 +287,8 @@ func addCounts(to map[string][]float64, place string, numbers []string) {
 	}
 }
 
-// TestCallgrindEqualsSites: the same by callgrind_annotate, which sums up
-// by function.
+// TestCallgrindEqualsSites does the same with callgrind_annotate, which groups the totals by
+// function.
 func TestCallgrindEqualsSites(t *testing.T) {
 	file := keptProfile(t, "array-list")
 	text := readBack(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
@@ -306,7 +309,7 @@ func TestCallgrindEqualsSites(t *testing.T) {
 	sameCounts(t, "array-list", got, want)
 }
 
-// TestFoldedAddsUpToWhatIf: each event of places is that of the run.
+// TestFoldedAddsUpToWhatIf checks that the misses of all stacks add up to the misses of the run.
 func TestFoldedAddsUpToWhatIf(t *testing.T) {
 	levels := column(t, words("what-if demo:array-list --format csv "+exportedCaches), "name", "misses", nil)
 	for _, level := range []string{"L1", "L2"} {
@@ -346,7 +349,7 @@ func TestExportPacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(z); err != nil || string(got) != string(want) {
-		t.Errorf("unpacked: %d bytes, %v, want %d", len(got), err, len(want))
+		t.Errorf("decompressed: %d bytes, %v, want %d", len(got), err, len(want))
 	}
 }
 
@@ -360,13 +363,13 @@ func TestExportRefuses(t *testing.T) {
 		"export":                                                                         "give a trace or a profile",
 		"export demo:array-list":                                                         `--to "", want html, `,
 		"export demo:array-list --to pdf":                                                `--to "pdf", want html, `,
-		"export demo:array-list --to csv":                                                "give a folder for all of them",
-		"export demo:array-list --to csv --table x":                                      "--table x: demo:array-list gives diagnose_verdict",
-		"export demo:array-list --to csv --table levels":                                 "more where --cache or --hierarchy asks about caches: levels",
-		"export demo:array-list --to json --table x":                                     "--table is for --to csv",
-		"export demo:array-list --to html --event x":                                     "--event is for --to folded",
+		"export demo:array-list --to csv":                                                "give a folder for all tables",
+		"export demo:array-list --to csv --table x":                                      "--table x: demo:array-list has diagnose_verdict",
+		"export demo:array-list --to csv --table levels":                                 "with --cache or --hierarchy also levels",
+		"export demo:array-list --to json --table x":                                     "--table applies only to --to csv",
+		"export demo:array-list --to html --event x":                                     "--event applies only to --to folded",
 		"export demo:array-list --to folded --event x":                                   "want one of accesses, references, cold, distance_sum",
-		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "contains no places in the code",
+		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "contains no source locations",
 		"export demo:array-list --to html --format csv":                                  "--to selects the export",
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
 		"export " + kept + " --to html -o " + kept:                                       "is the file itself",
@@ -380,7 +383,8 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
-// TestExportOfAPartKeepsTheWhole: a pass that ends early replaces no export.
+// TestExportOfAPartKeepsTheWhole checks that the partial export of a pass that ends early does not
+// replace a complete export.
 func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
@@ -399,7 +403,8 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 	}
 }
 
-// TestFolderOfOneExport: a folder has the tables of one export, and names it.
+// TestFolderOfOneExport checks that a folder contains the tables of one export only, and describes
+// this export.
 func TestFolderOfOneExport(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
@@ -410,12 +415,12 @@ func TestFolderOfOneExport(t *testing.T) {
 	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables existed", "is in tables.partial")
 	about, err := os.ReadFile(filepath.Join("tables.partial", "input.csv"))
 	if err != nil || !strings.Contains(string(about), "\ncomplete,false\n") {
-		t.Errorf("%v: the tables of a part do not say so:\n%s", err, about)
+		t.Errorf("%v: the tables of a partial profile are not marked as such:\n%s", err, about)
 	}
 	expect(t, stackglass(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
 	for name, want := range map[string]bool{"curve_64.csv": true, "notes.csv": true, "curve_32.csv": false, "levels.csv": false, "objects.csv": false} {
 		if _, err := os.Stat(filepath.Join("tables", name)); (err == nil) != want {
-			t.Errorf("%s: %v, want it there: %v", name, err, want)
+			t.Errorf("%s: %v, want it to exist: %v", name, err, want)
 		}
 	}
 	if about, err = os.ReadFile(filepath.Join("tables", "input.csv")); err != nil || !strings.Contains(string(about), "file,demo:matmul-naive\n") {

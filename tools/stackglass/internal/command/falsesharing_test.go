@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// falseRow is a row of false sharing.
+// falseRow is a row of the false-sharing table.
 type falseRow struct {
 	Object, Severity, Fix string
 	Threads, Lines, Moves uint64
@@ -26,13 +26,13 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 	return answer.Rows
 }
 
-// An array indexed by thread number ranks before a partitioned grid, whose lines are passed on at
-// its borders. A grid that one thread fills and others read is not false sharing. With an element
-// of the array on each line, only the partitioned grid is left.
+// An array indexed by thread number ranks before a partitioned grid, where threads share only the
+// lines at the borders of their parts. A grid that one thread fills and others read is not false
+// sharing. If each element of the array has its own line, only the partitioned grid is left.
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {
-		t.Fatalf("%+v, want tally before field, and nothing else", rows)
+		t.Fatalf("%+v, want tally, then field, and nothing else", rows)
 	}
 	if f := rows[0]; f.Severity != "in this run" || f.Lines != 1 || f.Threads < 3 || f.PingPongs == 0 || f.Moves < 1000 || !strings.Contains(f.Fix, "alignas(64)") {
 		t.Errorf("%+v", f)
@@ -41,11 +41,12 @@ func TestFalseSharingIsRanked(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if rows := falseRows(t, "tally-padded.sgt"); len(rows) != 1 || rows[0].Object != "field" {
-		t.Errorf("padded: %+v, want the partitioned grid only", rows)
+		t.Errorf("padded: %+v, want only the partitioned grid", rows)
 	}
 }
 
-// Threads that did not overlap are a hazard all the same, of lower severity.
+// False sharing between threads that did not overlap in time is reported, too, but with a lower
+// severity.
 func TestFalseSharingWithoutOverlap(t *testing.T) {
 	rows := falseRows(t, "counters.sgt")
 	if len(rows) != 1 || rows[0].Object != "counter" || rows[0].Severity != "possible" || rows[0].Threads != 4 || rows[0].PingPongs != 0 || rows[0].Moves != 40_000 {

@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// create creates a file that appears at path when it is committed.
+// create opens a new file that appears at path when it is committed.
 func create(path string) (*wholefile.File, error) {
 	out, err := wholefile.Create(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func saveFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// contentOf writes bytes.
+// contentOf returns a function that writes content.
 func contentOf(content []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -60,15 +60,15 @@ func contentOf(content []byte) func(io.Writer) error {
 	}
 }
 
-// keep writes the profile of a pass to out, which was created for path, and returns the path
-// of the profile. A partial profile does not replace a complete one: its name gets the
-// ending .partial.sgp.
+// keep writes the profile of a pass to out, which was created for path, and returns the path of the
+// profile. A partial profile does not replace a complete one: it is written to a path that ends in
+// .partial.sgp.
 func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, error) {
 	if l.Stopped != nil && isCompleteProfile(path) {
 		out.Discard()
 		whole := path
 		path = strings.TrimSuffix(path, ".sgp") + ".partial.sgp"
-		l.warnings = append(l.warnings, whole+" is a complete profile, which is unchanged; the new analysis is in "+path)
+		l.warnings = append(l.warnings, whole+" is a complete profile and was not changed; the new, partial analysis is in "+path)
 		var err error
 		if out, err = create(path); err != nil {
 			return "", err
@@ -109,8 +109,8 @@ func (a *app) save(path string, content []byte) error {
 	return saveFile(path, write)
 }
 
-// besideWhole returns the path for the export of a partial profile. It must not replace a
-// file or a folder of tables, which may be of a whole trace.
+// besideWhole returns the path for the export of a partial profile, which must not replace a file
+// or a folder of tables that may be complete.
 func besideWhole(path string) string {
 	there, err := os.Stat(path)
 	if err == nil && there.IsDir() {
@@ -131,7 +131,7 @@ func besideWhole(path string) string {
 // aboutTables names the table that describes the others in its folder.
 const aboutTables = "input"
 
-// saveTables writes each table to a file of its own in a folder. The table that describes the
+// saveTables writes each table to a separate file in a folder. The table that describes the
 // others is removed first and written last: a folder that contains it is complete.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
@@ -180,7 +180,7 @@ func removeTables(folder string) error {
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(rows) == 0 || !slices.Equal(rows[0], []string{"key", "value"}) {
-		return errors.New("input.csv in it was not written by an export, and would be lost; give another folder")
+		return errors.New("its file input.csv was not written by an export and would be overwritten; give another folder")
 	}
 	for _, row := range rows {
 		if row[0] != "table" || row[1] != filepath.Base(row[1]) {
@@ -193,18 +193,18 @@ func removeTables(folder string) error {
 	return os.Remove(list)
 }
 
-// checkpoints are the checkpoints of one analysis, in a folder.
+// checkpoints manages the checkpoints of one analysis in a folder.
 type checkpoints struct {
 	dir        string
-	references uint64 // between checkpoints; 0: chosen by their cost
-	spill      string // the folder of the spill store; "": there is none
+	references uint64 // references between checkpoints, or 0 to choose it by their cost
+	spill      string // the folder of the spill store, or "" if there is none
 
 	folder  *folder.Folder
 	key     string
-	release func() // releases the folder; nil: it is not owned
+	release func() // releases the folder; nil if it is not owned
 }
 
-// use returns the checkpoints for a pass to resume from and to save.
+// use returns the options with which a pass resumes from a checkpoint and saves new ones.
 func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
 	var err error
 	if c.folder, err = folder.Open(c.dir); err != nil {
@@ -240,14 +240,14 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	case l == nil: // there is no result
 	case err != nil && !over(err):
 		if l.Unsaved != nil {
-			a.warn(l.name + ": no checkpoint of all that was done could be kept in " + c.dir + ": " + reason(l.Unsaved))
+			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + reason(l.Unsaved))
 		}
 		if errors.Is(l.Stopped, pass.ErrInterrupted) {
 			a.warn(l.name + ": the same command resumes from the checkpoint in " + c.dir)
 		}
 	default:
 		if l.Unsaved != nil {
-			a.warn(l.name + ": checkpoints ended early: " + reason(l.Unsaved))
+			a.warn(l.name + ": no more checkpoints were saved: " + reason(l.Unsaved))
 		}
 		if dropped := c.folder.Delete(c.key); dropped != nil {
 			a.warn(l.name + ": its checkpoint could not be removed: " + dropped.Error())
@@ -261,7 +261,8 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	return err
 }
 
-// over reports whether a pass that ended with err read all that can be read of its trace.
+// over reports whether a pass that ended with err has read everything that can be read of its
+// trace.
 func over(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
 // reason returns the text of an error without its path.

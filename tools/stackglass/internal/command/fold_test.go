@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// wants runs a command and checks for an exit code of 0.
+// wants runs a command, checks that its exit code is 0, and returns its output.
 func wants(t *testing.T, args ...string) string {
 	t.Helper()
 	got := stackglass(args...)
@@ -23,7 +23,7 @@ func wants(t *testing.T, args ...string) string {
 	return got.stdout
 }
 
-// digestIn finds the digest in an answer in JSON.
+// digestIn returns the digest in a JSON answer.
 func digestIn(t *testing.T, answer string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(answer, `"digest": "`)
@@ -33,7 +33,8 @@ func digestIn(t *testing.T, answer string) string {
 	return rest[:64]
 }
 
-// A trace that is folded and unfolded has the same profile, and the same loops in both forms.
+// A trace that was loop-compressed and expanded has the same profile as before, and both forms have
+// the same loops.
 func TestFoldAndUnfold(t *testing.T) {
 	dir := t.TempDir()
 	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
@@ -44,7 +45,7 @@ func TestFoldAndUnfold(t *testing.T) {
 		wants(t, "unfold", folded, "-o", unfolded)
 		want := digestIn(t, wants(t, "analyze", "demo:"+demo, "--format", "json", "--analyses", "loops"))
 		if got := digestIn(t, wants(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
-			t.Errorf("%s: what was unfolded has the digest %s, want %s", demo, got, want)
+			t.Errorf("%s: the expanded trace has the digest %s, want %s", demo, got, want)
 		}
 		a, b := wants(t, "loops", "demo:"+demo, "--arrays", "--cache", "L1=2KiB,8", "--format", "json"), wants(t, "loops", folded, "--arrays", "--cache", "L1=2KiB,8", "--format", "json")
 		if _, a, _ = strings.Cut(a, `"loops":`); !strings.HasSuffix(b, a) {
@@ -55,21 +56,21 @@ func TestFoldAndUnfold(t *testing.T) {
 		t.Fatal(got)
 	}
 	if got := stackglass("unfold", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "stackglass convert") {
-		t.Errorf("a part that ends within a block: %s", got)
+		t.Errorf("part that ends within a block: %s", got)
 	}
 	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
 		t.Errorf("converted: %s", got)
 	}
 }
 
-// A file of a few bytes that represents more references than there is room for is not unfolded, but
-// its loops are listed.
+// A small file that represents more references than fit on a disk is not expanded, but its loops
+// are listed.
 func TestUnfoldRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		trips uint64
 		says  string
-	}{"2^45": {1 << 15, "--limit"}, "2^60": {1 << 20, "1,152,921,504,606,846,976 rows"}, "2^90": {1 << 30, "more than 10^19 rows"}} {
+	}{"2^45": {1 << 15, "--limit"}, "2^60": {1 << 20, "1,152,921,504,606,846,976 records"}, "2^90": {1 << 30, "more than 10^19 records"}} {
 		at := loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8, Site: 0}, 1<<32, 0, 0, 8)
 		tree, err := (&loops.Nest{Items: []loops.Item{loops.Loop(c.trips, loops.Loop(c.trips, loops.Loop(c.trips, at)))}}).Build()
 		if err != nil {
@@ -96,7 +97,7 @@ func TestUnfoldRefuses(t *testing.T) {
 			t.Errorf("%s: loops: %s", name, got)
 		}
 		if got := stackglass("unfold", path, "-o", out, "--limit", "1000"); name == "2^45" && (got.code != 0 || !strings.Contains(got.stdout, "1,000")) {
-			t.Errorf("%s: its beginning: %s", name, got)
+			t.Errorf("%s: with --limit: %s", name, got)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what the command prints into testdata/golden")
+var update = flag.Bool("update", false, "write the output of the command lines to testdata/golden")
 
-// golden are command lines whose whole answer is kept in testdata/golden, in a file of the same
-// name. They run on the embedded demos.
+// golden lists command lines whose complete output is stored in testdata/golden, in a file named
+// after the command line. Most of them run on the embedded demos.
 var golden = []string{
 	"diagnose demo:false-sharing --format json",
 	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",
@@ -272,7 +272,7 @@ func TestGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(path)
 			if err != nil {
-				t.Fatal(err, "\nmake it with -update, and read it")
+				t.Fatal(err, "\ncreate it with -update, and check it")
 			}
 			if got != string(want) {
 				t.Errorf("%s\ngot:\n%s\nwant:\n%s", path, got, want)
@@ -285,7 +285,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, e := range entries {
 		if !named[e.Name()] {
-			t.Errorf("testdata/golden/%s belongs to no command line here", e.Name())
+			t.Errorf("testdata/golden/%s belongs to no command line of the test", e.Name())
 		}
 	}
 }

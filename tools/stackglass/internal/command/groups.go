@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// groups are the verbs by purpose, in the order of the help.
+// groups lists the verbs by purpose, in the order of the help.
 var groups = []struct {
 	title string
 	verbs []string
@@ -29,17 +29,18 @@ var groups = []struct {
 	{"Other", []string{"serve", "demo", "help", "completion", "version"}},
 }
 
-// readingOptions are options on reading a trace. Most verbs have them, so the help lists them last.
+// readingOptions lists the options for reading a trace. Most verbs have them, so the help lists
+// them last.
 var readingOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "sample", "sample-seed", "memory", "spill", "workers",
 }
 
 const (
 	usualWidth = 80
-	mostWidth  = 100 // longer lines of text are hard to read
+	mostWidth  = 100 // longer lines are hard to read
 )
 
-// width returns the number of columns of the terminal that standard output is, or 0.
+// width returns the number of columns of the terminal, or 0 if standard output is not a terminal.
 func (a *app) width() int {
 	if f, ok := a.unbuffered.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -83,7 +84,7 @@ func (a *app) printHelp(cmd *cobra.Command, _ []string) {
 	_ = a.write([]byte(out)) // the flush at the end reports the error
 }
 
-// verbList lists the verbs in their groups, and the pages of the manual.
+// verbList returns a list of the verbs by group, and of the pages of the manual.
 func verbList(root *cobra.Command, width int) string {
 	var out strings.Builder
 	for _, g := range groups {
@@ -141,8 +142,8 @@ func filled(text string, width int) string {
 	return out.String()
 }
 
-// fit limits the tables of a document to the width of a terminal: it splits a wider one into several tables
-// with the same rows, which repeat the first column.
+// fit limits the tables of a document to the width of a terminal. It splits a wider table into
+// several tables with the same rows, which repeat the first column.
 func fit(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)
@@ -179,7 +180,7 @@ func fitTables(tables []report.Table, width int) (narrow []report.Table) {
 	return narrow
 }
 
-// columnsOf returns a table with the first column and those from from to to.
+// columnsOf returns a table with the first column of t and its columns [from, to).
 func columnsOf(t report.Table, from, to int) report.Table {
 	part := t
 	part.Columns = append(t.Columns[:1:1], t.Columns[from:to]...)

@@ -38,7 +38,7 @@ func (a *app) ofFile(cmd *cobra.Command, look func(ctx context.Context, in *pass
 	return cmd
 }
 
-// info reports what a file is.
+// info returns the verb that describes a file.
 func (a *app) info() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE",
@@ -62,7 +62,7 @@ func (a *app) info() *cobra.Command {
 	})
 }
 
-// traceInfo lays out facts about the beginning of a trace.
+// traceInfo returns a document with facts about the beginning of a trace.
 func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 	if facts.Container != nil {
 		return containerInfo(in, facts)
@@ -98,7 +98,7 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 	return d
 }
 
-// profileInfo prints what a profile covers.
+// profileInfo prints what part of a trace a profile covers.
 func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) error {
 	result, err := in.Analyze(ctx, pass.Options{})
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 	return a.answer(l, format, d)
 }
 
-// threadList lists threads; if there are many, it counts them.
+// threadList lists threads, or only their number if there are many.
 func threadList(threads []uint32, none string) report.Value {
 	if len(threads) == 0 {
 		return report.TextOf(none)
@@ -143,7 +143,7 @@ func threadList(threads []uint32, none string) report.Value {
 	return report.TextOf(strings.Join(words, ","))
 }
 
-// containerInfo lays out facts about a container.
+// containerInfo returns a document with facts about a container.
 func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 	s, tickets := f.Container, uint64(0)
 	if s.Chunks > 0 {
@@ -163,9 +163,9 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "steps", Label: "steps", Value: report.Count(s.Steps)},
 		{Key: "lost_steps", Label: "steps lost by the capture", Value: report.Count(s.Ending.Lost)},
 		{Key: "chunks", Label: "chunks", Value: report.Count(s.Chunks)},
-		{Key: "content_bytes", Label: "bytes in them, unpacked", Value: report.Count(s.ContentBytes)},
+		{Key: "content_bytes", Label: "bytes in chunks, decompressed", Value: report.Count(s.ContentBytes)},
 		{Key: "tickets", Label: "tickets", Value: report.Count(tickets)},
-		{Key: "pointer_bits", Label: "bits of an address", Value: report.Known(s.PointerBits)},
+		{Key: "pointer_bits", Label: "address bits", Value: report.Known(s.PointerBits)},
 		{Key: "has_threads", Label: "thread numbers", Value: report.YesNo(f.Header.Threads)},
 		{Key: "has_pcs", Label: "instruction addresses", Value: report.YesNo(f.Header.PCs)},
 		{Key: "has_sizes", Label: "sizes", Value: report.YesNo(f.Header.Sizes)},
@@ -197,8 +197,8 @@ func endOf(f *pass.Facts) report.Value {
 	return report.None()
 }
 
-// capturedFacts returns the facts that the capture wrote. The last of several values under one
-// name counts, except for arguments, which are joined.
+// capturedFacts returns the facts that were recorded with the trace. If a name has several values,
+// the last one counts, except for arguments, which are joined.
 func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 	texts := map[string]string{}
 	var names []string
@@ -219,7 +219,7 @@ func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 
 // codeTable counts the entries of the program's tables.
 func codeTable(p *trace.Program) report.Table {
-	t := report.Table{Key: "code", Columns: report.Columns("what=known of the program", "number")}
+	t := report.Table{Key: "code", Columns: report.Columns("what=information about the program", "number")}
 	missed := uint64(0)
 	for i := range p.Modules {
 		for _, m := range p.Modules[i].Missed {
@@ -239,7 +239,7 @@ func codeTable(p *trace.Program) report.Table {
 	return t
 }
 
-// mostListed is the most rows of the tables of threads and modules.
+// mostListed is the maximum number of rows in the tables of threads and modules.
 const mostListed = 20
 
 // threadTable lists threads in descending order of references.
@@ -262,7 +262,7 @@ func threadTable(s *sgt.Survey) report.Table {
 	return t
 }
 
-// moduleTable lists modules that have names.
+// moduleTable lists the modules that have names.
 func moduleTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "modules", Columns: report.Columns("module", "options=compiled with", "functions")}
 	functions := make([]uint64, len(p.Modules))
@@ -280,7 +280,7 @@ func moduleTable(p *trace.Program) report.Table {
 // missedTable lists code that was not instrumented.
 func missedTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "missed", Columns: report.Columns(
-		"module=not in the trace: of module", "what", "why", "places")}
+		"module=not instrumented, in module", "what", "why", "places")}
 	for i := range p.Modules {
 		for _, m := range p.Modules[i].Missed {
 			if len(t.Rows) < mostListed {
@@ -291,7 +291,7 @@ func missedTable(p *trace.Program) report.Table {
 	return t
 }
 
-// check reads a file to its end and reports what is wrong with it.
+// check returns the verb that reads a file to its end and reports any damage.
 func (a *app) check() *cobra.Command {
 	return a.ofFile(&cobra.Command{
 		Use:   "check FILE",
@@ -307,7 +307,7 @@ func (a *app) check() *cobra.Command {
 		case checked.Container != nil && checked.Count == 1 && errors.Is(checked.Container.Stopped, trace.ErrCutShort):
 			return checked.Container.Stopped
 		case checked.Count > 0:
-			return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file or record the trace again, or use the part that can be read")
+			return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file again, record the trace again, or use the readable part")
 		}
 		return nil
 	})
@@ -340,7 +340,7 @@ func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {
 	return d
 }
 
-// packedIn names the compression of a file.
+// packedIn returns the names of a file's compression formats, or "no".
 func packedIn(packings []string) report.Value {
 	return report.TextOf(cmp.Or(strings.Join(packings, " in "), "no"))
 }

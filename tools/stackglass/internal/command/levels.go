@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// presetNames returns the names of the presets. Every verb's options and help list them, and
-// the presets are parsed once.
+// presetNames returns the names of the presets. The options and help of every verb list them, so
+// the presets are parsed only once.
 var presetNames = sync.OnceValue(func() (names []string) {
 	for _, h := range hierarchy.Presets() {
 		names = append(names, h.Name)
@@ -27,7 +27,7 @@ var presetNames = sync.OnceValue(func() (names []string) {
 // cacheUsage is the help of --cache if there is no default.
 const cacheUsage = "a `LEVEL`, as in L1=32KiB,8 (repeat for each level)"
 
-// machineOptions are --cache and --hierarchy.
+// machineOptions contains --cache and --hierarchy.
 type machineOptions struct {
 	caches []string
 	named  string
@@ -51,16 +51,16 @@ func (m *machineOptions) hierarchy() (hierarchy.Hierarchy, error) {
 func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error) {
 	switch {
 	case len(caches) > 0 && named != "":
-		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy exclude each other: give the levels by only one of them")
+		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy cannot be combined: give only one of them")
 	case len(caches) > 0:
 		return givenLevels(caches)
 	case named == "":
-		return hierarchy.Hierarchy{}, usagef("no cache to ask about: give --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
+		return hierarchy.Hierarchy{}, usagef("no caches given: use --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
 	}
 	return namedHierarchy("hierarchy", named)
 }
 
-// namedHierarchy returns the hierarchy that an option names: a preset, or a file's.
+// namedHierarchy returns the hierarchy that an option names: a preset, or the contents of a file.
 func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	h, unknown := hierarchy.Preset(named)
 	if unknown == nil {
@@ -68,12 +68,12 @@ func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	}
 	text, err := os.ReadFile(named)
 	if err != nil {
-		return h, usagef("--", option, strings.TrimPrefix(unknown.Error(), "hierarchy"), "; or a file, and there is none of that name that can be read; the presets are ", strings.Join(presetNames(), ", "))
+		return h, usagef("--", option, strings.TrimPrefix(unknown.Error(), "hierarchy"), ", or a file; no file of that name can be read; the presets are ", strings.Join(presetNames(), ", "))
 	}
 	return readHierarchy("--"+option+" "+named, named, text)
 }
 
-// givenLevels reads the values of --cache.
+// givenLevels parses the values of --cache.
 func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 	for _, text := range caches {
 		if err := h.Add(text); err != nil {
@@ -85,12 +85,12 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 		}
 	}
 	if len(h.Levels) == 0 {
-		return h, usagef("--cache ", strings.Join(caches, ", "), ": no cache among them, want one as in L1=32KiB,8")
+		return h, usagef("--cache ", strings.Join(caches, ", "), ": there is no cache among them; want one, as in L1=32KiB,8")
 	}
 	return h, namable("--cache", h)
 }
 
-// readHierarchy reads a file in YAML or in one of the forms of package config. About contains the
+// readHierarchy parses a file in YAML or in one of the formats of package config. h.About lists the
 // settings of the file that a [hierarchy.Hierarchy] cannot express. where is the option that names
 // the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
@@ -111,25 +111,25 @@ func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err 
 	return h, namable(where, h)
 }
 
-// namable refuses names of caches that are ambiguous in --fail-if.
+// namable returns an error if the name of a cache would be ambiguous in --fail-if.
 func namable(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
 			return usagef(where, ": a cache may not be named ", strconv.Quote(c.Name),
-				": memory, dots, < and > have a meaning in --fail-if; give it another name, as in L1")
+				": the name memory and the characters . < > have a meaning in --fail-if; use another name, as in L1")
 		}
 	}
 	return nil
 }
 
-// readYAML reads a description in YAML.
+// readYAML parses a description in YAML.
 func readYAML(text []byte) (hierarchy.Hierarchy, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		return hierarchy.Hierarchy{}, err
 	}
 	if len(document.Content) == 0 {
-		return hierarchy.Hierarchy{}, &config.Error{Line: 1, Text: "nothing in it"}
+		return hierarchy.Hierarchy{}, &config.Error{Line: 1, Text: "the file is empty"}
 	}
 	node, err := fromYAML(document.Content[0])
 	if err != nil {
@@ -138,8 +138,8 @@ func readYAML(text []byte) (hierarchy.Hierarchy, error) {
 	return config.FromNode(node)
 }
 
-// fromYAML converts a node of YAML. Aliases are refused: a few bytes of aliases can expand
-// to gigabytes, and a hierarchy needs none.
+// fromYAML converts a YAML node. Aliases are rejected: a few bytes of aliases can expand to
+// gigabytes, and a hierarchy does not need them.
 func fromYAML(from *yaml.Node) (config.Node, error) {
 	to := config.Node{Line: from.Line, Text: from.Value}
 	switch from.Kind {
@@ -169,5 +169,5 @@ func fromYAML(from *yaml.Node) (config.Node, error) {
 		}
 		return to, nil
 	}
-	return to, &config.Error{Line: from.Line, Text: "an alias or another construct of YAML that a hierarchy does not need"}
+	return to, &config.Error{Line: from.Line, Text: "YAML aliases and similar constructs are not supported in a hierarchy"}
 }

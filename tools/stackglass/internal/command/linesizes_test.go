@@ -2,7 +2,8 @@ package command
 
 import "testing"
 
-// TestMissingLineSize: an error about a line size gives advice, and for a default cache its origin.
+// TestMissingLineSize checks that an error about a line size gives advice, and that it explains
+// where a default cache comes from.
 func TestMissingLineSize(t *testing.T) {
 	in(t, nil)
 	for _, size := range []string{"32", "128"} {

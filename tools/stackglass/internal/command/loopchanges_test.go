@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// rebuilt are programs, and their versions after a change. Their arrays begin at multiples of the
-// page, so that another build has them at the same places of a cache.
+// rebuilt lists programs, and their versions after a change. Their arrays begin at multiples of the
+// page size, so that they map to the same cache sets in every build.
 var rebuilt = []struct {
 	name, change string
 	cache        string
 	before       string
-	replace      []string // in before, for the changed program
+	replace      []string // pairs of texts: old text in before, new text in the changed program
 }{
 	{"pad", "--pad b=+64", "L1=32KiB,8", `
 #define N 128
@@ -44,7 +44,7 @@ int main(void) {
 		"for (int j = 0; j < N; j++)", "for (int x = 0; x < N; x++)",
 		"for (int i = 0; i < N; i++)", "for (int j = 0; j < N; j++)", "x", "i",
 	}},
-	// 200 is no multiple of the tile's 16.
+	// 200 is not a multiple of the tile size 16.
 	{"tile", "--tile i=16,j=16", "L1=8KiB,4", `
 #define N 200
 _Alignas(4096) double a[N][N]; _Alignas(4096) double b[N][N];
@@ -60,11 +60,11 @@ int main(void) {
 				for (int j = jj; j < least(jj + 16, N); j++)`}},
 }
 
-// TestRebuiltPrograms: the predicted effect of a change on the misses of a nest is that of the
-// changed program, built and captured again.
+// TestRebuiltPrograms checks that the predicted effect of a change on the misses of a nest equals
+// the effect in the changed program, compiled and recorded again.
 func TestRebuiltPrograms(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
+		t.Skip("clang-19 is not installed")
 	}
 	for _, p := range rebuilt {
 		t.Run(p.name, func(t *testing.T) {
@@ -87,14 +87,14 @@ func TestRebuiltPrograms(t *testing.T) {
 			was, is := simulated(t, "before.sgt", p.cache), simulated(t, "after.sgt", p.cache)
 			predicted := changesOf(t, append([]string{"loops", "before.sgt", "--format", "json", "--cache", p.cache}, strings.Fields(p.change)...)...)
 			if predicted != (tried{was, is}) || is >= was {
-				t.Errorf("%d misses, said to become %d; really %d and %d", predicted.Before, predicted.After, was, is)
+				t.Errorf("%d misses, predicted to become %d; simulated %d and %d", predicted.Before, predicted.After, was, is)
 			}
 			t.Logf("%d misses, %d after", predicted.Before, predicted.After)
 		})
 	}
 }
 
-// simulated returns the misses of a whole trace, one reference after the other.
+// simulated returns the simulated misses of a whole trace.
 func simulated(t *testing.T, name, cache string) uint64 {
 	t.Helper()
 	got := stackglass("simulate", name, "--cache", cache, "--format", "json")

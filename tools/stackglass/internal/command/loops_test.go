@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLoopMissesAddUp: the misses of loops, with those outside loops, are the misses that a
-// simulation counts, in every format, for any number of printed rows.
+// TestLoopMissesAddUp checks that the misses of all loops and outside loops add up to the misses of
+// a simulation, in every format and for any number of printed rows.
 func TestLoopMissesAddUp(t *testing.T) {
 	type row struct {
 		Loop             string
@@ -16,7 +16,7 @@ func TestLoopMissesAddUp(t *testing.T) {
 	}
 	sum := func(rows []row) (sum row) {
 		for _, r := range rows[:len(rows)-1] {
-			if !strings.Contains(r.Loop, ".") { // it is in no other loop
+			if !strings.Contains(r.Loop, ".") { // an outermost loop
 				sum.Accesses, sum.Misses = sum.Accesses+r.Accesses, sum.Misses+r.Misses
 			}
 		}
@@ -44,7 +44,7 @@ func TestLoopMissesAddUp(t *testing.T) {
 	text := stackglass(words("loops demo:array-list --cache L1=1KiB,2 --share 50%")...).stdout
 	for _, name := range []string{"(other loops) ", "(outside loops) ", "(total) "} {
 		if !strings.Contains(text, "\n"+name) {
-			t.Errorf("there is no row %s:\n%s", name, text)
+			t.Errorf("row %s is missing:\n%s", name, text)
 		}
 	}
 	one := levelsOf(t, "loops demo:array-list --cache L1=1KiB,2 --loop 5.1 --format csv")
