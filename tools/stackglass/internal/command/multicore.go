@@ -28,25 +28,26 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// multicoreOptions are those that only the command has, and the prediction.
+// multicoreOptions contains the options that only the command has, and the prediction.
 type multicoreOptions struct {
 	r         *reading
-	at, check string // the input to predict for, and a run at it
+	at, check string // the input to predict for, and a run with this input
 	output    string
 	analyses  string
 	ppt       pptFiles
-	out       *wholefile.File // for the profile; may be nil
+	out       *wholefile.File // file for the profile; may be nil
 	found     *pass.Predicted
 }
 
-// multicore can keep the profile of the threads, and predict for a larger input.
+// multicore adds the options that write the profile of the threads, and that predict for a larger
+// input.
 func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
 	f.StringVar(&m.at, "at", "", "predict this `INPUT`, as in n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
-	f.StringVar(&m.check, "check", "", "compare with a run at --at: the `FILE` is its trace, with one thread")
-	f.StringVarP(&m.output, "output", "o", "", "write the profile of the threads to this `FILE`, for one number of cores")
-	f.StringVar(&m.analyses, "analyses", "default", "a `LIST` of analyses for that profile, as in analyze")
+	f.StringVar(&m.check, "check", "", "compare with a run of the input of --at: `FILE` is its trace, with one thread")
+	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE`, for one number of cores")
+	f.StringVar(&m.analyses, "analyses", "default", "a `LIST` of analyses for this profile, as in analyze")
 	m.ppt.flags(f)
 	completeFiles(cmd, "processor", pipeline.Processors())
 	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
@@ -61,7 +62,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			return a.runLarger(o, m, args)
 		}
 		if m.check != "" {
-			return usagef("--check ", m.check, ": it is compared with a prediction for another input; give that input with --at")
+			return usagef("--check ", m.check, ": --check compares a run with a prediction for another input; give that input with --at")
 		}
 		defer func() {
 			if m.out != nil {
@@ -101,10 +102,10 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 		}
 		var doubts []string
 		if l.Stopped != nil {
-			doubts = append(doubts, l.name+": the trace is damaged, and this covers the part before the damage")
+			doubts = append(doubts, l.name+": the trace is damaged, so the prediction covers only the part before the damage")
 		}
 		if n := m.found.BadRecords; n > 0 {
-			doubts = append(doubts, l.name+": "+plural(n, "record")+" could not be read and left out; the first: "+m.found.FirstBad.Error())
+			doubts = append(doubts, l.name+": "+plural(n, "record")+" could not be read and is missing; the first: "+m.found.FirstBad.Error())
 		}
 		d.Warnings = append(doubts, d.Warnings...)
 		return nil
@@ -142,7 +143,7 @@ type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }
 
-// predict answers a question about a trace.
+// predict predicts the threads of a trace and returns the answer to a question about them.
 func (a *app) predict(m *multicoreOptions, l *answerable, words answers.MulticoreQuestion) (*answers.Reply, error) {
 	q, err := m.question(words)
 	if err != nil {
@@ -159,7 +160,7 @@ func (a *app) predict(m *multicoreOptions, l *answerable, words answers.Multicor
 	}, nil
 }
 
-// predictOne reads the trace of a run once for each number of cores.
+// predictOne predicts from the trace of one run, which it reads once for each number of cores.
 func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (*pass.Predicted, error) {
 	common, err := m.r.options(a, nil)
 	if err != nil {
@@ -180,10 +181,10 @@ func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (
 	return found, err
 }
 
-// rereadable tests that a file can be read once for each number of cores.
+// rereadable returns an error if a file cannot be read once for each number of cores.
 func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	if name == "-" {
-		return nil, usagef("standard input can be read once, and a prediction reads the trace for each number of cores; give a file")
+		return nil, usagef("standard input can be read only once, but a prediction reads the trace once for each number of cores; give a file")
 	}
 	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
 	if err != nil {
@@ -192,28 +193,28 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	defer in.Close()
 	switch {
 	case in.IsProfile:
-		err = usagef(in.Name, " is a profile, and the division of work can only be predicted from the trace; give the trace")
+		err = usagef(in.Name, " is a profile, but the division of work can only be predicted from the trace; give the trace")
 	case in.IsModule:
-		err = usagef(in.Name, " is LLVM IR, which contains no run; give the trace of a run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
+		err = usagef(in.Name, " is LLVM IR, which describes no run; give the trace of a run: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 	case in.IsByfl:
-		err = usagef(in.Name, " is a result of Byfl, which holds no references; give a trace")
+		err = usagef(in.Name, " is a result of Byfl, which contains no references; give a trace")
 	case in.Bytes == 0:
-		err = usagef(in.Name, " can be read once, and a prediction reads the trace for each number of cores; give a file")
+		err = usagef(in.Name, " can be read only once, but a prediction reads the trace once for each number of cores; give a file")
 	}
 	return &answerable{Result: &pass.Result{}, name: name}, err
 }
 
-// pptFiles names the files of PPT beside a trace.
+// pptFiles contains the names of PPT's files that belong to a trace.
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: `FILE` is the block table, lines BasicBlock: ID: (function, block)")
+	f.StringVar(&p.blocks, "ppt-blocks", "", "for a trace of PPT: `FILE` is the block table, with lines BasicBlock: ID: (function, block)")
 	f.StringVar(&p.shared, "ppt-shared", "", "for a trace of PPT: `FILE` is shared_addresses.dat (default: the addresses in blocks of shared variables)")
-	f.StringVar(&p.counts, "ppt-counts", "", "for a trace of PPT: compare the trace with bb_counts.dat, a `FILE`")
-	f.StringVar(&p.bounds, "ppt-bounds", "", "for a trace of PPT: compare the trace with min_max_addr.dat, a `FILE`")
+	f.StringVar(&p.counts, "ppt-counts", "", "for a trace of PPT: compare the trace with this `FILE`, a bb_counts.dat")
+	f.StringVar(&p.bounds, "ppt-bounds", "", "for a trace of PPT: compare the trace with this `FILE`, a min_max_addr.dat")
 }
 
-// read reads the files that are named.
+// read parses the files that the options name.
 func (p *pptFiles) read(into *sasmm.Files) error {
 	if p.bounds != "" {
 		into.Bounds = new(ppt.Bounds)
@@ -226,7 +227,7 @@ func (p *pptFiles) read(into *sasmm.Files) error {
 	)
 }
 
-// readPPT reads the file of an option, if there is one.
+// readPPT parses the file that an option names, if it is set.
 func readPPT[T any](flag, name string, parse func(name string, text []byte) (T, error), into *T) error {
 	if name == "" {
 		return nil
@@ -243,9 +244,9 @@ func readPPT[T any](flag, name string, parse func(name string, text []byte) (T, 
 func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	switch {
 	case o.r.changed("output", "processor", "by") != "":
-		return usagef("--at: only hit rates are predicted for an input that was not run; leave out -o, --processor and --by")
+		return usagef("--at: only hit ratios can be predicted for an input that was not run; leave out -o, --processor and --by")
 	case o.r.changed("sdcm") != "":
-		return usagef("--at: windows of each block are looked at, all of them; leave out --sdcm")
+		return usagef("--at: all windows of each block are used, not a sample; leave out --sdcm")
 	}
 	names, at, ok := parseParameters(m.at)
 	if !ok {
@@ -310,17 +311,17 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 			}
 		}
 	}
-	d.Warnings = append(d.Warnings, "it is assumed that the larger input takes the same paths through the code, and that cores have the same shares of it; \"kept\" also assumes that distances within blocks do not depend on the input, and \"followed\" that they continue as from run to run")
+	d.Warnings = append(d.Warnings, "the prediction assumes that the larger input takes the same paths through the code, and that each core keeps its share of the work; \"kept\" also assumes that distances within blocks do not depend on the input, and \"followed\" that they follow the trend of the runs")
 	return a.print(o.r.format, d)
 }
 
-// largerTable has the hit rates of each level, and those of a real run.
+// largerTable returns the predicted hit ratios of each level, and the hit ratios of a real run.
 func largerTable(list []larger.Result, real []predict.Result) report.Table {
-	t := report.Table{Key: "larger", Title: "Hit rates by all accesses, of an input that was not run", Columns: report.Columns(
+	t := report.Table{Key: "larger", Title: "Global hit ratios for an input that was not run", Columns: report.Columns(
 		"cores", "level", "caches", "accesses", "kept_rate=distances kept", "followed_rate=followed",
-		"run_accesses=accesses of the run", "run_sdcm_rate=its SDCM", "run_rate=simulated",
-		"kept_points=kept off SDCM (points)", "followed_points=followed off SDCM (points)",
-		"simulated_points=followed off simulated (points)")}
+		"run_accesses=accesses in the run", "run_sdcm_rate=SDCM of the run", "run_rate=simulated",
+		"kept_points=kept minus SDCM (points)", "followed_points=followed minus SDCM (points)",
+		"simulated_points=followed minus simulated (points)")}
 	for i := range list {
 		for k := range list[i].Levels {
 			l := &list[i].Levels[k]

@@ -37,8 +37,8 @@ func init() {
 	)
 }
 
-// The profile of predicted threads answers the same questions as others, and says that it is
-// predicted.
+// The profile of predicted threads answers the same questions as other profiles, with a warning
+// that it is predicted.
 func TestPredictedProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "team.sgp")
 	if got := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "--sdcm", "none", "-o", path); got.code != 0 {
@@ -56,12 +56,13 @@ func TestPredictedProfile(t *testing.T) {
 			t.Errorf("%s: exit %d, %s, want %s", line, got.code, got.stderr, want)
 		}
 	}
-	// Private caches of one level miss the same, simulated and by the coherent stacks.
+	// For one level of private caches, the simulation and the coherent stacks count the same
+	// misses.
 	got := stackglass("what-if", path, "--cache", "L1=8KiB,8", "--format", "csv")
 	if fields := strings.Split(strings.Split(got.stdout, "\n")[1], ","); fields[6] != misses {
-		t.Errorf("%s misses by the stacks, %s simulated", fields[6], misses)
+		t.Errorf("%s misses from the stacks, %s simulated", fields[6], misses)
 	}
 	if partial := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "-o", "testdata/team.sgt"); partial.code != 2 {
-		t.Errorf("%v, want that the trace is not overwritten", partial)
+		t.Errorf("%v, want an error instead of an overwritten trace", partial)
 	}
 }

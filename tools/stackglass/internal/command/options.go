@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// reading holds the options of every verb that may read a trace.
+// reading contains the options of every verb that can read a trace.
 type reading struct {
 	cmd         *cobra.Command
 	inputFormat string
@@ -30,36 +30,36 @@ type reading struct {
 	skipBad     uint64
 	strict      bool
 	mergeable   bool
-	analyses    string           // in the form of analysis.ParseAnalyses; "": the default ones
-	usual       bool             // analysis.Usual unless the user names others
-	sets        stack.SetNumbers // of set tables; 0: the default ones
-	stacks      analysis.Stacks  // of cores; 0: all
-	setCounts   string           // all or most
-	sample      string           // in the form of sample.Parse; "": all
-	seed        uint64           // of the sample
+	analyses    string           // a list for analysis.ParseAnalyses; "" selects the default analyses
+	usual       bool             // use analysis.Usual unless the user lists analyses
+	sets        stack.SetNumbers // for the set tables; 0 selects the default
+	stacks      analysis.Stacks  // the stacks of cores; 0 selects all
+	setCounts   string           // "all" or "most"
+	sample      string           // a sample for sample.Parse; "" analyses all references
+	seed        uint64           // seed of the sample
 	memory      string
-	spill       string // folder for data that do not fit in memory; "": none
+	spill       string // folder for data that do not fit in memory, or ""
 	workers     uint
 	segment     uint
 	format      string
-	lineOptions []string // options that choose line sizes, rather than one of the profile's
+	lineOptions []string // options that choose the line sizes of an analysis, which a profile already has
 
-	utilisation []string          // sizes for which sites measure it, as typed
-	levels      []hierarchy.Cache // its sizes by default
-	previous    bool              // sites record the previous sites of lines
+	utilisation []string          // caches for which sites measure utilisation, as typed
+	levels      []hierarchy.Cache // the default for utilisation
+	previous    bool              // sites record which site accessed a line before
 
-	cores, domains string // groups of threads, in the form of analysis.ParseGroups; "": none
+	cores, domains string // groups of threads for analysis.ParseGroups, or ""
 	// asked is the hierarchy of the question. The cores that share its caches are the
 	// domains of the analysis, unless the option domains is set.
 	asked hierarchy.Hierarchy
 
-	checkpoints *checkpoints // nil: the verb has none
-	// besides returns a consumer that runs together with the analyses; program returns the code in
-	// the trace. nil: there is no such consumer.
+	checkpoints *checkpoints // nil if the verb has no checkpoints
+	// besides, if not nil, returns a consumer that runs together with the analyses. program returns
+	// the code in the trace.
 	besides func(program func() *trace.Program) func(*trace.Batch) error
 }
 
-// traceOptions change how a trace is read, so they are refused for a profile.
+// traceOptions lists options that change how a trace is read. They are rejected for a profile.
 var traceOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses",
 	"sample", "sample-seed", "utilisation", "previous", "sets", "cores", "domains", "spill",
@@ -68,8 +68,8 @@ var traceOptions = []string{
 // addReading adds the options of a verb that analyses a trace.
 func addReading(cmd *cobra.Command) *reading { return addOptions(cmd, true) }
 
-// addOptions adds the options of a verb that reads a trace. Without analyses, it reads the
-// whole trace, several times.
+// addOptions adds the options of a verb that reads a trace. A verb without analyses reads the whole
+// trace several times.
 func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	r := &reading{cmd: cmd, kinds: trace.DataKinds.String()}
 	f := cmd.Flags()
@@ -79,18 +79,18 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 		f.StringVar(&r.kinds, "kinds", r.kinds, "analyse references of these `KINDS`: load, store, modify, fetch, data, all")
 		f.Uint64Var(&r.skip, "skip", 0, "skip the first `N` references")
 		f.Uint64Var(&r.limit, "limit", 0, "analyse at most `N` references (0: all)")
-		f.UintSliceVar(&r.threads, "threads", nil, "analyse only these threads, a `LIST` as in 1,2")
+		f.UintSliceVar(&r.threads, "threads", nil, "analyse only the threads in this `LIST`, as in 1,2")
 	}
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first chunk of a container that cannot be read, instead of skipping it")
 	if analyses {
 		f.StringVar(&r.sample, "sample", "", "estimate from a `SAMPLE`: space=RATE or lines=COUNT of the lines, time=N (one access in N), onoff=ON/PERIOD references")
-		f.Uint64Var(&r.seed, "sample-seed", 0, "another `NUMBER` selects another sample")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "seed of the sample: another `NUMBER` selects another sample")
 	}
-	f.StringVar(&r.memory, "memory", "", "stop with a partial result at this `SIZE` of memory, as in 4GiB (default: half of the free memory)")
+	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, as in 4GiB, and stop with a partial result if it is not enough (default: half of the free memory)")
 	if analyses {
 		f.UintVar(&r.workers, "workers", 0, "use `N` processors; the result is the same (0: all)")
-		f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
+		f.UintVar(&r.segment, "segment", 0, "let each worker process about `N` references at a time (0: automatic)")
 		hide(cmd, "segment")
 	}
 	addFormat(cmd, &r.format)
@@ -116,7 +116,7 @@ func addFormat(cmd *cobra.Command, format *string) {
 	for _, f := range report.Formats() {
 		names = append(names, string(f))
 	}
-	cmd.Flags().StringVar(format, "format", names[0], "print the answer in this `FORM`: "+strings.Join(names, ", "))
+	cmd.Flags().StringVar(format, "format", names[0], "print the answer in this `FORMAT`: "+strings.Join(names, ", "))
 	complete(cmd, "format", names)
 }
 
@@ -137,17 +137,17 @@ func hide(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// complete lets a shell complete the value of an option.
+// complete registers words as shell completions of an option's value.
 func complete(cmd *cobra.Command, option string, words []string) {
 	must(cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// completeFiles is complete for an option whose value may also be a file.
+// completeFiles is like complete, but for an option whose value may also be a file.
 func completeFiles(cmd *cobra.Command, option string, words []string) {
 	must(cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveDefault)))
 }
 
-// changed returns the first of these options that was given, or "".
+// changed returns the first of these options that the user set, or "".
 func (r *reading) changed(options ...string) string {
 	for _, option := range options {
 		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
@@ -157,17 +157,17 @@ func (r *reading) changed(options ...string) string {
 	return ""
 }
 
-// must is for errors that only a mistake in this package can cause.
+// must panics on an error that only a bug in this package can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// mostWorkers is more than one program has processors.
+// mostWorkers is larger than any number of processors.
 const mostWorkers = 1 << 10
 
-// options converts the flags to options of a pass, for these line sizes.
+// options converts the flags to the options of a pass with these line sizes.
 func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	kinds, err := trace.ParseKinds(r.kinds)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	switch {
-	case r.changed("sets") == "": // a saved run continues with the numbers that it has
+	case r.changed("sets") == "": // a saved run resumes with its own numbers of sets
 	case r.setCounts == "all":
 		o.Spec.SetNumbers = stack.AllSetNumbers
 	case r.setCounts == "most":
@@ -216,7 +216,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		return o, err
 	}
 	if o.Sample != nil && o.Sample.Mode != profile.OnOffSample {
-		r.levels = nil // utilisation needs every access, and the user did not choose it
+		r.levels = nil // utilisation needs every access, and the user did not request it
 	}
 	if err := r.measure(&o.Spec); err != nil {
 		return o, err
@@ -237,13 +237,13 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	return o, nil
 }
 
-// measured is a cache for which sites measure utilisation.
+// measured describes a cache for which sites measure utilisation.
 type measured struct {
 	bytes uint64
-	ways  uint32 // 0: fully associative
+	ways  uint32 // 0 if it is fully associative
 }
 
-// measure adds to a spec the caches for which sites measure utilisation, in ascending order.
+// measure adds the caches for which sites measure utilisation to a spec, in ascending order.
 func (r *reading) measure(spec *analysis.Spec) error {
 	list, err := parseMeasured(r.utilisation)
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	line := uint64(spec.SiteLineBytes())
 	for _, c := range r.levels {
 		if uint64(c.LineBytes) != line {
-			continue // another cache would be measured
+			continue // sites have another line size
 		}
 		m := measured{c.SizeBytes, c.Ways}
 		if c.Full() || c.Hashed {
@@ -275,7 +275,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 
 // parseMeasured parses sizes, each with optional ways.
 func parseMeasured(words []string) (list []measured, err error) {
-	const mostWays = 64 // no size is that small
+	const mostWays = 64 // no cache size in bytes is that small
 	for _, word := range words {
 		word = strings.TrimSpace(word)
 		if ways, err := strconv.ParseUint(word, 10, 8); err == nil && ways > 0 && ways <= mostWays && len(list) > 0 && list[len(list)-1].ways == 0 {
@@ -291,13 +291,13 @@ func parseMeasured(words []string) (list []measured, err error) {
 	return list, nil
 }
 
-// refuseForProfile refuses options that have no meaning for a profile.
+// refuseForProfile rejects options that do not apply to a profile.
 func (r *reading) refuseForProfile(name string) error { return r.refuseForResult(name, "a profile") }
 
-// refuseForResult refuses options that have no meaning for a result of a pass.
+// refuseForResult rejects options that do not apply to the result of a pass.
 func (r *reading) refuseForResult(name, what string) error {
 	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
-		return usagef("--", option, ": ", name, " is ", what, ", and its extent was chosen when its trace was read; give the trace, or leave the option out")
+		return usagef("--", option, ": ", name, " is ", what, ", whose contents were chosen when its trace was read; give the trace, or leave the option out")
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, er
 	return a.loadOpened(r, in, lineBytes)
 }
 
-// loadOpened is load for an open FILE.
+// loadOpened is like load, but takes an open FILE.
 func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answerable, error) {
 	o, err := r.options(a, lineBytes)
 	if err != nil {
@@ -327,7 +327,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 		}
 	}
 	if a := &o.Spec.Analyses; !in.IsProfile && len(r.asked.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
-		// Stacks of threads have set tables, which are useless for one thread.
+		// The set tables of thread stacks are useless for one thread.
 		one, err := r.fewThreads(in, o, 1)
 		if err != nil {
 			return nil, err
@@ -363,7 +363,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 	return loaded, nil
 }
 
-// answerable is a loaded file with warnings about it: a profile, or else a module or a
+// answerable is a loaded file with warnings about it. The file is a profile, a module or a
 // loop-compressed trace.
 type answerable struct {
 	*pass.Result
@@ -373,21 +373,21 @@ type answerable struct {
 	warnings []string
 }
 
-// newAnswerable returns the result of a pass, with its warnings.
+// newAnswerable returns the result of a pass together with its warnings.
 func newAnswerable(result *pass.Result, name string, r *reading) *answerable {
 	l := &answerable{Result: result, name: name}
 	l.warnings = append(l.doubts(), l.aboutGroups(r)...)
 	return l
 }
 
-// doubts returns warnings about the profile as a whole, and about the pass that made it.
+// doubts returns warnings about the profile as a whole, and about the pass that produced it.
 func (l *answerable) doubts() []string {
 	list := ask.Doubts(l.name, l.Profile)
 	if l.FirstBad != nil && len(list) > 0 {
 		list[len(list)-1] += "; the first: " + l.FirstBad.Error()
 	}
 	if l.Changed {
-		list = append(list, l.name+": the file was written to while it was read, so this may mix two versions; analyse it again when it is complete")
+		list = append(list, l.name+": the file was modified while it was read, so the result may mix two versions; analyse it again when it is complete")
 	}
 	if l.LeftOut != "" {
 		list = append(list, l.name+": left out: "+l.LeftOut)

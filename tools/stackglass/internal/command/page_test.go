@@ -33,14 +33,14 @@ import (
 	"github.com/stackglass/stackglass/workers/answerers"
 )
 
-// paged is a trace as the page and the command see it.
+// paged is a trace that both the page and the command have loaded.
 type paged struct {
 	*testing.T
 	file string
 	view *state.View
 }
 
-// pagedTraces are all demos, and captured OpenMP programs with several threads.
+// pagedTraces returns the paths of all demos, and of recorded OpenMP programs with several threads.
 func pagedTraces(t *testing.T) (files []string) {
 	demos, err := filepath.Glob("../../../../site/demos/*.sgt")
 	if err != nil || len(demos) == 0 {
@@ -52,14 +52,15 @@ func pagedTraces(t *testing.T) (files []string) {
 	return append(files, kernels+"stencil.sgt", kernels+"histogram.sgt")
 }
 
-// pagedHierarchies are given to the command by these options, and to the page by lines.
+// pagedHierarchies lists hierarchies. The command gets their words as options, and the page as
+// lines.
 var pagedHierarchies = []string{
 	"L1=32KiB,8,latency=4 L2=256KiB,8,latency=12 L3=8MiB,16,shared=4,hashed,latency=36 memory=latency=235",
 	"L1=1KiB,full L2=8KiB,4,shared=all",
 	"L1=2KiB,4 L2=16KiB,full threads=one-core",
 }
 
-// pagedOptions are those of the command for a hierarchy.
+// pagedOptions returns the command-line options that describe a hierarchy.
 func pagedOptions(lines string) (options []string, h hierarchy.Hierarchy, err error) {
 	for _, line := range strings.Fields(lines) {
 		if err := h.Add(line); err != nil {
@@ -109,7 +110,7 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	return &paged{t, file, view}
 }
 
-// command returns what the command answers in JSON.
+// command returns the command's JSON answer.
 func (p *paged) command(verb string, options ...string) map[string]any {
 	p.Helper()
 	args := append(append([]string{verb, p.file}, options...), "--format", "json")
@@ -130,12 +131,12 @@ func rows(d map[string]any, table string) (list []map[string]any) {
 	return list
 }
 
-// bare is a number of the page without what it is set in.
+// bare returns a number of the page without units, spaces and other signs around it.
 func bare(text string) string {
 	return strings.NewReplacer("≈", "", " ", "", "\u202f", "", "\u00a0", "", "%", "", "cycles", "", "−", "-").Replace(text)
 }
 
-// same compares what the page shows with a number of the command.
+// same compares a text of the page with a number of the command.
 func (p *paged) same(what, page string, command any, write func(float64) string) {
 	p.Helper()
 	x, is := command.(float64)
@@ -150,8 +151,8 @@ func (p *paged) same(what, page string, command any, write func(float64) string)
 	}
 }
 
-// TestPageAndCommand: the page, with its default settings, shows the numbers that the
-// command prints of the same trace.
+// TestPageAndCommand checks that the page, with its default settings, shows the same numbers as the
+// command for the same trace.
 func TestPageAndCommand(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -201,14 +202,14 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 		}
 	}
 	if cycles := rows(d, "amat"); len(cycles) == 1 && page.Average != "" {
-		p.Errorf("the average access time is a table: %v", cycles)
+		p.Errorf("the command's average access time is a table: %v", cycles)
 	} else if amat, is := d["amat"].(map[string]any); is {
 		p.same("average access time", fmt.Sprintf("%.6f", page.Prediction.AverageCycles), amat["cycles"], func(x float64) string { return fmt.Sprintf("%.6f", x) })
 	}
 	p.same("memory accesses", factOf(page.Memory, "accesses"), d["memory"].(map[string]any)["accesses"], state.Count)
 	input := d["input"].(map[string]any)
 	if line := strings.Replace(answers.ThreadsOn(p.view.Profile, h), " threads", "", 1); line != "" && line != input["threads_on"] {
-		p.Errorf("the page says of threads %q, the command %q", line, input["threads_on"])
+		p.Errorf("the page describes the threads as %q, the command as %q", line, input["threads_on"])
 	}
 	against := state.AgainstWords(hierarchy.Presets()[0])
 	p.exported(p.view.Against(h, against), "what-if", append(slices.Clone(options), "--against", against[0], "--against", against[1])...)
@@ -217,7 +218,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// factOf is the value of the fact with that ID; "" if there is none.
+// factOf returns the value of the fact with an ID, or "" if there is none.
 func factOf(list []state.Fact, id string) string {
 	for _, f := range list {
 		if f.ID == id {
@@ -227,8 +228,8 @@ func factOf(list []state.Fact, id string) string {
 	return ""
 }
 
-// numbersOf sorts lists of numbers, so that rows that are equal in the number by which a
-// table is sorted may have any order.
+// numbersOf returns rows of numbers as sorted texts. So rows that are equal in the column by which
+// a table is sorted may have any order.
 func numbersOf(list [][]float64) (text []string) {
 	for _, row := range list {
 		line := ""
@@ -262,7 +263,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		for place := range min(2, len(view.Code.Rows())) {
 			p.exported(view.DistancesTable(place), "sites", append(slices.Clone(options), "--by", name, "--distances", view.Named(place))...)
 		}
-		// The places in the grid are those in the document, in any order.
+		// The grid has the same source locations as the document, in any order.
 		var page, document []string
 		cells, marks := grid.View(0, grid.Rows)
 		for i, row := range cells {
@@ -296,7 +297,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// exported compares the page's export of a table with the command's output, byte by byte.
+// exported compares the page's exports of a table with the command's output, byte by byte.
 func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	if t == nil || !t.Exports() {
@@ -307,7 +308,7 @@ func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.printed(t.JSON(), verb, append(options, "--format", "json")...)
 }
 
-// printed compares a file of the page with what the command prints.
+// printed compares a file that the page exports with the output of the command.
 func (p *paged) printed(page []byte, verb string, options ...string) {
 	p.Helper()
 	got := stackglass(append([]string{verb, p.file}, options...)...)
@@ -427,7 +428,7 @@ func (p *paged) counters() {
 	}
 }
 
-// answer returns what the page's second program answers.
+// answer returns the answer of the page's answering worker.
 func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	p.Helper()
 	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
@@ -440,8 +441,8 @@ func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	return reply
 }
 
-// loops compares the tables of the Loops view, cell by cell as they are shown, and their
-// documents, byte by byte.
+// loops compares the displayed cells of the tables in the Loops view, and the bytes of their
+// documents, with the command's output.
 func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Loops) == 0 {
 		return
@@ -486,7 +487,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 		reply := p.answer(state.LoopsQuestion(h.Levels, "nest="+l.Label(0), change))
 		name, value, _ := strings.Cut(change, "=")
 		args := append(slices.Clone(options), "--nest", l.Label(0), "--"+name, value)
-		if reply.Problem != "" { // as where no set is chosen by the low bits
+		if reply.Problem != "" { // for example, if the low address bits do not select the set
 			if got := stackglass(append(append([]string{"loops", p.file}, args...), "--format", "json")...); got.code == exitOK || !strings.Contains(got.stderr, reply.Problem) {
 				p.Errorf("%s: the page says %q, the command %s", change, reply.Problem, got)
 			}
@@ -496,8 +497,8 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// document compares the document of a table, and the table's own numbers, with the command's
-// output.
+// document compares the document of a table with the command's output, and checks that the table
+// itself has rows.
 func (p *paged) document(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	p.printed(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
@@ -550,7 +551,7 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	for _, t := range counts.Tables {
 		p.document(state.AnsweredTable(counts, t.Key), "blocks")
 	}
-	var page, command [][]float64 // executions and instructions of blocks that run, whose order differs
+	var page, command [][]float64 // executions and instructions of executed blocks; page and command list them in different orders
 	number := func(t *report.Table, row int, key string) float64 {
 		x, _ := t.Rows[row][t.Index(key)].Number()
 		return x
@@ -573,7 +574,8 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandBefore: the page lists the same previous accesses of a place as the command.
+// TestPageAndCommandBefore checks that the page lists the same previous accesses of a source
+// location as the command.
 func TestPageAndCommandBefore(t *testing.T) {
 	options, h, err := pagedOptions(pagedHierarchies[1])
 	if err != nil {
@@ -599,8 +601,8 @@ func TestPageAndCommandBefore(t *testing.T) {
 	}
 }
 
-// TestPageAndCommandPredictCores: the page, with its default settings, predicts the same
-// for several cores as the command.
+// TestPageAndCommandPredictCores checks that the page, with its default settings, predicts the same
+// results for several cores as the command.
 func TestPageAndCommandPredictCores(t *testing.T) {
 	const file = "demo:openmp-alone"
 	options, h, err := pagedOptions(pagedHierarchies[0])
@@ -608,7 +610,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, cores := &paged{T: t, file: file}, new(state.Cores)
-	predicted := func(numbers ...int) { // in one question
+	predicted := func(numbers ...int) { // asks for all numbers in one question
 		q := state.Screen{}.CoresQuestion(h)
 		q.Name = file
 		for _, n := range numbers {
@@ -627,7 +629,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 			t.Fatal(cores.Problem)
 		}
 	}
-	predicted(4) // the page asks for the chosen number first, and then for others
+	predicted(4) // the page asks for the chosen number first, and then for the others
 	predicted(1, 2, 16)
 	options = append(options, "--cores", "1,2,4,16", "--processor", costmodel.DefaultProcessor)
 	for _, by := range []string{"rates", "speedup", "work", "cores"} {
@@ -648,8 +650,8 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 	p.predictedBesideMeasured(h, options[:len(options)-4])
 }
 
-// predictedBesideMeasured compares predicted threads with threads that ran: the page's document is
-// the command's output for the two profiles.
+// predictedBesideMeasured compares predicted threads with recorded threads: the page's document
+// must equal the command's output for the two profiles.
 func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string) {
 	q := state.Screen{}.CoresQuestion(h)
 	q.Name, q.Cores, q.Keep = p.file, []uint32{4}, 4
@@ -676,8 +678,8 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 	(&paged{T: p.T, file: a.Run.Name}).exported(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
 }
 
-// exports compares the page's exports with the command's, byte by byte. The page knows the
-// name of a file only, the command its path.
+// exports compares the page's exports with the command's, byte by byte. The page knows only the
+// name of a file, the command its path.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {
@@ -713,7 +715,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// compare compares two traces: the page's documents are the command's output.
+// compare compares two traces on the page: the documents must equal the command's output.
 func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
 	on := func(t *state.Table, what string, options ...string) {
@@ -732,7 +734,7 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	}
 	p.compareBlocks(other, c, h, options)
 	if !slices.Equal(options[:2], []string{"--cache", strings.Fields(pagedHierarchies[0])[0]}) {
-		return // the others are not about caches
+		return // the other tables do not depend on the caches, so one hierarchy is enough
 	}
 	on(c.Facts(), "summary")
 	on(c.CurveTable(), "curve")
@@ -751,7 +753,8 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// compareBlocks compares the models' results for both, for the function with the most cycles in A.
+// compareBlocks compares the models' results for both traces, for the function with the most cycles
+// in A.
 func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 || len(other.view.Profile.Blocks) == 0 {
 		return
@@ -767,8 +770,8 @@ func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hie
 	}
 }
 
-// modelled are the models' results for a run in the page; function 0 is the one with the most
-// cycles.
+// modelled returns the models' results for a run in the page. Function 0 selects the function with
+// the most cycles.
 func (p *paged) modelled(h hierarchy.Hierarchy, function uint32) *state.Blocks {
 	p.Helper()
 	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)

@@ -12,9 +12,10 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestManualIsTrue runs the command lines that README.md and the manual show, and compares their output. The
-// blocks of a page run one after the other in a folder of their own, with the repository's folders and the
-// traces of testdata/manual. With -update it writes the output into the pages.
+// TestManualIsTrue runs the command lines in README.md and the manual, and compares their output.
+// The blocks of a page run one after the other in a separate folder, which contains the
+// repository's folders and the traces of testdata/manual. With -update it writes the output into
+// the pages.
 func TestManualIsTrue(t *testing.T) {
 	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
@@ -39,7 +40,7 @@ func TestManualIsTrue(t *testing.T) {
 			for i, rest := range blocks[1:] {
 				block, after, closed := strings.Cut(rest, "```\n")
 				if !closed {
-					t.Fatalf("%s: a console block has no end", page)
+					t.Fatalf("%s: a console block is not closed", page)
 				}
 				printed := runBlock(t, block)
 				shown += strings.Count(block, "\n$ ") + 1
@@ -57,11 +58,11 @@ func TestManualIsTrue(t *testing.T) {
 		})
 	}
 	if shown < 20 {
-		t.Errorf("only %d command lines are shown", shown)
+		t.Errorf("found only %d command lines", shown)
 	}
 }
 
-// manualFolder changes to a folder like that of the manual's reader.
+// manualFolder changes to a folder with the files that a reader of the manual has.
 func manualFolder(t *testing.T, repository string) {
 	folder := t.TempDir()
 	traces, err := filepath.Glob(filepath.Join("testdata", "manual", "*"))
@@ -85,8 +86,9 @@ func manualFolder(t *testing.T, repository string) {
 	t.Chdir(folder)
 }
 
-// runBlock runs the commands of a console block, each after "$ ", and returns the block as they print it.
-// A command may end in | head -N. After one with another exit code than 0, the next one must be echo $?.
+// runBlock runs the commands of a console block, each after "$ ", and returns the block with their
+// actual output. A command may end in | head -N. After a command that fails, the next command must
+// be echo $?.
 func runBlock(t *testing.T, block string) string {
 	var out strings.Builder
 	code := 0
@@ -118,12 +120,12 @@ func runBlock(t *testing.T, block string) string {
 		}
 	}
 	if code != 0 {
-		t.Errorf("a command of this block fails with code %d:\n%s", code, out.String())
+		t.Errorf("a command of this block failed with code %d:\n%s", code, out.String())
 	}
 	return out.String()
 }
 
-// shellWords divides a command line like a shell: quotes keep blanks.
+// shellWords splits a command line like a shell; quoted blanks do not split.
 func shellWords(line string) (list []string) {
 	var word bytes.Buffer
 	quote, some := byte(0), false

@@ -25,7 +25,7 @@ func TestReferenceIsGenerated(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != text {
-			t.Errorf("%s is not what the program has; make it with -update (%v)", file, err)
+			t.Errorf("%s differs from the program; update it with -update (%v)", file, err)
 		}
 	}
 }
@@ -34,14 +34,14 @@ func TestReferenceIsGenerated(t *testing.T) {
 func optionsPage(t *testing.T) string {
 	var out strings.Builder
 	out.WriteString("# Commands and options\n\n<!-- Made by go test ./tools/stackglass/internal/command -run TestReferenceIsGenerated -update; DO NOT EDIT. -->\n\n" +
-		"`stackglass help VERB` prints more about each of them, with examples. `stackglass help ask` is an overview.\n")
+		"`stackglass help VERB` prints more about each command, with examples. `stackglass help ask` is an overview.\n")
 	root := (&app{}).root()
 	var shared *cobra.Command
 	for _, g := range groups {
 		out.WriteString("\n## " + g.title + "\n")
 		for _, name := range g.verbs {
 			if name == "help" || name == "completion" {
-				continue // Cobra adds them when the program runs
+				continue // Cobra adds these verbs when the program runs
 			}
 			verb, _, err := root.Find([]string{name})
 			if err != nil || verb == root {
@@ -80,7 +80,7 @@ func optionsPage(t *testing.T) string {
 			t.Errorf("the verb %s belongs to no group of the help", verb.Name())
 		}
 	}
-	out.WriteString("\n## Options for reading a trace\n\nThey are refused for a profile, which was made with options of its own. Not every verb has all of them.\n\n")
+	out.WriteString("\n## Options for reading a trace\n\nThese options are rejected for a profile, because they were chosen when the profile was made. Not every verb has all of them.\n\n")
 	for _, name := range readingOptions {
 		out.WriteString(optionItem(shared.Flags().Lookup(name)))
 	}
@@ -170,8 +170,8 @@ func outputPage(t *testing.T) string {
     }
 
 - ` + "`schema`" + ` names the verb. The version increases if a column is removed or its meaning changes. New columns
-  and tables may be added without a new version: ignore what you do not know.
-- ` + "`input`" + ` has facts about the file. If ` + "`complete`" + ` is false, the trace or the pass ended early.
+  and tables may be added without a new version: ignore names that you do not know.
+- ` + "`input`" + ` contains facts about the file. If ` + "`complete`" + ` is false, the trace or the pass ended early.
 - Every other member is a table: a list of rows, or one object.
 - Units are in the names: ` + "`_bytes`, `_lines`, `_cycles`, `_ns`, `_ghz`" + `. A share, ` + "such as `miss_ratio`" + `, is between 0
   and 1. Counts have no unit. ` + "`null`" + ` means that the number does not exist or is not known.
@@ -180,8 +180,7 @@ func outputPage(t *testing.T) string {
 ` + "`--format csv`" + ` prints one table with the same columns, usually the first: RFC 4180, with a header line and
 line feeds. ` + "`export --to csv`" + ` writes every table into a folder.
 
-The lists below are from the answers that the tests keep. Some columns appear only if the trace has
-what they need, such as sizes, threads or sites.
+The lists below come from the stored answers of the tests. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.
 `)
 	for _, verb := range slices.Sorted(func(yield func(string) bool) {
 		for verb := range tables {
@@ -206,7 +205,7 @@ what they need, such as sizes, threads or sites.
 	return out.String()
 }
 
-// keysOf returns the keys of an object, or of the first object of a list, in their order.
+// keysOf returns the keys of an object, or of the first object of a list, in order.
 func keysOf(value json.RawMessage) (keys []string, single bool) {
 	d := json.NewDecoder(strings.NewReader(string(value)))
 	token, err := d.Token()
@@ -230,7 +229,8 @@ func keysOf(value json.RawMessage) (keys []string, single bool) {
 	return keys, single
 }
 
-// TestTopics: help prints every page of the manual, and every page is listed.
+// TestTopics checks that help prints every page of the manual, and that the manual's index lists
+// every page.
 func TestTopics(t *testing.T) {
 	listed := map[string]bool{}
 	for _, topic := range site.Manual() {

@@ -33,15 +33,15 @@ type scaleOptions struct {
 
 	h         hierarchy.Hierarchy
 	q         answers.ModelQuestion
-	names     []string // of the parameters
+	names     []string // names of the parameters
 	predicted *scaling.Predicted
-	all       int // rows; see answers.All
+	all       int // maximum number of rows; see answers.All
 }
 
-// scaleTables are the values of --by, in the order of the tables. CSV contains the first.
+// scaleTables lists the values of --by, in the order of the tables. CSV contains the first table.
 var scaleTables = []string{"law", "opcode", "reuse", "level", "function", "check"}
 
-// scale predicts a larger input from smaller ones.
+// scale returns the verb that predicts a run with a larger input from runs with smaller inputs.
 func (a *app) scale() *cobra.Command {
 	var (
 		r *reading
@@ -49,7 +49,7 @@ func (a *app) scale() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "scale --at n=512 n=64:FILE n=96:FILE …",
-		Short: "A larger input, from runs with smaller inputs",
+		Short: "Predict a larger input from runs with smaller inputs",
 		Args:  someFiles,
 		RunE:  func(_ *cobra.Command, args []string) error { return a.runScale(r, &o, args) },
 	}
@@ -67,7 +67,7 @@ func (a *app) scale() *cobra.Command {
 	return cmd
 }
 
-// parseParameters reads n=64,m=8.
+// parseParameters parses n=64,m=8.
 func parseParameters(text string) (names []string, values []int64, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, number, found := strings.Cut(part, "=")
@@ -93,7 +93,7 @@ func ordered(names, have []string, values []int64) ([]int64, bool) {
 	return list, len(have) == len(names)
 }
 
-// prepare checks the options. chosen: the number of rows was given.
+// prepare checks the options. chosen says that the user set the number of rows.
 func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err error) {
 	if o.top < 0 {
 		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all")
@@ -102,7 +102,7 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		return nil, usagef("--by ", strconv.Quote(o.by), ", want ", strings.Join(scaleTables, ", "))
 	}
 	if o.by == "check" && o.check == "" {
-		return nil, usagef("--by check: give the run to compare with, by --check FILE")
+		return nil, usagef("--by check: name the run to compare with, as in --check FILE")
 	}
 	var ok bool
 	if o.names, at, ok = parseParameters(o.at); !ok {
@@ -115,10 +115,10 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 		o.q.Machine = o.h.Lines()
 	}
 	if o.by == "level" && len(o.h.Levels) == 0 {
-		return nil, usagef("--by level: give the caches, by --cache or --hierarchy")
+		return nil, usagef("--by level: describe the caches with --cache or --hierarchy")
 	}
 	if lines := ask.LineSizes(o.h); len(o.h.Levels) > 0 && len(lines) > 1 {
-		return nil, usagef("the caches have lines of several sizes, want one: reuse is predicted at lines of one size")
+		return nil, usagef("the caches have several line sizes, want one: reuse is predicted for a single line size")
 	}
 	if o.all = o.top; o.top == 0 || exactRows(format) || o.by != "" && !chosen {
 		o.all = answers.All
@@ -155,7 +155,7 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 		return err
 	}
 	if total := predicted.work.Work.Program(predicted.work.Solution); !total.Whole {
-		d.Warnings = append(d.Warnings, "sums from 2^64 on are rounded: predict for smaller parameters to have them exactly")
+		d.Warnings = append(d.Warnings, "sums of 2^64 or more are rounded; predict for smaller parameters to get exact sums")
 	}
 	d.Input = append(d.Input, predicted.work.Total()...)
 	for _, doubt := range o.predicted.Doubts {
@@ -185,7 +185,7 @@ type scaleRun struct {
 	at   []int64
 }
 
-// runs reads n=64:FILE.
+// runs parses arguments such as n=64:FILE.
 func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 	for _, arg := range args {
 		text, file, found := strings.Cut(arg, ":")
@@ -195,7 +195,7 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 		}
 		at, ok := ordered(o.names, have, values)
 		if !ok {
-			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of them, and no others")
+			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of them and no other parameters")
 		}
 		runs = append(runs, scaleRun{file, at})
 	}
@@ -229,7 +229,7 @@ func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []
 	return inputs, warnings, nil
 }
 
-// scaleLoad loads a run that ended by itself.
+// scaleLoad loads a run, and returns an error if the run is not complete.
 func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, error) {
 	lines := []uint32{analysis.DefaultLineBytes}
 	if len(o.h.Levels) > 0 {
@@ -242,7 +242,7 @@ func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, 
 	return l, l.Stopped
 }
 
-// runAnswers is the answers about a run, real or predicted.
+// runAnswers contains the answers about a run, real or predicted.
 type runAnswers struct {
 	work   *answers.Blocks
 	models *costmodel.Models
@@ -311,7 +311,7 @@ func (o *scaleOptions) addTables(d *report.Document, predicted, real *runAnswers
 	}
 }
 
-// tables makes the tables of that name.
+// tables returns the tables with a name of scaleTables.
 func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *answers.Reply) []report.Table {
 	switch name {
 	case "law":
@@ -323,7 +323,7 @@ func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *a
 	case "function":
 		t := *reply.Table("functions")
 		rows := t.Rows
-		t.Columns, t.Rows = t.Columns[1:], nil // without the page's number
+		t.Columns, t.Rows = t.Columns[1:], nil // without the first column, which only the page uses
 		for _, row := range rows {
 			if n, _ := row[4].Number(); n > 0 {
 				t.Rows = append(t.Rows, row[1:])
@@ -342,7 +342,7 @@ func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *a
 	return nil
 }
 
-// cut keeps the number of rows of --top.
+// cut limits a table to the rows of --top.
 func (o *scaleOptions) cut(t report.Table) report.Table {
 	if o.all != answers.All && len(t.Rows) > o.all {
 		t.Rows = t.Rows[:o.all]
@@ -351,9 +351,10 @@ func (o *scaleOptions) cut(t report.Table) report.Table {
 	return t
 }
 
-// laws has a row for each block that runs, in descending order of executed instructions.
+// laws returns a table with a row for each executed block, in descending order of executed
+// instructions.
 func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
-	t := report.Table{Key: "laws", Title: "Executions of blocks, as laws", Columns: report.Columns(
+	t := report.Table{Key: "laws", Title: "Executions of blocks, as formulas", Columns: report.Columns(
 		"function", "block", "file", "line", "law", "basis", "executions")}
 	if real != nil {
 		t.Columns = append(t.Columns, report.Columns("run=in the run", "off=off by")...)
@@ -391,7 +392,7 @@ func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
 	return o.cut(t)
 }
 
-// opcodes has a row for each opcode.
+// opcodes returns a table with a row for each opcode.
 func (o *scaleOptions) opcodes(predicted, real *runAnswers) report.Table {
 	t := predicted.work.Opcodes(answers.All)
 	if real == nil {
@@ -419,11 +420,11 @@ func (o *scaleOptions) opcodes(predicted, real *runAnswers) report.Table {
 	return o.cut(t)
 }
 
-// reuse has a row for each power of two of stack distances.
+// reuse returns a table with a row for each power of two of stack distances.
 func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
-	t := report.Table{Key: "reuse", Title: "How many other lines were touched since the line was, by accesses", Columns: report.Columns(
+	t := report.Table{Key: "reuse", Title: "Line accesses by stack distance: the number of other lines accessed since the last access to the line", Columns: report.Columns(
 		"from (lines)", "below (lines)", "accesses", "share",
-		"miss_ratio=misses of a cache with as many lines")}
+		"miss_ratio=miss ratio of a cache with as many lines")}
 	var counts [profile.WindowBins]uint64
 	all := uint64(0)
 	for i := range p.Locality[0].Kinds {
@@ -452,17 +453,17 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 	return t
 }
 
-// sameFigure is the relative difference up to which figures differ by rounding only.
+// sameFigure is the largest relative difference that rounding can cause.
 const sameFigure = 1e-12
 
-// checked has a row for each figure, predicted and of the real run.
+// checked returns a table with a row for each figure, as predicted and as in the real run.
 func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply) report.Table {
-	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: report.Columns(
-		"figure", "predicted", "run=of the run", "difference", "off=off by")}
+	t := report.Table{Key: "check", Title: "Compared with " + o.check, Columns: report.Columns(
+		"figure", "predicted", "run=in the run", "difference", "off=off by")}
 	add := func(name string, predicted, run report.Value) {
 		x, _ := predicted.Number()
 		if y, _ := run.Number(); x != y && math.Abs(x-y) < sameFigure*math.Abs(y) {
-			predicted = run // sums of floats, in another order
+			predicted = run // the same sum of floats, in another order
 		}
 		t.Add(report.TextOf(name), predicted, run, report.Difference(run, predicted), report.Change(run, predicted))
 	}
@@ -476,13 +477,13 @@ func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply
 			wrong++
 		}
 	}
-	t.Add(report.TextOf("blocks with another count"), report.Count(wrong), report.Count(0), report.None(), report.None())
+	t.Add(report.TextOf("blocks with a different count"), report.Count(wrong), report.Count(0), report.None(), report.None())
 	add("line accesses", report.Count(predicted.p.Locality[0].Accesses()), report.Count(real.p.Locality[0].Accesses()))
 	add("lines", report.Count(predicted.p.Locality[0].Lines()), report.Count(real.p.Locality[0].Lines()))
 	for i := range predicted.levels.Levels {
 		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
 		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
-		if y.Beside && !x.Beside { // the prediction is by SDCM: only the errors of scaling
+		if y.Beside && !x.Beside { // compares both results of SDCM, to show only the error of scaling
 			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
 		}
 	}

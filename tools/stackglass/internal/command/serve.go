@@ -18,10 +18,10 @@ import (
 )
 
 // friendlyAddress is the default address of the page. It is always the same, so that the browser
-// finds its storage for the page again. If the port is taken, any free one is used.
+// finds its storage for the page again. If the port is in use, any free port is used.
 const friendlyAddress = "127.0.0.1:7411"
 
-// serve serves the page on this machine.
+// serve returns the verb that serves the page on this machine.
 func (a *app) serve() *cobra.Command {
 	var (
 		address   string
@@ -60,19 +60,19 @@ func (a *app) serve() *cobra.Command {
 			return serveUntil(cmd.Context(), listener, handler)
 		},
 	}
-	cmd.Flags().StringVar(&address, "http", friendlyAddress, "serve on this `ADDRESS` of this machine; port 0 is any free port")
+	cmd.Flags().StringVar(&address, "http", friendlyAddress, "serve on this `ADDRESS` of this machine; port 0 selects a free port")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
 	return cmd
 }
 
-// listen refuses addresses that other machines can reach, since traces are private.
+// listen rejects addresses that other machines can reach, because traces are private.
 func listen(address string, otherPort bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, usagef("--http ", address, ", want HOST:PORT as in ", friendlyAddress)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef("--http ", address, ": other machines could reach that; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
+		return nil, usagef("--http ", address, ": other machines could reach this address; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) && otherPort {
@@ -87,7 +87,7 @@ func listen(address string, otherPort bool) (net.Listener, error) {
 	return listener, nil
 }
 
-// serveUntil serves until ctx ends, which is no error.
+// serveUntil serves until ctx ends, and then returns nil.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() {

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// simulation holds the options of a simulation.
+// simulation contains the options of a simulation.
 type simulation struct {
 	machineOptions
 	r        *reading
@@ -26,18 +26,18 @@ type simulation struct {
 
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	s := &simulation{r: addReading(cmd)}
-	hide(cmd, "workers") // of analyses; a simulation has one order
+	hide(cmd, "workers") // workers are for analyses; a simulation needs the order of the trace
 	s.addMachine(cmd, cacheUsage)
 	f := cmd.Flags()
-	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` holds, as in '"+budgetExample+"' (may be repeated)")
+	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, as in '"+budgetExample+"' (may be repeated)")
 	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` of random replacement")
 	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
-	f.StringVar(&s.r.cores, "cores", "", "`GROUPS` of threads that share a core, as in 0,1/2,3 (default: each on its own)")
+	f.StringVar(&s.r.cores, "cores", "", "`GROUPS` of threads that share a core, as in 0,1/2,3 (default: each thread on its own core)")
 	complete(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
 
-// simulate counts hits and misses of a hierarchy of caches.
+// simulate returns the verb that counts hits and misses of a hierarchy of caches.
 func (a *app) simulate() *cobra.Command {
 	var s *simulation
 	cmd := &cobra.Command{
@@ -83,11 +83,11 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	return checkBudgets(budgets, d)
 }
 
-// simulated runs a trace through h and through analyses at the same time.
+// simulated simulates h and runs analyses in the same pass over a trace.
 func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*answerable, simulate.Result, error) {
 	var none simulate.Result
 	if s.r.sample != "" {
-		return nil, none, usagef("--sample: a simulation runs every access through the caches; a sample answers: stackglass what-if")
+		return nil, none, usagef("--sample: a simulation needs every access; to use a sample, run: stackglass what-if")
 	}
 	s.r.sets = ask.SetNumbers(h) | 1
 	o, err := s.r.options(a, ask.LineSizes(h))
@@ -103,7 +103,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, asUsage(err)
 	}
 	if o.MemoryBytes > 0 && need > o.MemoryBytes {
-		return nil, none, fmt.Errorf("%w (--memory sets the limit; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
+		return nil, none, fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
 	}
 	simulator, err := simulate.New(h, simulate.Options{Seed: s.seed, Protocol: protocol, Cores: o.Spec.Cores, MemoryBytes: o.MemoryBytes})
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	}
 	defer in.Close()
 	if in.IsProfile {
-		return nil, none, usagef(in.Name, " is a profile, and a simulation needs the trace; a profile answers: stackglass what-if ", in.Name)
+		return nil, none, usagef(in.Name, " is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if ", in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, simulator.Consume
 	cores, err := s.r.sharingCores(h, in, o)
@@ -130,7 +130,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
 }
 
-// measuredOf converts a result of a simulation to an answer of what-if.
+// measuredOf converts the result of a simulation to an answer like that of what-if.
 func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
 	var counted []hierarchy.Counted
 	for i := range r.Levels {
@@ -148,8 +148,8 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 		list = append(list, h.Name+": "+h.About)
 	}
 	if r.Folded > 0 {
-		list = append(list, l.name+": there are more threads than the "+strconv.Itoa(simulate.MaxCores)+" cores that can be; "+
-			plural(uint64(r.Folded), "thread")+" more were put on these in turn (--cores chooses)")
+		list = append(list, l.name+": there are more threads than the maximum of "+strconv.Itoa(simulate.MaxCores)+" cores; "+
+			plural(uint64(r.Folded), "thread")+" more share these cores in turn (--cores sets other groups)")
 	}
 	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
 		list = append(list, string(text))
@@ -167,17 +167,17 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 // addCoherence adds the number of caches and the coherence misses to the table of levels.
 func addCoherence(t *report.Table, r simulate.Result) {
 	t.Columns = append(t.Columns, report.Columns(
-		"caches", "coherence_misses=misses of coherence", "invalidated=lines lost")...)
+		"caches", "coherence_misses=coherence misses", "invalidated=lines invalidated")...)
 	for i, l := range r.Levels {
 		t.Rows[i] = append(t.Rows[i], report.Count(uint64(l.Caches)), report.Count(l.Run.CoherenceMisses), report.Count(l.Run.Invalidated))
 	}
 }
 
-// coreTable has a row for each core and level.
+// coreTable returns a table with a row for each core and level.
 func coreTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
-		"core", "threads", "name=level", "accesses", "hits", "misses", "coherence_misses=of coherence",
-		"invalidated=lines lost")}
+		"core", "threads", "name=level", "accesses", "hits", "misses", "coherence_misses=coherence misses",
+		"invalidated=lines invalidated")}
 	for n, core := range r.Cores {
 		for i := range r.Levels {
 			c := &r.Levels[i].Cores[n]
@@ -190,11 +190,11 @@ func coreTable(r simulate.Result) report.Table {
 
 // busTable counts the transactions on the buses that connect the caches of a level.
 func busTable(r simulate.Result) report.Table {
-	t := report.Table{Key: "bus", Title: "Between the caches of a level", Columns: report.Columns(
+	t := report.Table{Key: "bus", Title: "Transactions between the caches of a level", Columns: report.Columns(
 		"name=level", "bus_reads=BusRd", "bus_reads_exclusive=BusRdX", "upgrades=BusUpgr",
-		"silent_upgrades=E to M, silent", "remote_clean=another has it clean",
-		"remote_dirty=another has it dirty", "write_backs_for_reads=written back for a read",
-		"write_backs_for_writes=for a write")}
+		"silent_upgrades=silent upgrades (E to M)", "remote_clean=clean in another cache",
+		"remote_dirty=dirty in another cache", "write_backs_for_reads=written back for a read",
+		"write_backs_for_writes=written back for a write")}
 	for _, l := range r.Levels {
 		if b := &l.Run.Bus; *b != (simulate.Bus{}) {
 			t.Add(countsOf(l.Cache.Name, b.Reads, b.ReadsExclusive, b.Upgrades, b.SilentUpgrades,
@@ -204,7 +204,7 @@ func busTable(r simulate.Result) report.Table {
 	return t
 }
 
-// countsOf is a row of a name and counts.
+// countsOf returns a row with a name and counts.
 func countsOf(name string, counts ...uint64) []report.Value {
 	row := []report.Value{report.TextOf(name)}
 	for _, n := range counts {
@@ -215,7 +215,7 @@ func countsOf(name string, counts ...uint64) []report.Value {
 
 // addWriteBacks adds write-backs to the table of levels.
 func addWriteBacks(t *report.Table, r simulate.Result) {
-	t.Columns = append(t.Columns, report.Columns("write_backs=write-backs", "write_backs_at_end=at the end")...)
+	t.Columns = append(t.Columns, report.Columns("write_backs=write-backs", "write_backs_at_end=write-backs at the end")...)
 	for i, l := range r.Levels {
 		t.Rows[i] = append(t.Rows[i], report.Count(l.Run.WriteBacksSent), report.Count(l.Flush.WriteBacksSent))
 	}
@@ -231,10 +231,10 @@ func addWrites(t *report.Table, r simulate.Result) {
 
 // flowTable counts all other events at each level.
 func flowTable(r simulate.Result) report.Table {
-	t := report.Table{Key: "flow", Title: "Demand accesses by reads and writes, and other traffic", Columns: report.Columns(
-		"name=level", "reads", "read_misses=missed", "writes", "write_misses=missed",
-		"write_backs_received=written back to it", "write_back_misses=missed",
-		"updates=written through to it", "clean_victims=clean victims", "fills", "evictions",
+	t := report.Table{Key: "flow", Title: "Demand reads and writes, and other traffic", Columns: report.Columns(
+		"name=level", "reads", "read_misses=read misses", "writes", "write_misses=write misses",
+		"write_backs_received=write-backs received", "write_back_misses=write-back misses",
+		"updates=write-throughs received", "clean_victims=clean victims", "fills", "evictions",
 		"back_invalidations=back-invalidated", "moved_up=moved up")}
 	for i := range r.Levels {
 		c := &r.Levels[i].Run

@@ -27,7 +27,7 @@ func init() {
 	)
 }
 
-// What is exact is the same by both roads.
+// Exact predictions equal the simulation.
 func TestSimulationEqualsExact(t *testing.T) {
 	for _, cache := range []string{"L1=2KiB,full", "L1=192,full", "L1=4KiB,full,32"} {
 		for _, part := range []string{"", " --kinds store", " --skip 100 --limit 5000"} {
@@ -39,13 +39,13 @@ func TestSimulationEqualsExact(t *testing.T) {
 				}
 			}
 			if validated := levelsOf(t, "validate "+options); validated[0]["difference"] != "0" {
-				t.Errorf("%s: validate finds a difference of %s", options, validated[0]["difference"])
+				t.Errorf("%s: validate reports a difference of %s", options, validated[0]["difference"])
 			}
 		}
 	}
 }
 
-// levelsOf are the rows of a command line's CSV.
+// levelsOf returns the rows of a command's CSV output.
 func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	t.Helper()
 	got := stackglass(words(line)...)
@@ -63,8 +63,8 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	return levels
 }
 
-// The result up to the end of a cut trace is printed and marked as partial, and the exit code says
-// so.
+// For a trace that is cut off, the result up to its end is printed and marked as partial, and the
+// exit code reports it.
 func TestSimulateCut(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
@@ -96,13 +96,13 @@ func TestSimulateRefuses(t *testing.T) {
 	}
 }
 
-// The exit code of validate follows the share, whichever its sign.
+// The exit code of validate depends on the relative difference, whatever its sign.
 func TestValidateBudget(t *testing.T) {
 	const line = "validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive --format csv --fail-if "
 	off := levelsOf(t, line+"memory.difference>1")[1]["difference_ratio"]
 	share, err := strconv.ParseFloat(off, 64)
 	if err != nil || share >= 0 {
-		t.Fatalf("the prediction is off by %s, want a number below zero", off)
+		t.Fatalf("the relative difference is %s, want a negative number", off)
 	}
 	for _, metric := range []string{"L2.difference", "memory.difference"} {
 		bound := strconv.FormatFloat(math.Abs(share)/2, 'g', -1, 64)
@@ -115,18 +115,18 @@ func TestValidateBudget(t *testing.T) {
 	}
 }
 
-// TestSimulateWithinMemory: caches that do not fit into memory are refused before
-// they are made.
+// TestSimulateWithinMemory checks that caches that do not fit in memory are rejected before they
+// are allocated.
 func TestSimulateWithinMemory(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
 		got := stackglass(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
-		expect(t, got, exitExhausted, "the limit is 209715200 bytes", "are needed before the first reference", "--memory sets the limit")
+		expect(t, got, exitExhausted, "the limit is 209715200 bytes", "are needed before the first reference", "--set the limit with --memory")
 	}
 }
 
-// TestSimulateWarnsOfSizes: there is one warning if a level is smaller than the one above, and one
-// if a level invalidates lines above it, so that predictions are inaccurate.
+// TestSimulateWarnsOfSizes checks for one warning if a level is smaller than the level above, and
+// one if a level invalidates lines above it, which makes predictions inaccurate.
 func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
@@ -139,25 +139,26 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 			"L2=4KiB,4,inclusive": "L2 is inclusive and not much larger than L1: what leaves it leaves L1 too",
 		} {
 			if verb == "simulate" && lower == "L2=4KiB,4,inclusive" {
-				wants = "" // it counts that
+				wants = "" // simulate counts the invalidations
 			}
 			got := stackglass(verb, "a.din", "--cache", "L1=2KiB,4", "--cache", lower)
 			n := strings.Count(got.stderr, "smaller than") + strings.Count(got.stderr, "not much larger")
 			if got.code != exitOK || !strings.Contains(got.stderr, wants) || n != min(1, len(wants)) {
-				t.Errorf("%s, %s: want once %q, got %v", verb, lower, wants, got)
+				t.Errorf("%s, %s: want %q exactly once, got %v", verb, lower, wants, got)
 			}
 		}
 	}
 }
 
-// TestPartialIsReportedOnce: predictions have the same warnings about a partial run as every verb.
+// TestPartialIsReportedOnce checks that predictions warn about a partial run exactly once, as all
+// verbs do.
 func TestPartialIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
 	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {
 		got := stackglass(append(words(line), "--cache", "L1=1KiB,full")...)
 		if n := strings.Count(got.stderr, "a part of the trace"); got.code != exitInput || n != 1 {
-			t.Errorf("%s: said %d times that it is a part\n%s", line, n, got)
+			t.Errorf("%s: %d warnings about the partial run\n%s", line, n, got)
 		}
 	}
 }

@@ -36,13 +36,13 @@ func TestSitesSays(t *testing.T) {
 	}{
 		{"sites " + din, 2, `the trace contains neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
 		{"sites " + none, 2, "the profile contains no sites; analyze the trace again with --analyses sites"},
-		{"sites --utilisation 32KiB " + none, 2, "is a profile, and its extent was chosen"},
+		{"sites --utilisation 32KiB " + none, 2, "is a profile, whose contents were chosen"},
 		{"sites demo:matmul-naive --by module", 2, "want site, line, function, object"},
 		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, as in 90% or 0.9"},
 		{"sites demo:matmul-naive --top -1", 2, "want a whole number"},
 		{"sites demo:matmul-naive --sort speed", 2, "want one of function, file, line"},
 		{"sites demo:matmul-naive --source " + dir + "/src", 2, "no such file or directory; give a folder or a file"},
-		{"sites demo:matmul-naive --source " + dir, 0, "not among the source: matmul-naive.c"},
+		{"sites demo:matmul-naive --source " + dir, 0, "not found in --source: matmul-naive.c"},
 		{"sites demo:matmul-naive --symbols " + din, 2, "give the program or library that was traced, an ELF file"},
 		{"sites demo:matmul-naive --utilisation 100", 2, "multiple of the line size"},
 		{"sites demo:matmul-naive --cache L1=1KiB,2,32", 0, "miss ratio"},
@@ -56,8 +56,9 @@ func TestSitesSays(t *testing.T) {
 	}
 }
 
-// The misses of places in the code and data add up to those of what-if for each level, with its
-// coherence misses; for one and several threads, for any sharing of caches.
+// The misses of source locations and data structures add up to the misses that what-if predicts for
+// each level, including coherence misses, for one and several threads and for any sharing of
+// caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{
@@ -93,7 +94,7 @@ func TestSitesAddUpToWhatIf(t *testing.T) {
 	}
 }
 
-// tableIn reads a table of an answer in JSON.
+// tableIn returns a table of a JSON answer.
 func tableIn(t *testing.T, answer, key string) []map[string]any {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -107,7 +108,7 @@ func tableIn(t *testing.T, answer, key string) []map[string]any {
 	return rows
 }
 
-// The line that is falsely shared misses most, in every form.
+// The source line with false sharing has the most misses, in every output format.
 func TestWorstLineIsTheFalselySharedOne(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
@@ -120,7 +121,7 @@ func TestWorstLineIsTheFalselySharedOne(t *testing.T) {
 	}
 }
 
-// Every column that csv has can be sorted by, whatever is summed up by.
+// Rows can be sorted by every column of csv, whatever they are grouped by.
 func TestSitesSortByAll(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		head, _, _ := strings.Cut(stackglass("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
@@ -133,8 +134,8 @@ func TestSitesSortByAll(t *testing.T) {
 	}
 }
 
-// The first rows by a column are those with the largest values, in whichever order misses rank
-// them.
+// --top selects the rows with the largest values of the sorted column, whatever their rank by
+// misses.
 func TestSitesTopByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		for _, column := range []string{"references", "line", "L1_misses"} {
@@ -150,7 +151,7 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// However rows are grouped, previous accesses are listed, or the answer says where they are.
+// However rows are grouped, the answer lists previous accesses, or says which format does.
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
@@ -162,13 +163,13 @@ func TestSitesPrevious(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Before) == 0 {
 			t.Errorf("by %s: %v, %d rows in json", by, err, len(answer.Before))
 		}
-		if got := stackglass(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "who touched the lines before is in the other formats") {
-			t.Errorf("by %s: csv leaves it out without a word: %s", by, got.stderr)
+		if got := stackglass(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "to see which sites accessed the lines before") {
+			t.Errorf("by %s: csv leaves the table out without a warning: %s", by, got.stderr)
 		}
 	}
 }
 
-// A profile has the same answers as its trace.
+// A profile gives the same answers as its trace.
 func TestSitesOfProfile(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "p.sgp")
 	if got := stackglass("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
@@ -183,7 +184,7 @@ func TestSitesOfProfile(t *testing.T) {
 	}
 }
 
-// Estimates are marked, with advice on how to count, and counts are not.
+// Estimated misses have a warning with advice on how to count them; counted misses have none.
 func TestSitesSayEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
@@ -199,13 +200,13 @@ func TestSitesSayEstimates(t *testing.T) {
 			got := stackglass(strings.Fields(line)...)
 			says := strings.Contains(got.stdout+got.stderr, want) && strings.Contains(got.stdout+got.stderr, "--utilisation 3KiB,4 to count them")
 			if got.code != 0 || says != doubted {
-				t.Errorf("%s: says that it is estimated: %v, want %v: %s", line, says, doubted, got.stderr)
+				t.Errorf("%s: warns about estimates: %v, want %v: %s", line, says, doubted, got.stderr)
 			}
 		}
 	}
 }
 
-// Utilisation of a level's lines is measured at its line size or not at all.
+// The line utilisation of a level is measured at its own line size, or not at all.
 func TestUtilisationOfOtherLines(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "its line utilisation is unknown") {
@@ -213,7 +214,7 @@ func TestUtilisationOfOtherLines(t *testing.T) {
 	}
 	got = stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2,32")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || got.stderr != "" {
-		t.Errorf("want what is used in L1, which has the only line size: %s", got)
+		t.Errorf("want the utilisation of L1, which has the measured line size: %s", got)
 	}
 }
 
@@ -234,12 +235,12 @@ int main(void)
 }
 `
 
-// built compiles a program by clang, and skips the test if there is none.
+// built compiles a program with clang, and skips the test if clang is missing.
 func built(t *testing.T, source string, args ...string) string {
 	t.Helper()
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
-		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
+		t.Skip("clang-19 is not installed")
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -253,7 +254,7 @@ func built(t *testing.T, source string, args ...string) string {
 	return dir
 }
 
-// The road from a source file to the line that misses.
+// TestBadLoopIsFirst follows the whole path from a source file to the line with the most misses.
 func TestBadLoopIsFirst(t *testing.T) {
 	built(t, columnWalk)
 	if got := stackglass("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
@@ -276,12 +277,12 @@ func TestBadLoopIsFirst(t *testing.T) {
 	}
 }
 
-// Files of one name in two folders are two, in every answer, and each has its own
-// text or none.
+// Files with the same name in two folders are distinguished in every answer, and each line has the
+// text of its own file or none.
 func TestFilesOfOneName(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
-		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
+		t.Skip("clang-19 is not installed")
 	}
 	t.Chdir(t.TempDir())
 	const util = "static double s[4096];\nstatic double walk(void) { double t = 0; for (int i = 0; i < 4096; i++)\n t += s[i]; // in FOLDER\n return t; }\ndouble in_FOLDER(void) { return walk(); }\n"
@@ -305,7 +306,7 @@ func TestFilesOfOneName(t *testing.T) {
 	for line, want := range map[string][]string{
 		"sites m.sgt --by function --format csv":                    {"\nwalk,a/util.c,", "\nwalk,b/util.c,"},
 		"sites m.sgt --format csv --source .":                       {"a/util.c,3,t += s[i]; // in a,", "b/util.c,3,t += s[i]; // in b,"},
-		"sites m.sgt --format csv --source a":                       {"a/util.c,3,t += s[i]; // in a,", "b/util.c,3,,", "not among the source: b/util.c"},
+		"sites m.sgt --format csv --source a":                       {"a/util.c,3,t += s[i]; // in a,", "b/util.c,3,,", "not found in --source: b/util.c"},
 		"export m.sgt --to callgrind --cache L1=32KiB,8":            {" a/util.c\n", " b/util.c\n"},
 		"sites m.sgt --by object --format csv --cache L1=1KiB,full": {"a/util.c,1,", "b/util.c,1,"},
 	} {
@@ -318,7 +319,7 @@ func TestFilesOfOneName(t *testing.T) {
 	}
 }
 
-// A trace of instruction addresses is named by the program, and by no other.
+// Instruction addresses of a trace get names from the traced program, but not from another program.
 func TestSymbols(t *testing.T) {
 	built(t, columnWalk, "-no-pie")
 	file, err := symbols.Open("walk")
@@ -350,39 +351,39 @@ func TestSymbols(t *testing.T) {
 	head := fmt.Sprintf("main,walk.c,%d,", at.Line)
 	for _, c := range []struct{ line, row, says string }{
 		{"here.csv --symbols walk", head, ""},
-		{"moved.csv --symbols walk", "0x", "no instruction of the trace is in a function of walk: it is another program"},
+		{"moved.csv --symbols walk", "0x", "no instruction of the trace is in a function of walk: it is not the program that was traced"},
 		{fmt.Sprintf("moved.csv --symbols walk@%d", file.Low+0x1000000), head, ""},
 		{"here.csv", "0x", "--symbols FILE finds their locations"},
 	} {
 		got := stackglass(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
 		rows := strings.Split(got.stdout, "\n")
 		if got.code != 0 || len(rows) < 2 || !strings.HasPrefix(rows[1], c.row) || !strings.Contains(got.stderr, c.says) {
-			t.Errorf("%s: want a row %q and %q:\n%s", c.line, c.row, c.says, got)
+			t.Errorf("%s: want rows %q and %q:\n%s", c.line, c.row, c.says, got)
 		}
 	}
 	if got := stackglass("analyze", "here.csv", "--symbols", "walk", "-o", "here.sgp"); got.code != 0 {
 		t.Fatal(got)
 	}
 	if got := stackglass("sites", "here.sgp", "--format", "csv"); !strings.Contains(got.stdout, "\n"+head) {
-		t.Errorf("the profile does not keep the names:\n%s", got)
+		t.Errorf("the names are missing in the profile:\n%s", got)
 	}
 }
 
-// A file that the trace was not made of names nothing, and there is a warning.
+// A file that was not part of the traced process gives no names, and causes a warning.
 func TestSymbolsOfAnotherFile(t *testing.T) {
 	n := naming{name: "other", file: &symbols.File{}}
 	n.one(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
-	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is none of the files that the trace was made of (walk)") {
+	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is not among the modules of the trace (walk)") {
 		t.Errorf("%q", list)
 	}
 }
 
-// A trace without addresses cannot be named, and a program that is laid where it has
-// no lines is doubted.
+// A trace without instruction addresses gets no names, and a load address at which the program has
+// no source lines causes a warning.
 func TestSymbolsThatAreDoubtful(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
-	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "contains no addresses of instructions") {
+	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "contains no instruction addresses") {
 		t.Errorf("%q, %v", list, err)
 	}
 	program, err := elf.Open(path)
@@ -397,17 +398,17 @@ func TestSymbolsThatAreDoubtful(t *testing.T) {
 	for name, doubts := range map[string]int{"main": 0, "__do_global_dtors_aux": 1} {
 		at := slices.IndexFunc(all, func(y elf.Symbol) bool { return y.Name == name })
 		if at < 0 {
-			t.Skip("left out: this system links programs without " + name)
+			t.Skip("this system links programs without " + name)
 		}
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: profile.NoSite, PC: all[at].Value}}}}
 		list, err := symbolize(p, []string{path})
-		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "for which it has no source lines") {
+		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "at addresses without source lines") {
 			t.Errorf("%s: %q, %v", name, list, err)
 		}
 	}
 }
 
-// C++ names are shown as in the source.
+// C++ names are demangled.
 func TestReadable(t *testing.T) {
 	for name, want := range map[string]string{"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "_ZN9wikipedia7article8print_toERSo": "wikipedia::article::print_to(std::ostream&)"} {
 		if got := readable(name); got != want {
@@ -416,8 +417,8 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// TestManySites: tables for people have a hundred rows at most unless they ask for more, and
-// comparisons one number per row; programs get all.
+// TestManySites checks that text tables have at most a hundred rows unless --top asks for more,
+// that comparisons have one number per row, and that csv and json have all rows.
 func TestManySites(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")
@@ -434,13 +435,14 @@ func TestManySites(t *testing.T) {
 			t.Errorf("%s: exit %d, %d rows, want %d", line, got.code, n, rows)
 		}
 		if others := strings.Contains(got.stdout, "(all others)"); others != (rows < 300) {
-			t.Errorf("%s: others are one row: %v", line, others)
+			t.Errorf("%s: other rows are combined: %v", line, others)
 		}
 	}
 	expect(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
 }
 
-// TestTableOfOneNumber: it is the whole table without the other numbers.
+// TestTableOfOneNumber checks that a table with one number equals the whole table without the other
+// numbers.
 func TestTableOfOneNumber(t *testing.T) {
 	h, err := chooseHierarchy([]string{"L1=2KiB,8"}, "")
 	if err != nil {
@@ -468,7 +470,7 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 }
 
-// Files that symbols name are distinguished as those that a trace names.
+// Files named by symbols are distinguished in the same way as files named by a trace.
 func TestSymbolsNameFiles(t *testing.T) {
 	s := &profile.Sites{Code: []profile.Site{{File: "main.c"}, {}, {}, {}}}
 	nameFiles(s, map[*profile.Site]string{&s.Code[1]: "/x/a/util.c", &s.Code[2]: "/x/b/util.c"})

@@ -11,11 +11,12 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestRecordedSource: a program contains the text of its own source files, including its own headers but
-// none of the system's. All later formats of the trace show it without the files, unless it was refused.
+// TestRecordedSource checks that a trace contains the text of the program's source files, including
+// its own headers but no system headers. Every format to which the trace is converted must still
+// show the text, unless it was not embedded.
 func TestRecordedSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Skip("left out: clang-19 is not installed")
+		t.Skip("clang-19 is not installed")
 	}
 	const sum = "static inline long sum(const long *a, long n)\n{\n\tlong s = 0;\n\tfor (long i = 0; i < n; i++)\n\t\ts +=   a[i];\n\treturn s;\n}\n"
 	const program = "#include <stdlib.h>\n#include \"sum.h\"\nint main(void)\n{\n\tlong *a = calloc(4096, sizeof *a);\n\ta[7] = 35;\n\tlong s = sum(a, 4096) + sum(a, 4096);\n\treturn s != 70;\n}\n"
@@ -51,7 +52,7 @@ func TestRecordedSource(t *testing.T) {
 					t.Errorf("%s: %s", file, got)
 				}
 				if has := strings.Contains(got.stdout, `"s += a[i];"`) && strings.Contains(got.stdout, `"a[7] = 35;"`); has != c.want {
-					t.Errorf("%s: its sites have the text of their lines: %t, want %t; %s", file, has, c.want, got.stdout)
+					t.Errorf("%s: sites have source text: %t, want %t; %s", file, has, c.want, got.stdout)
 				}
 			}
 			content, err := os.ReadFile("prog.sgp")
@@ -73,11 +74,11 @@ func TestRecordedSource(t *testing.T) {
 	}
 }
 
-// TestRecordedSourceElsewhere: where the compiler runs in another folder, debug information names the file
-// relative to the folder that both have in common.
+// TestRecordedSourceElsewhere runs the compiler in another folder. Debug information then names the
+// file relative to the common parent folder.
 func TestRecordedSourceElsewhere(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Skip("left out: clang-19 is not installed")
+		t.Skip("clang-19 is not installed")
 	}
 	in(t, map[string]string{"main.c": "int a[64];\nint main(void)\n{\n\treturn a[7];\n}\n"})
 	source, err := filepath.Abs("main.c")

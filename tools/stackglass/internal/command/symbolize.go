@@ -18,14 +18,14 @@ import (
 )
 
 func addSymbols(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringArrayVar(files, "symbols", nil, "read names of instructions from this `PROGRAM` or library, or PROGRAM@ADDRESS where it was loaded")
+	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and lines from this `PROGRAM` or library; PROGRAM@ADDRESS gives its load address")
 }
 
-// symbolize names the function, file and line of instructions by files of the program. The
-// notes are warnings.
+// symbolize adds the function, file and line of instructions from the program's files. It returns
+// warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
-		return nil, usagef("--symbols: the profile holds no sites that could be named")
+		return nil, usagef("--symbols: the profile contains no sites that could be named")
 	}
 	paths := map[*profile.Site]string{}
 	for _, file := range files {
@@ -41,7 +41,7 @@ func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	return notes, nil
 }
 
-// symbolizeBy names sites by one file. It stores the paths of their sources in paths.
+// symbolizeBy names sites from one file, and stores the paths of their source files in paths.
 func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) (notes []string, err error) {
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)
@@ -51,7 +51,7 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	base := known.Low
 	if moved {
 		if base, err = strconv.ParseUint(text, 0, 64); err != nil {
-			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address where the file began in memory, as in 0x555555554000")
+			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address at which the file was loaded, as in 0x555555554000")
 		}
 	}
 	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
@@ -62,21 +62,21 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	return n.doubts(), nil
 }
 
-// naming names the instructions that lie in one file.
+// naming adds names to the instructions in one file.
 type naming struct {
 	file  *symbols.File
 	name  string
-	base  uint64 // address of the file in memory, for sites without a module
+	base  uint64 // load address of the file, for sites without a module
 	moved bool   // the user gave the address
 
-	paths            map[*profile.Site]string // of the sources
+	paths            map[*profile.Site]string // paths of the source files
 	addresses, named int
-	lines            int      // named sites with a line of source
+	lines            int      // named sites that have a source line
 	unaddressed      bool     // no site has an address
-	others           []string // other modules of the trace
+	others           []string // other modules in the trace
 }
 
-// one names a site, except for names in the trace itself.
+// one names a site. Names from the trace itself take precedence.
 func (n *naming) one(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {
@@ -104,7 +104,8 @@ func (n *naming) one(s *profile.Site) {
 	}
 }
 
-// nameFiles names the files of sites as an analysis does, by their paths if they are known.
+// nameFiles shortens the file names of sites as an analysis does, based on the paths where they are
+// known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string
@@ -121,29 +122,29 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
-		list = append(list, "the trace contains no addresses of instructions, so "+n.name+" names nothing")
+		list = append(list, "the trace contains no instruction addresses, so "+n.name+" names nothing")
 	case n.addresses == 0 && len(n.others) > 0:
-		list = append(list, n.name+" is none of the files that the trace was made of ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it names nothing")
+		list = append(list, n.name+" is not among the modules of the trace ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it names nothing")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
-		list = append(list, "no instruction of the trace is in "+n.name+", which may be loaded anywhere: give its address, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
+		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: give its load address, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
 	case n.addresses > 0 && n.named == 0:
-		list = append(list, "no instruction of the trace is in a function of "+n.name+": it is another program than the one that was traced, or has no symbols")
+		list = append(list, "no instruction of the trace is in a function of "+n.name+": it is not the program that was traced, or has no symbols")
 	case 2*n.named < n.addresses:
-		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others are in other files, or it is a different build")
+		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others are in other files, or this is a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, "all instructions that "+n.name+" names are at addresses for which it has no source lines: it may be a different program, or have been loaded at another address")
+		list = append(list, "all instructions for which "+n.name+" has names are at addresses without source lines: it may be a different program, or have been loaded at another address")
 	}
 	return list
 }
 
-// sources are files of source code. A profile names a file by the end of its path.
+// sources contains source files. A profile names a file by the end of its path.
 type sources struct {
-	paths map[string][]string // absolute, by base name
-	lines map[string][]string // of files that were read
-	asked map[string]bool     // files that rows name
+	paths map[string][]string // absolute paths by base name
+	lines map[string][]string // contents of the files read so far
+	asked map[string]bool     // files that rows refer to
 }
 
-// mostSourceFiles is the most files that a folder may contain.
+// mostSourceFiles is the maximum number of files in a folder.
 const mostSourceFiles = 200_000
 
 // findSources lists the files in folders.
@@ -157,7 +158,7 @@ func findSources(places []string) (*sources, error) {
 		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
-				return nil // unreadable folders are left out
+				return nil // skip unreadable folders
 			case d.IsDir() && path != place && strings.HasPrefix(d.Name(), "."):
 				return filepath.SkipDir
 			case d.IsDir():
@@ -176,12 +177,12 @@ func findSources(places []string) (*sources, error) {
 		}
 	}
 	if files > mostSourceFiles {
-		return nil, usagef("--source: more than 200,000 files; give the folder that has the source, or the files")
+		return nil, usagef("--source: the folder contains more than 200,000 files; give a smaller folder with the source, or its files")
 	}
 	return s, nil
 }
 
-// text returns a line with single spaces, or "" if it is not found.
+// text returns a source line with runs of spaces collapsed, or "" if it is not found.
 func (s *sources) text(file string, line uint32) string {
 	if file == "" || line == 0 {
 		return ""
@@ -202,8 +203,8 @@ func (s *sources) text(file string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// find returns the files that a profile may mean: those whose paths have the longest common
-// end with its name.
+// find returns the paths that a file name in a profile may refer to: the ones with the longest
+// common tail.
 func (s *sources) find(file string) (paths []string) {
 	all := s.paths[filepath.Base(file)]
 	for _, i := range trace.SameFile(file, all) {
@@ -212,7 +213,7 @@ func (s *sources) find(file string) (paths []string) {
 	return paths
 }
 
-// readLines reads a text file. It returns nil for any other file.
+// readLines returns the lines of a text file, or nil for any other file.
 func readLines(path string) []string {
 	const mostBytes = 64 << 20
 	st, err := os.Stat(path)
@@ -235,11 +236,11 @@ func (s *sources) doubts() (list []string) {
 		case len(paths) == 0:
 			missing = append(missing, file)
 		case len(paths) > 1:
-			list = append(list, file+" is there several times; shown is "+paths[0]+": give the right one by --source")
+			list = append(list, file+" was found several times; the text shown is from "+paths[0]+": select the right file with --source")
 		}
 	}
 	if len(missing) > 0 {
-		list = append(list, "not among the source: "+strings.Join(slices.Sorted(slices.Values(missing)), ", "))
+		list = append(list, "not found in --source: "+strings.Join(slices.Sorted(slices.Values(missing)), ", "))
 	}
 	return slices.Sorted(slices.Values(list))
 }

@@ -28,7 +28,7 @@ func TestTraceUsage(t *testing.T) {
 	}
 }
 
-// needTracer leaves a test out where nothing can be traced.
+// needTracer skips a test if no tracer is installed.
 func needTracer(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"qemu-x86_64", "cc"} {

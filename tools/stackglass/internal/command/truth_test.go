@@ -19,12 +19,12 @@ func dataFile(t *testing.T, name string) string {
 	}
 	path := filepath.Join(root, name)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("left out: %s is not there; set STACKGLASS_DATA to the folder with traces/ and truth/", path)
+		t.Skipf("%s does not exist; set STACKGLASS_DATA to the folder with traces/ and truth/", path)
 	}
 	return path
 }
 
-// TestTruth compares whole histograms with ones that another program computed.
+// TestTruth compares whole histograms with histograms that another program computed.
 func TestTruth(t *testing.T) {
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTruth(t *testing.T) {
 			}
 			want := "distance,count\n" + strings.ReplaceAll(string(truth), " ", ",")
 			if got.stdout != want {
-				t.Errorf("the histogram differs from the truth, first in %s", firstDifference(got.stdout, want))
+				t.Errorf("the histogram differs from the reference, first in %s", firstDifference(got.stdout, want))
 			}
 		})
 	}
@@ -54,8 +54,7 @@ func firstDifference(got, want string) string {
 	return "its length"
 }
 
-// TestTruthOfCurve compares misses at capacities with DineroIV's fully
-// associative caches.
+// TestTruthOfCurve compares the misses of fully associative caches with DineroIV's.
 func TestTruthOfCurve(t *testing.T) {
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
 	if err != nil {
@@ -89,12 +88,12 @@ func TestTruthOfCurve(t *testing.T) {
 		}
 	}
 	if checked == 0 {
-		t.Error("no fully associative run of DineroIV was compared")
+		t.Error("no fully associative cache was compared")
 	}
 }
 
-// TestTruthOfSets compares every cache of one level that DineroIV simulated with
-// the set tables of one pass, the fully associative ones included.
+// TestTruthOfSets compares every single-level cache that DineroIV simulated, including fully
+// associative ones, with the set tables of one pass.
 func TestTruthOfSets(t *testing.T) {
 	rows := dinero(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
@@ -121,13 +120,13 @@ func TestTruthOfSets(t *testing.T) {
 				checked++
 			}
 			if checked != 80 {
-				t.Errorf("%d caches were compared, want 80", checked)
+				t.Errorf("compared %d caches, want 80", checked)
 			}
 		})
 	}
 }
 
-// dinero reads the truth table, by column.
+// dinero reads DineroIV's results as rows of named columns.
 func dinero(t *testing.T) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
@@ -149,8 +148,9 @@ func dinero(t *testing.T) (rows []map[string]string) {
 	return rows
 }
 
-// missesBySets looks misses up in the output of sets: those of one set have rows only where they
-// change, so the last row that is not beyond applies.
+// missesBySets looks up misses in the output of the verb sets. For a single set, the output has
+// rows only where the misses change, so the last row with at most the wanted number of ways
+// applies.
 func missesBySets(t *testing.T, printed string) func(sets, ways int) string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(printed)).ReadAll()

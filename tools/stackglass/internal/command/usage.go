@@ -29,14 +29,14 @@ var helpTexts embed.FS
 func describe(verb *cobra.Command) {
 	text, err := helpTexts.ReadFile("help/" + verb.Name() + ".txt")
 	if err != nil {
-		return // one line is enough for it
+		return // the verb has only its short help
 	}
 	filled := strings.NewReplacer("{presets}", presetLines(), "{processors}", strings.Join(pipeline.Processors(), ", "),
 		"{references}", strconv.Itoa(infoReferences), "{most}", mostUnfoldedText).Replace(string(text))
 	verb.Long, verb.Example, _ = strings.Cut(strings.TrimSuffix(filled, "\n"), "\n\nExamples:\n")
 }
 
-// presetLines lists the hierarchies that have a name, six a line.
+// presetLines lists the preset hierarchies, six per line.
 func presetLines() string {
 	var lines []string
 	for six := range slices.Chunk(presetNames(), 6) {
@@ -45,7 +45,7 @@ func presetLines() string {
 	return strings.Join(lines, ",\n")
 }
 
-// oneFile checks that there is one trace or profile.
+// oneFile checks that the arguments are one trace or profile.
 func oneFile(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -53,10 +53,10 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	case 1:
 		return nil
 	}
-	return usagef(cmd.Name(), " answers about one file, and ", strconv.Itoa(len(args)), " are given: ", strings.Join(args, ", "))
+	return usagef(cmd.Name(), " takes one file, but ", strconv.Itoa(len(args)), " are given: ", strings.Join(args, ", "))
 }
 
-// someFiles checks that there are traces or profiles.
+// someFiles checks that the arguments are at least one trace or profile.
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("give a trace, as in: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
@@ -64,16 +64,16 @@ func someFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// nothing checks that there is no argument.
+// nothing checks that there are no arguments.
 func nothing(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef(strconv.Quote(args[0]), ": ", cmd.Name(), " takes options only")
+		return usagef(strconv.Quote(args[0]), ": ", cmd.Name(), " takes only options")
 	}
 	return nil
 }
 
-// unknownVerb reports that the first word of a command line is no verb, and suggests similar verbs
-// or all.
+// unknownVerb returns an error that the first word of a command line is not a verb, and suggests
+// similar verbs or lists all.
 func unknownVerb(root *cobra.Command, args []string) error {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {
@@ -95,8 +95,8 @@ func verbs(root *cobra.Command) (names []string) {
 	return names
 }
 
-// help is the verb of that name. Unlike Cobra's own, it prints pages of the manual, and fails for an unknown
-// verb.
+// help returns the verb help. Unlike Cobra's help command, it prints pages of the manual, and fails
+// for an unknown verb.
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB or TOPIC]",
@@ -131,13 +131,13 @@ func manualPage(name string) []byte {
 		if err != nil {
 			page, err = core.Documents.ReadFile(strings.TrimPrefix(topic.File, "core/"))
 		}
-		must(err) // it is embedded, and checked by a test
+		must(err) // the page is embedded, and a test checks it
 		return page
 	}
 	return nil
 }
 
-// wanted describes the values of an option, by its type.
+// wanted describes the valid values of an option by its type.
 var wanted = map[string]string{
 	"uint32":    "a whole number without a unit, as in 64",
 	"uint64":    "a whole number without a unit or sign, as in 1000000",
@@ -145,7 +145,7 @@ var wanted = map[string]string{
 	"bool":      "true or false",
 }
 
-// flagError describes an error in an option.
+// flagError returns the error message for a wrong option.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		invalid *pflag.InvalidValueError
@@ -157,7 +157,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := invalid.GetFlag()
 		return usagef("--", f.Name, " ", strconv.Quote(invalid.GetValue()), ", want ", wanted[f.Value.Type()])
 	case errors.As(err, &missing):
-		return usagef("--", missing.GetFlag().Name, ": a value is missing after it; see `", helpOf(cmd), "`")
+		return usagef("--", missing.GetFlag().Name, ": the value is missing; see `", helpOf(cmd), "`")
 	case errors.As(err, &unknown):
 		option := "--" + unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
@@ -178,7 +178,7 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError reports a wrong command line.
+// usageError is the error of a wrong command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -194,7 +194,7 @@ func asUsage(err error) error {
 
 func usagef(parts ...string) error { return &usageError{errors.New(strings.Join(parts, ""))} }
 
-// usage is asUsage for errors of package ask, which name options without dashes.
+// usage is like asUsage, for errors of package ask, which name options without dashes.
 func usage(err error) error {
 	var option *trace.OptionError
 	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {
@@ -203,12 +203,12 @@ func usage(err error) error {
 	return asUsage(err)
 }
 
-// budgetError reports that an answer exceeds a budget of --fail-if.
+// budgetError is the error of an answer that exceeds a budget of --fail-if.
 type budgetError struct{ text string }
 
 func (e *budgetError) Error() string { return e.text }
 
-// exitCode returns the process's exit code for an error.
+// exitCode returns the exit code of the process for an error.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -225,19 +225,19 @@ func exitCode(err error) int {
 	return exitInput
 }
 
-// is reports whether an error of a type is in err's tree.
+// is reports whether err's tree contains an error of type T.
 func is[T error](err error) bool {
 	var target T
 	return errors.As(err, &target)
 }
 
-// isFull reports whether a disk or the memory is full.
+// isFull reports whether err means that a disk or the memory is full.
 func isFull(err error) bool {
 	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.ENOMEM},
 		func(full error) bool { return errors.Is(err, full) })
 }
 
-// sentence returns the message for an error of a verb, with the usual remedy.
+// sentence returns the message for an error of a verb, with advice.
 func sentence(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
 	help := "; see `" + helpOf(verb) + "`"
@@ -250,7 +250,7 @@ func sentence(err error, verb *cobra.Command) string {
 	case is[*pass.DemoError](err):
 		return text + "; see `stackglass demo`"
 	case trace.IsSyntax(err):
-		return text + "; mend the record, or tolerate some by --skip-bad N"
+		return text + "; fix the record, or tolerate bad records with --skip-bad N"
 	}
 	return text
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/simulate"
 )
 
-// validate compares a prediction with the simulation of the same trace.
+// validate returns the verb that compares a prediction with the simulation of the same trace.
 func (a *app) validate() *cobra.Command {
 	var (
 		s       *simulation
@@ -25,22 +25,22 @@ func (a *app) validate() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-		Short: "Errors of predictions, against exact simulation",
+		Short: "Compare predictions with exact simulation",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.on && len(args) == 0, m.on && len(args) > 1:
 				return nil
 			case m.on:
-				return usagef("--multicore: give the trace of a run with one thread, and traces of runs with several, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
+				return usagef("--multicore: give the trace of a run with one thread, and traces of runs with several threads, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch sampling := len(*samples) > 0; {
 			case o.on && sampling:
-				return usagef("--loops and --sampling exclude each other: each validates something else")
+				return usagef("--loops and --sampling cannot be combined: each validates something else")
 			case m.on && (o.on || sampling):
-				return usagef("--multicore, --loops and --sampling exclude each other: each validates something else")
+				return usagef("--multicore, --loops and --sampling cannot be combined: each validates something else")
 			case m.on:
 				return a.runValidateMulticore(s, m, args)
 			case o.on:
@@ -91,10 +91,10 @@ func (a *app) runValidate(s *simulation, name string) error {
 	return checkBudgetsOn(budgets, v.off)
 }
 
-// validation is a prediction and the result of a simulation.
+// validation contains a prediction and the result of a simulation.
 type validation struct {
 	predicted, counted hierarchy.Prediction
-	byCore             hierarchy.ByCore // its sum is predicted
+	byCore             hierarchy.ByCore // the prediction by core, which adds up to predicted
 }
 
 // relative returns (x - y) / y.
@@ -105,7 +105,7 @@ func relative(x, y float64) float64 {
 	return (x - y) / y
 }
 
-// off returns the relative error of a level's misses, without its sign.
+// off returns the absolute value of the relative error of a level's misses.
 func (v *validation) off(b *budget) float64 {
 	level := b.level
 	if level < 0 {
@@ -114,7 +114,7 @@ func (v *validation) off(b *budget) float64 {
 	return math.Abs(relative(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
 }
 
-// shareOff is relative for a table, in which infinity is no value.
+// shareOff returns relative as a value for a table, or no value if it is infinite.
 func shareOff(x, y float64) report.Value {
 	if off := relative(x, y); !math.IsInf(off, 0) {
 		return report.Ratio(off)
@@ -126,7 +126,7 @@ func (v *validation) levels() report.Table {
 	t := report.Table{Key: "levels", Title: "Demand accesses, as predicted and as simulated", Columns: report.Columns(
 		"name=level", "size_bytes=size", "ways", "line_bytes=line (bytes)", "method",
 		"predicted_accesses=predicted accesses", "accesses", "predicted_misses=predicted misses", "misses",
-		"difference", "difference_ratio=of the misses", "sdcm_difference_ratio=that of SDCM")}
+		"difference", "difference_ratio=relative difference", "sdcm_difference_ratio=relative difference of SDCM")}
 	for i, p := range v.predicted.Levels {
 		c := v.counted.Levels[i]
 		model := report.None()
@@ -143,13 +143,13 @@ func (v *validation) levels() report.Table {
 func (v *validation) memory() report.Table {
 	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
 		"predicted_accesses=predicted memory accesses", "accesses=memory accesses", "difference",
-		"difference_ratio=of the accesses")}
+		"difference_ratio=relative difference")}
 	x, y := v.predicted.MemoryAccesses, v.counted.MemoryAccesses
 	t.Add(report.Real(x), report.Real(y), report.Real(x-y), shareOff(x, y))
 	return t
 }
 
-// reasons explain errors by events of the simulation that stack distances do not show.
+// reasons explains errors by events in the simulation that stack distances do not model.
 func (v *validation) reasons(r simulate.Result) (list []string) {
 	for i, p := range v.predicted.Levels {
 		if p.Misses == v.counted.Levels[i].Misses {
@@ -158,18 +158,18 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 		run := &r.Levels[i].Run
 		if run.Taken > 0 {
 			list = append(list, p.Cache.Name+" lost "+strconv.FormatUint(run.Taken, 10)+
-				" lines because an inclusive level below evicted them; the prediction ignores that")
+				" lines because an inclusive level below evicted them; the prediction ignores this")
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
 			list = append(list, p.Cache.Name+" used "+strconv.FormatUint(hits, 10)+
-				" lines again because they were written back to it, and none for hits above it; the prediction has them used when the program does")
+				" lines because of write-backs to it, but not because of hits above it; the prediction assumes a use whenever the program accesses a line")
 		}
 	}
 	return list
 }
 
-// groupsKnown rejects levels that some cores share unless --cores lists the cores: the analysed
-// stacks are chosen before the trace is read.
+// groupsKnown returns an error for levels that some cores share, unless --cores lists the cores:
+// the stacks to analyse are chosen before the trace is read.
 func groupsKnown(s *simulation, r simulate.Result) error {
 	for _, l := range r.Levels {
 		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))
@@ -189,7 +189,7 @@ func groupsKnown(s *simulation, r simulate.Result) error {
 	return nil
 }
 
-// sortedCores returns the threads of each core, ordered by the first one.
+// sortedCores returns the threads of each core, ordered by the first thread.
 func sortedCores(r simulate.Result) (cores [][]uint32) {
 	for _, c := range r.Cores {
 		if len(c.Threads) > 0 {
@@ -200,14 +200,14 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 	return cores
 }
 
-// views returns a row for each level and each model of MODELS §6 that answers for it, with the
-// simulated misses. For private levels these are the private stacks (MODELS §6.1), Anger's formula
-// (MODELS §6.3) and the coherent stacks (MODELS §6.4); for shared levels the concurrent stack
-// (MODELS §6.2). Misses are limited to the misses of the level above in the same model.
+// views returns a table with a row for each level and each model of MODELS §6 that applies to it,
+// with the simulated misses. For private levels these are the private stacks (MODELS §6.1), Anger's
+// formula (MODELS §6.3) and the coherent stacks (MODELS §6.4); for shared levels the concurrent
+// stack (MODELS §6.2). Misses are limited to the misses of the level above in the same model.
 func (v *validation) views(asker *hierarchy.Asker) report.Table {
-	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: report.Columns(
+	t := report.Table{Key: "views", Title: "Misses of all cores, as predicted by each model of coherence and as simulated", Columns: report.Columns(
 		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",
-		"difference_ratio=of the misses", "method")}
+		"difference_ratio=relative difference", "method")}
 	above := hierarchy.Views{}
 	for i, p := range v.predicted.Levels {
 		misses := v.counted.Levels[i].Misses
@@ -235,12 +235,12 @@ func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	return t
 }
 
-// cores has a row for each core and level.
+// cores returns a table with a row for each core and level.
 func (v *validation) cores(r simulate.Result) report.Table {
 	t := report.Table{Key: "cores", Title: "Misses by core, as predicted and as simulated", Columns: report.Columns(
 		"threads", "name=level", "predicted_misses=predicted misses", "misses", "difference",
-		"difference_ratio=of the misses", "predicted_coherence_misses=predicted, of coherence",
-		"coherence_misses=of coherence")}
+		"difference_ratio=relative difference", "predicted_coherence_misses=predicted coherence misses",
+		"coherence_misses=coherence misses")}
 	for _, core := range v.byCore.Cores {
 		n := slices.IndexFunc(r.Cores, func(c simulate.Core) bool { return slices.Equal(c.Threads, core.Threads) })
 		if n < 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loopValidation are the options of validate --loops.
+// loopValidation contains the options of validate --loops.
 type loopValidation struct {
 	on      bool
 	latency sma.Latency
@@ -31,13 +31,13 @@ type loopValidation struct {
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "loops", false, "compare the misses of loops, by ScalaMemAnalysis and exact, with the simulation")
+	f.BoolVar(&o.on, "loops", false, "compare the misses of loops, as estimated by ScalaMemAnalysis and as counted exactly, with the simulation")
 	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "the cost of a hit in `CYCLES`, for --loops")
 	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "the cost of a miss in `CYCLES`, for --loops")
 	return o
 }
 
-// validated is the misses of a tree in one cache, by every method.
+// validated contains the misses of a tree in one cache by every method.
 type validated struct {
 	name      string
 	cache     misses.Cache
@@ -48,13 +48,13 @@ type validated struct {
 	dinero    report.Value
 }
 
-// runValidateLoops is validate --loops. Without a trace, it validates kernels.
+// runValidateLoops runs validate --loops. Without a trace, it validates built-in kernels.
 func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string) error {
 	if s.r.changed("hierarchy", "fail-if", "cores", "sample") != "" {
-		return usagef("--loops: caches are validated one by one, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")
+		return usagef("--loops: each cache is validated alone, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")
 	}
 	if !(o.latency.HitCycles >= 0 && o.latency.MissCycles >= o.latency.HitCycles) {
-		return usagef("--hit-cycles, --miss-cycles: want cycles from 0 on, and a miss no cheaper than a hit")
+		return usagef("--hit-cycles, --miss-cycles: want at least 0 cycles, and a miss that costs at least as much as a hit")
 	}
 	caches, err := loopCaches(s.caches)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 		return a.validateKernels(s, o, caches)
 	}
 	if len(caches) == 0 {
-		return usagef("--loops: no cache to ask about: give --cache L1=16KiB,1, once for each")
+		return usagef("--loops: no caches given: use --cache L1=16KiB,1, once for each cache")
 	}
 	s.r.analyses = (analysis.Sites | analysis.Loops).String()
 	l, err := a.load(s.r, names[0], []uint32{64})
@@ -87,16 +87,16 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
 	d.Warnings = program.LoopDoubts(l.run(s.r))
 	if wild := list[0].estimated.Wild; wild > 0 {
-		d.Warnings = append(d.Warnings, "SMA takes the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern to miss what they miss in a cache that only they use")
+		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as in a cache that only these references use")
 	}
 	if l.Stopped != nil {
-		d.Warnings = append(d.Warnings, "the numbers are of the part that was read, by every method")
+		d.Warnings = append(d.Warnings, "the numbers of all methods cover only the part of the trace that was read")
 	}
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates the kernels. The default caches are the ones for which DineroIV's
-// counts are on record.
+// validateKernels validates the built-in kernels. The default caches are the caches for which
+// DineroIV's counts are recorded.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {
 		caches = []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}
@@ -114,7 +114,7 @@ func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.
 			}
 			for _, known := range k.Known {
 				if v.dinero.IsNumber() {
-					break // it was run
+					break // DineroIV was run
 				}
 				if c == (misses.Cache{LineBytes: 64, Sets: known.SizeBytes / 64 / known.Ways, Ways: known.Ways}) {
 					v.dinero = report.Count(known.Misses)
@@ -128,7 +128,7 @@ func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.
 	return a.print(s.r.format, d)
 }
 
-// loopCaches reads the values of --cache, each an independent cache.
+// loopCaches parses the values of --cache. Each describes an independent cache.
 func loopCaches(texts []string) (list []misses.Cache, err error) {
 	for _, text := range texts {
 		c, err := hierarchy.ParseCache(text)
@@ -136,7 +136,7 @@ func loopCaches(texts []string) (list []misses.Cache, err error) {
 			return nil, asUsage(err)
 		}
 		if c.Hashed || c.Replacement != hierarchy.LRU || c.Write.Around() || c.Inclusion == hierarchy.Exclusive {
-			return nil, usagef("--cache ", text, ": --loops knows LRU caches that allocate for stores, with sets by the low bits of the line's number")
+			return nil, usagef("--cache ", text, ": --loops supports only LRU caches that allocate on stores, and whose sets are selected by the low bits of the line number")
 		}
 		ways := uint64(c.Ways)
 		if c.Full() {
@@ -208,14 +208,14 @@ func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dine
 	return run.Accesses(), run.Misses(), nil
 }
 
-// table has a row for each tree and cache.
+// table returns a table with a row for each tree and cache.
 func (o *loopValidation) table(list []validated) report.Table {
-	t := report.Table{Key: "caches", Title: "Misses by ScalaMemAnalysis (SMA), exactly on the tree of loops, and as simulated", Columns: report.Columns(
+	t := report.Table{Key: "caches", Title: "Misses as estimated by ScalaMemAnalysis (SMA), as counted exactly on the loop tree, and as simulated", Columns: report.Columns(
 		"name=of", "size_bytes=cache", "ways", "line_bytes=line (bytes)", "accesses", "sma_misses=SMA",
 		"exact_misses=exact", "misses=simulated", "dinero_misses=DineroIV",
-		"sma_difference_ratio=SMA off, of misses", "miss_ratio=miss rate", "sma_miss_ratio=SMA's",
-		"sma_miss_ratio_difference=off", "latency_cycles=latency (cycles)", "sma_latency_cycles=SMA's",
-		"sma_latency_difference_ratio=off", "jumped_ratio=jumped over")}
+		"sma_difference_ratio=relative error of SMA", "miss_ratio=miss ratio", "sma_miss_ratio=SMA's miss ratio",
+		"sma_miss_ratio_difference=difference", "latency_cycles=latency (cycles)", "sma_latency_cycles=SMA's latency (cycles)",
+		"sma_latency_difference_ratio=relative difference", "jumped_ratio=accesses not simulated")}
 	for _, v := range list {
 		n, estimated, simulated := float64(v.accesses), v.estimated.Total.Misses, float64(v.simulated)
 		latency, ours := o.latency.Mean(n, simulated), o.latency.Mean(n, estimated)
@@ -236,16 +236,16 @@ func waysOf(c misses.Cache) report.Value {
 }
 
 const (
-	leastShown = 0.01 // share of the accesses of a listed loop
-	mostShown  = 50   // listed loops
-	// mostSimulated is the most accesses that are simulated for the exact classes of a cache's
-	// loops. Further loops get no exact class.
+	leastShown = 0.01 // minimum share of the accesses of a listed loop
+	mostShown  = 50   // maximum number of listed loops
+	// mostSimulated is the maximum number of accesses that are simulated for the exact classes of a
+	// cache's loops. Further loops get no exact class.
 	mostSimulated = 30e6
 )
 
-// loopClasses has a row for each array of the largest loops.
+// loopClasses returns a table with a row for each array of the largest loops.
 func loopClasses(tree *loops.Tree, list []validated) report.Table {
-	t := report.Table{Key: "loops", Title: "Arrays of the loops that make 1 % of the accesses (SMA: as if the cache was empty before each run of the loop; addresses of the first run)", Columns: report.Columns(
+	t := report.Table{Key: "loops", Title: "Arrays of the loops with at least 1 % of the accesses (SMA assumes an empty cache before each run of the loop; addresses are from the first run)", Columns: report.Columns(
 		"size_bytes=cache", "ways", "loop", "base=array at", "lines", "accesses", "sma_misses=SMA",
 		"sma_class=SMA's class", "exact_misses=exact", "first_misses=in first iterations",
 		"exact_class=class by counts")}
@@ -292,7 +292,7 @@ func loopNames(r *sma.Result) []string {
 	return names
 }
 
-// largest returns the loops with most accesses, in the order of the trace.
+// largest returns the loops with the most accesses, in the order of the trace.
 func largest(r *sma.Result) (list []int) {
 	accesses := func(n int) float64 { return r.Loops[n].Runs * r.Loops[n].Total.Accesses }
 	for n, l := range r.Loops {

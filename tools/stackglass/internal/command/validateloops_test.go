@@ -18,10 +18,12 @@ func init() {
 	)
 }
 
-// withoutDinero removes DineroIV from PATH: the output is the same whether or not it is installed.
+// withoutDinero removes DineroIV from PATH, so that the output does not depend on whether it is
+// installed.
 func withoutDinero(t *testing.T) { t.Setenv("PATH", t.TempDir()) }
 
-// TestExactMissesAreTheSimulated: on the tree of loops, of every demo.
+// TestExactMissesAreTheSimulated checks that the exact counts on the loop tree of every demo equal
+// the simulation.
 func TestExactMissesAreTheSimulated(t *testing.T) {
 	withoutDinero(t)
 	for _, demo := range []string{"matmul-naive", "matmul-blocked", "array-list", "openmp-stencil", "false-sharing"} {
@@ -44,7 +46,8 @@ func TestExactMissesAreTheSimulated(t *testing.T) {
 	}
 }
 
-// TestDineroIsAsked: where it is installed, with the cache and all accesses.
+// TestDineroIsAsked checks that DineroIV, if it is installed, is run with the right cache and all
+// accesses.
 func TestDineroIsAsked(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\n" +
@@ -57,11 +60,11 @@ func TestDineroIsAsked(t *testing.T) {
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	got := stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=1KiB,2 --format json")...)
 	if got.code != 0 || !strings.Contains(got.stdout, `"dinero_misses": 1000`) {
-		t.Errorf("%s, want the 1000 accesses that a DineroIV was given", got)
+		t.Errorf("%s, want the 1000 accesses that DineroIV received", got)
 	}
 	got = stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=2KiB,2")...)
 	if got.code == exitOK || !strings.Contains(got.stderr, "dineroIV") {
-		t.Errorf("%s, want an error that says that DineroIV failed", got)
+		t.Errorf("%s, want an error because DineroIV failed", got)
 	}
 }
 
@@ -74,7 +77,7 @@ func TestValidateLoopsRefuses(t *testing.T) {
 		"validate demo:array-list --loops --hierarchy i7-4770K":                    "--hierarchy",
 		"validate demo:array-list --loops --cache L1=1KiB,2 --fail-if L1.misses>1": "--fail-if",
 		"validate demo:array-list --loops --cache L1=1KiB,2 --sampling space=0.1":  "--sampling",
-		"validate demo:array-list --loops --cache L1=1KiB,2 --miss-cycles 1":       "no cheaper",
+		"validate demo:array-list --loops --cache L1=1KiB,2 --miss-cycles 1":       "costs at least as much",
 		"validate demo:array-list --loops --cache L1=1KiB,2 --sample space=0.1":    "--sample",
 		"validate a.din b.din --loops --cache L1=1KiB,2":                           "a.din, b.din",
 		"validate --cache L1=1KiB,2":                                               "give a trace",

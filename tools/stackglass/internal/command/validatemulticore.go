@@ -22,7 +22,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// multicoreValidation are the options of validate --multicore.
+// multicoreValidation contains the options of validate --multicore.
 type multicoreValidation struct {
 	on         bool
 	division   string
@@ -35,21 +35,21 @@ type multicoreValidation struct {
 func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, from a run with one thread, with runs with several")
-	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how work is divided: a `WAY` for --multicore, iterations, region or printed")
-	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the `ORDER` of references, for --multicore: round-robin, uniform, block or time")
-	f.StringVar(&o.windows, "windows", "rate=0.01", "the `SAMPLE` of executions of blocks, for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
-	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "Cachegrind's counts of a run with N threads, `N=FILE`, for --multicore (may be repeated)")
+	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, made from a run with one thread, with runs with several threads")
+	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how --multicore divides work: a `WAY`: iterations, region or printed")
+	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the `ORDER` of references for --multicore: round-robin, uniform, block or time")
+	f.StringVar(&o.windows, "windows", "rate=0.01", "the `SAMPLE` of block executions for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
+	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "`N=FILE` with Cachegrind's counts of a run with N threads, for --multicore (may be repeated)")
 	return o
 }
 
-// numbered is a file that goes with a number of cores.
+// numbered is a file and its number of cores.
 type numbered struct {
 	cores int
 	name  string
 }
 
-// parseNumbered reads N=FILE; the number is 0 if it is missing.
+// parseNumbered parses N=FILE. The number is 0 if it is missing.
 func parseNumbered(text string) numbered {
 	number, name, found := strings.Cut(text, "=")
 	if n, err := strconv.ParseUint(number, 10, 16); found && err == nil {
@@ -58,11 +58,11 @@ func parseNumbered(text string) numbered {
 	return numbered{0, text}
 }
 
-// runValidateMulticore is validate with --multicore: names are the trace of a run with one thread,
-// and traces of runs with several.
+// runValidateMulticore runs validate --multicore. names lists the trace of a run with one thread,
+// then traces of runs with several threads.
 func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names []string) error {
 	if s.r.changed("fail-if", "cores", "sample") != "" {
-		return usagef("--multicore: threads are put on cores one by one; leave out --fail-if, --cores and --sample")
+		return usagef("--multicore: each thread runs on its own core; leave out --fail-if, --cores and --sample")
 	}
 	q, err := o.question(s)
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 			return asMulticore(err)
 		}
 		if row.Threads != real.cores {
-			d.Warnings = append(d.Warnings, real.name+" has "+strconv.Itoa(row.Threads)+" threads, and is compared with a prediction for "+plural(uint64(real.cores), "core"))
+			d.Warnings = append(d.Warnings, real.name+" has "+strconv.Itoa(row.Threads)+" threads, but is compared with a prediction for "+plural(uint64(real.cores), "core"))
 		}
 		var grind *validate.Cachegrind
 		if file := grinds[real.cores]; file != "" {
@@ -147,7 +147,7 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 	return q, nil
 }
 
-// asMulticore is [usage] for wrong options; other errors are not changed.
+// asMulticore calls [usage] for wrong options, and returns other errors unchanged.
 func asMulticore(err error) error {
 	if is[*trace.OptionError](err) {
 		return usage(err)
@@ -155,7 +155,7 @@ func asMulticore(err error) error {
 	return err
 }
 
-// realTraces determines the number of threads of each run, and sorts by it.
+// realTraces determines the number of threads of each run, and sorts the runs by it.
 func realTraces(ctx context.Context, names []string) (list []numbered, err error) {
 	for _, text := range names {
 		n := parseNumbered(text)
@@ -167,7 +167,7 @@ func realTraces(ctx context.Context, names []string) (list []numbered, err error
 			n.cores = len(p.Threads)
 		}
 		if n.cores < 1 || n.cores > multicore.MostCores {
-			return nil, usagef(text, ": ", strconv.Itoa(n.cores), " threads, want 1 to ", strconv.Itoa(multicore.MostCores), "; say how many as in 4=", n.name)
+			return nil, usagef(text, ": ", strconv.Itoa(n.cores), " threads, want 1 to ", strconv.Itoa(multicore.MostCores), "; give the number, as in 4=", n.name)
 		}
 		list = append(list, n)
 	}
@@ -198,7 +198,7 @@ func programOf(ctx context.Context, name string) (*trace.Program, error) {
 
 func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
 	if name == "-" {
-		return nil, usagef("-: traces are read several times, and standard input can be read only once; give a file")
+		return nil, usagef("-: traces are read several times, but standard input can be read only once; give a file")
 	}
 	r, err := pass.OpenRows(ctx, name)
 	if errors.Is(err, pass.ErrNotTrace) {
@@ -207,7 +207,7 @@ func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
 	return r, err
 }
 
-// readGrind reads Cachegrind's counts of the source files that the trace names.
+// readGrind reads Cachegrind's counts for the source files named in the trace.
 func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -235,17 +235,17 @@ func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 }
 
 func (o *multicoreValidation) table() report.Table {
-	return report.Table{Key: "multicore", Title: "Hit ratios of real and predicted threads, and the error of each step of the prediction, in percentage points", Columns: report.Columns(
-		"cores", "level", "rate", "true_rate=true", "predicted_rate=predicted",
+	return report.Table{Key: "multicore", Title: "Hit ratios of actual and predicted threads, and the error of each prediction step in percentage points", Columns: report.Columns(
+		"cores", "level", "rate", "true_rate=actual", "predicted_rate=predicted",
 		"difference_points=division of work (points)", "sdcm_points=SDCM (points)",
 		"sampling_points=sampling (points)", "sampling_off_points=± (points)",
 		"weights_points=weights (points)", "coherence_points=no coherence (points)",
-		"cachegrind_rate=Cachegrind", "cachegrind_difference_points=predicted off it (points)", "references",
-		"predicted_references=predicted")}
+		"cachegrind_rate=Cachegrind", "cachegrind_difference_points=predicted minus Cachegrind (points)", "references",
+		"predicted_references=predicted references")}
 }
 
-// addComparison adds rows for each level: the mean of private caches, and the global rate.
-// weighed: the weights of blocks come from equations.
+// addComparison adds rows for each level: the mean ratio of private caches, and the global ratio.
+// weighed says that the weights of blocks come from equations.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]

@@ -14,23 +14,23 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// sampledPass is a pass over the trace, and the shortest time that it took.
+// sampledPass is a pass over the trace, and the shortest time of its repetitions.
 type sampledPass struct {
-	text  string // in the form of sample.Parse; "": every access
+	text  string // a sample for sample.Parse; "" analyses every access
 	found *answerable
 	took  time.Duration
 }
 
 const (
-	timedPasses = 3               // of each sample, interleaved
-	longPass    = 5 * time.Second // a longer pass is made once
+	timedPasses = 3               // passes of each sample, interleaved
+	longPass    = 5 * time.Second // a longer pass is not repeated
 )
 
-// runValidateSampling is validate --sampling.
+// runValidateSampling runs validate --sampling.
 func (a *app) runValidateSampling(s *simulation, name string, texts []string) error {
 	r := s.r
 	if r.changed("cache", "hierarchy", "fail-if") != "" {
-		return usagef("--sampling: samples are validated separately; leave out --cache, --hierarchy and --fail-if")
+		return usagef("--sampling: cannot be combined with --cache, --hierarchy or --fail-if; leave them out")
 	}
 	line, err := r.cmd.Flags().GetUint32("line")
 	if err == nil && !profile.ValidLineBytes(line) {
@@ -40,10 +40,10 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 		return err
 	}
 	if r.sample != "" {
-		return usagef("--sample: give the sample to validate to --sampling; it is compared with all accesses")
+		return usagef("--sample: name the sample to validate with --sampling; it is compared with all accesses")
 	}
 	if name == "-" {
-		return usagef("-: the trace is read once for each sample, and standard input can be read only once; give a file")
+		return usagef("-: the trace is read once for each sample, but standard input can be read only once; give a file")
 	}
 	passes := []sampledPass{{}}
 	for _, text := range texts {
@@ -75,7 +75,7 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 	return a.answer(full, r.format, d)
 }
 
-// takePass makes a pass, and keeps the shortest time so far.
+// takePass runs a pass, and stores the shortest time so far.
 func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) error {
 	r.sample = p.text
 	defer func() { r.sample = "" }()
@@ -105,11 +105,12 @@ func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) err
 	return result.Stopped
 }
 
-// samplesTable has a row for each sample, and one for every access.
+// samplesTable returns a table with a row for each sample, and one row for the analysis of every
+// access.
 func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "samples", Title: "Samples (times: whole passes, reading included, one after the other)", Columns: report.Columns(
+	t := report.Table{Key: "samples", Title: "Samples (times are for whole passes, including reading, one after the other)", Columns: report.Columns(
 		"sample", "accuracy", "analysed=accesses analysed", "samples", "seconds=time (s)",
-		"references_per_second=references a second", "speed_up=speed-up")}
+		"references_per_second=references per second", "speed_up=speed-up")}
 	for i := range passes {
 		p := &passes[i]
 		text, samples, analysed := "none: every access", report.None(), report.Ratio(1)
@@ -129,9 +130,9 @@ func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) re
 	return t
 }
 
-// sampleErrors has a row for each sample and power of two, up to the footprint.
+// sampleErrors returns a table with a row for each sample and power of two up to the footprint.
 func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
-	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, by sample and exactly", Columns: report.Columns(
+	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, estimated by each sample and exact", Columns: report.Columns(
 		"sample", "capacity_lines=capacity (lines)", "misses", "exact_misses=exact", "error=off by",
 		"misses_low=at least", "misses_high=at most", "within=exact within")}
 	want := profile.NewCurve(truth.Histogram(trace.AllKinds))
@@ -140,7 +141,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 		got := profile.NewCurve(found.LocalityAt(line).Histogram(trace.AllKinds))
 		scale := 1.
 		if found.Sampled.Mode == profile.OnOffSample && got.Accesses > 0 {
-			scale = float64(want.Accesses) / float64(got.Accesses) // its counts are for the sampled parts
+			scale = float64(want.Accesses) / float64(got.Accesses) // an on-off sample counts only the sampled parts
 		}
 		for _, lines := range answers.Powers(want) {
 			exact, estimate := want.Misses(lines), float64(got.Misses(lines))*scale

@@ -24,7 +24,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// whatIf adds budgets, and files that describe the hierarchy to compare with.
+// whatIf adds budgets, and support for a file as the hierarchy to compare with.
 func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 	completeFiles(cmd, "against", presetNames())
 	var against hierarchy.Hierarchy
@@ -46,7 +46,7 @@ func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 		return nil
 	}
 	var budgets []budget
-	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` holds, as in 'L2.misses>1e6' (may be repeated)")
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true, as in 'L2.misses>1e6' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
 		budgets, err = parseBudgets(*texts, q.Machine)
 		return err
@@ -54,7 +54,7 @@ func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 	o.last = func(d *report.Document) error { return checkBudgets(budgets, d) }
 }
 
-// tableOf returns the table of a document with that key, or nil.
+// tableOf returns the table of a document with a key, or nil.
 func tableOf(d *report.Document, key string) *report.Table {
 	if at := slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Key == key }); at >= 0 {
 		return &d.Tables[at]
@@ -65,7 +65,7 @@ func tableOf(d *report.Document, key string) *report.Table {
 // plotted adds options to draw a histogram or a curve.
 func (a *app) plotted(cmd *cobra.Command, o *asking) {
 	var svg, png string
-	cmd.Flags().StringVar(&svg, "svg", "", "also draw it to this SVG `FILE`")
+	cmd.Flags().StringVar(&svg, "svg", "", "also draw a chart to this SVG `FILE`")
 	cmd.Flags().StringVar(&png, "png", "", "also draw it to this PNG `FILE`")
 	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
 		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
@@ -80,7 +80,7 @@ func (a *app) plotted(cmd *cobra.Command, o *asking) {
 	}
 }
 
-// saveChart draws into a file, if there is a path.
+// saveChart draws a chart to a file, unless the path is "".
 func saveChart(path string, format chart.Format, draw func() (*chart.Chart, error)) error {
 	if path == "" {
 		return nil
@@ -92,12 +92,13 @@ func saveChart(path string, format chart.Format, draw func() (*chart.Chart, erro
 	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-// exactRows reports whether a format is for programs, which read every row.
+// exactRows reports whether a format is meant for programs, and so has every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// sites adds the options of verbs about source lines, which can read the program and its source.
+// sites adds the options of verbs about source lines, with which they read the program and its
+// source.
 func (a *app) sites(cmd *cobra.Command, o *asking) {
 	var (
 		places, symbols []string
@@ -119,13 +120,13 @@ func (a *app) sites(cmd *cobra.Command, o *asking) {
 	o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
 		d.Warnings = append(d.Warnings, found.doubts()...)
 		if o.verb.Name == "sites" && len(d.Tables) > 1 && o.r.format == string(report.CSV) {
-			d.Warnings = append(d.Warnings, "csv is one table, that of misses: who touched the lines before is in the other formats, as in --format json")
+			d.Warnings = append(d.Warnings, "csv contains only the table of misses; use another format, such as --format json, to see which sites accessed the lines before")
 		}
 		return nil
 	}
 }
 
-// communication can read the program.
+// communication adds the option to read symbols from the program.
 func (a *app) communication(cmd *cobra.Command, o *asking) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
@@ -142,16 +143,17 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 	return err
 }
 
-// addMeasures adds the options for what sites measure on request.
+// addMeasures adds options for measurements that sites make only on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each with its ways or fully associative, as in 32KiB,8,1MiB")
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by its ways unless fully associative, as in 32KiB,8,1MiB")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "record which site accessed a line before, for distances of 16 and more")
 }
 
-// readable returns a function's name as in the source.
+// readable returns a demangled function name.
 func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
 
-// loops reads a loop-compressed trace without expanding it, and can read the program.
+// loops adds the option to read symbols from the program, which a loop-compressed trace does not
+// support.
 func (a *app) loops(cmd *cobra.Command, o *asking) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
@@ -161,13 +163,13 @@ func (a *app) loops(cmd *cobra.Command, o *asking) {
 		case l.folded == nil:
 			return symbolized(l, run, symbols)
 		case len(symbols) > 0:
-			return usagef("--symbols: ", l.name, " is a folded trace, whose instructions are not named; unfold it first, or leave the option out")
+			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand it first with unfold, or leave the option out")
 		}
 		return nil
 	}
 }
 
-// loadFolded reads a loop-compressed trace without expanding it.
+// loadFolded loads a loop-compressed trace without expanding it.
 func loadFolded(in *pass.Input) (*answerable, error) {
 	tree, header, err := in.Tree()
 	if err != nil && (tree == nil || tree.Rows() == 0) {
@@ -177,15 +179,15 @@ func loadFolded(in *pass.Input) (*answerable, error) {
 	return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
 }
 
-// hideSample hides the options for samples from the help of a verb that samples are of
-// little use for.
+// hideSample hides the sampling options in the help of a verb for which samples are of little use.
 func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 
-// blocks can print a branch-probability file, and samples executions while it reads a trace.
+// blocks adds the option to print a branch-probability file, and samples executions while a trace
+// is read.
 func (a *app) blocks(cmd *cobra.Command, o *asking) {
 	hideSample(cmd)
 	var sampled *blocksample.Collector
-	template := cmd.Flags().Bool("template", false, "print only all branches and their probabilities, for --probabilities")
+	template := cmd.Flags().Bool("template", false, "print only the branches and their probabilities, as input for --probabilities")
 	o.check = func(q ask.Question) error {
 		if q.Is("windows") {
 			o.r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
@@ -226,13 +228,13 @@ func (a *app) pipeline(cmd *cobra.Command, _ *asking) {
 // loadModule reads LLVM IR.
 func (r *reading) loadModule(in *pass.Input) (*answerable, error) {
 	if option := r.changed(slices.Concat(traceOptions, []string{"workers", "memory", "windows"})...); option != "" {
-		return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which has no references; leave the option out")
+		return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which contains no references; leave the option out")
 	}
 	text, err := io.ReadAll(in)
 	return &answerable{Result: &pass.Result{}, name: in.Name, module: text}, err
 }
 
-// chosenProcessor returns a known processor, or one that a file describes.
+// chosenProcessor returns a built-in processor, or a processor that a file describes.
 func chosenProcessor(name string) (*pipeline.Processor, error) {
 	p, err := program.Processor(&ask.Run{File: readFile}, ask.New(program.Pipeline).With("processor", name))
 	return p, asUsage(err)
@@ -258,19 +260,19 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 	l := &answerable{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
 	l.Profile.Input.Header.Format = ask.ByflFormat
 	if len(skipped) > 0 {
-		l.warnings = append(l.warnings, "tables without a view on this page are left out: "+strings.Join(skipped, ", "))
+		l.warnings = append(l.warnings, "tables that stackglass does not use are left out: "+strings.Join(skipped, ", "))
 	}
 	return l, nil
 }
 
-// diagnose adds budgets on the numbers of the diagnosis.
+// diagnose adds budgets on the numbers in the diagnosis.
 func (a *app) diagnose(cmd *cobra.Command, o *asking) {
 	a.sites(cmd, o)
 	var (
 		checkSources = o.check
 		budgets      []tableBudget
 	)
-	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` holds for any row, as in 'findings.saved_share>10%' (may be repeated)")
+	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true for any row, as in 'findings.saved_share>10%' (may be repeated)")
 	o.check = func(q ask.Question) (err error) {
 		if budgets, err = parseTableBudgets(*texts, new(diagnosis.Diagnosis).Tables()); err != nil {
 			return err
@@ -280,14 +282,15 @@ func (a *app) diagnose(cmd *cobra.Command, o *asking) {
 	o.last = func(d *report.Document) error { return checkTableBudgets(budgets, d) }
 }
 
-// tableBudget is one --fail-if: a column of a table, and a bound on each of its numbers.
+// tableBudget is the condition of one --fail-if: a column of a table, and a bound on each of its
+// numbers.
 type tableBudget struct {
 	budget
 	table string
 }
 
-// parseTableBudgets reads TABLE.COLUMN OP NUMBER, where OP is one of > >= < <= and NUMBER may
-// end in %. The tables define the columns.
+// parseTableBudgets parses conditions TABLE.COLUMN OP NUMBER, where OP is one of > >= < <= and
+// NUMBER may end in %. tables defines the columns.
 func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudget, err error) {
 	for _, text := range texts {
 		b := tableBudget{budget: budget{text: text}}
@@ -296,8 +299,8 @@ func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudge
 		b.table, b.metric, _ = strings.Cut(left, ".")
 		known := slices.ContainsFunc(tables, func(t report.Table) bool { return t.Key == b.table && t.Index(b.metric) >= 0 })
 		if !found || !known || !b.parseBound(right) {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want TABLE.COLUMN>NUMBER as in findings.saved_share>10%, with >, >=, < or <=, "+
-				"and a table and a column that --format json prints")
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want TABLE.COLUMN>NUMBER, as in findings.saved_share>10%, with >, >=, < or <=, "+
+				"and with a table and a column that --format json prints")
 		}
 		if percent {
 			b.bound /= 100
@@ -307,14 +310,14 @@ func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudge
 	return list, nil
 }
 
-// checkTableBudgets names the first budget that a row exceeds.
+// checkTableBudgets returns an error that names the first budget that a row exceeds.
 func checkTableBudgets(list []tableBudget, d *report.Document) error {
 	for _, b := range list {
 		t := tableOf(d, b.table)
 		for i, row := range t.Rows {
 			if value, ok := row[t.Index(b.metric)].Number(); ok && b.broken(value) {
-				return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds for row " + strconv.Itoa(i+1) +
-					" of " + b.table + ", the number is " + b.shown(value)}
+				return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true for row " + strconv.Itoa(i+1) +
+					" of " + b.table + ", because the number is " + b.shown(value)}
 			}
 		}
 	}
