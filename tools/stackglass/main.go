@@ -1,5 +1,5 @@
-// Command stackglass analyses memory traces: one pass over a trace gives a
-// profile, and the profile answers questions about any cache.
+// Command stackglass analyses memory traces: one pass over a trace produces a profile, and the
+// profile answers questions about any cache.
 //
 //	stackglass analyze app.lackey.lz4 -o app.sgp
 //	stackglass curve app.sgp --format csv
@@ -23,8 +23,8 @@ var version = "development"
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		// A stack model is a few large tables without pointers: looking through
-		// them costs nothing, keeping what they outgrew would double them.
+		// A stack model consists of a few large tables without pointers. The garbage collector
+		// scans them at no cost, but unused older copies of grown tables would double the memory.
 		debug.SetGCPercent(20)
 		pass.HoldBallast()
 	}

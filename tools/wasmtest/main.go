@@ -1,5 +1,5 @@
-// Command wasmtest runs a Go test binary for js/wasm in a web worker of a real browser, by the go command's
-// -exec flag:
+// Command wasmtest runs a Go test binary for js/wasm in a web worker of a real browser. The go
+// command calls it through the -exec flag:
 //
 //	go build -o bin/wasmtest ./tools/wasmtest
 //	GOOS=js GOARCH=wasm go test -exec="$PWD/bin/wasmtest" ./wasm/... ./workers/...
@@ -7,15 +7,17 @@
 //
 // How it works:
 //
-//  1. The binary's jumps become branches and loops, as in the page's program. A server on a loopback port
-//     serves it, Go's wasm_exec.js and a page, all under the content security policy of the site.
-//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record one has another
-//     storage). The page starts a worker, which runs the binary with the arguments.
-//  3. The binary's output is posted back while it runs and copied to stdout and stderr. Its exit code
-//     becomes this command's.
+//  1. The jumps in the binary are converted to branches and loops, as in the page's program. A
+//     server on a loopback port serves the binary, Go's wasm_exec.js and a page, all with the
+//     content security policy of the site.
+//  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has a
+//     different kind of storage). The page starts a worker, which runs the binary with the
+//     arguments.
+//  3. The binary's output is posted back while it runs and copied to stdout and stderr. This
+//     command exits with the binary's exit code.
 //
-// A browser has no file system: tests embed what they read, or fetch it. Tests have these variables besides
-// those named GO…, STACKGLASS_… and RAPID_…:
+// A browser has no file system: tests embed what they read, or fetch it. Besides variables named
+// GO…, STACKGLASS_… and RAPID_…, tests have these environment variables:
 //
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary
@@ -26,7 +28,7 @@
 //	STACKGLASS_DATA_URL  the files of $STACKGLASS_DATA (default: ../shared/data
 //	                     from the module's root); not set when there are none
 //
-// STACKGLASS_CHROMIUM names the browser to run instead of the one in the path.
+// STACKGLASS_CHROMIUM names the browser to run instead of the browser in the PATH.
 package main
 
 import (
@@ -38,7 +40,7 @@ import (
 )
 
 func main() {
-	// go test sends SIGQUIT when its time is up; a second signal ends at once.
+	// go test sends SIGQUIT on a timeout. A second signal ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	context.AfterFunc(ctx, stop)
 	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

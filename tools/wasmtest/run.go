@@ -97,7 +97,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 	}
 }
 
-// wasmExec reads the script that starts Go programs from the Go installation.
+// wasmExec reads, from the Go installation, the script that starts Go programs.
 func wasmExec(ctx context.Context) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -106,8 +106,8 @@ func wasmExec(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js"))
 }
 
-// moduleRoot returns the folder with go.mod above the working folder, the tested package's under go test;
-// "" if there is none.
+// moduleRoot returns the folder with go.mod at or above the working folder, or "" if there is none.
+// Under go test, the working folder is the folder of the tested package.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -125,7 +125,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// testArgs drops the flags by which go test requests files, because there is no file system.
+// testArgs drops the flags with which go test requests files, because there is no file system.
 func testArgs(args []string) []string {
 	kept := []string{"test.wasm"}
 	for _, arg := range args {
@@ -137,7 +137,8 @@ func testArgs(args []string) []string {
 	return kept
 }
 
-// testEnv returns a part of the environment: js/wasm limits arguments and environment together to 8 KiB.
+// testEnv returns the part of the environment that tests need, because js/wasm limits arguments and
+// environment together to 8 KiB.
 func testEnv(environ []string, origin string, withData bool) map[string]string {
 	env := map[string]string{"WASMTEST_URL": origin}
 	for _, pair := range environ {
@@ -155,7 +156,8 @@ func testEnv(environ []string, origin string, withData bool) map[string]string {
 	return env
 }
 
-// policy is the content security policy of the site, without the rules that only its page needs.
+// policy is the content security policy of the site, without the rules that only the site's page
+// needs.
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 
 var (
@@ -167,7 +169,7 @@ var (
 	workerJS []byte
 )
 
-// program has the arguments and environment of the test binary.
+// program contains the arguments and environment of the test binary.
 type program struct {
 	Args []string          `json:"args"`
 	Env  map[string]string `json:"env"`
@@ -177,7 +179,7 @@ type program struct {
 type server struct {
 	mux            *http.ServeMux
 	program        program
-	data           string // folder below data/; "" for none
+	data           string // the folder served as data/, or ""
 	stdout, stderr io.Writer
 	exit           chan int
 	setQuota       func(bytes *float64) error
@@ -245,7 +247,7 @@ func (s *server) takeExit(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case s.exit <- code:
-	default: // the first code counts
+	default: // only the first code counts
 	}
 }
 

@@ -60,17 +60,17 @@ func TestRunHandsOnOutputAndExitCode(t *testing.T) {
 				t.Errorf("exit code %d, error %v, want %d", code, err, c.code)
 			}
 			if !strings.Contains(stdout.String(), c.stdout) {
-				t.Errorf("stdout %q, want %q in it", stdout.String(), c.stdout)
+				t.Errorf("stdout %q lacks %q", stdout.String(), c.stdout)
 			}
 			if !strings.Contains(stderr.String(), c.stderr) {
-				t.Errorf("stderr %q, want %q in it", stderr.String(), c.stderr)
+				t.Errorf("stderr %q lacks %q", stderr.String(), c.stderr)
 			}
 		})
 	}
 }
 
-// cancelOn cancels once its text was written, which also shows that output
-// comes while the program runs.
+// cancelOn is a writer that cancels when its text is written. This also shows that output arrives
+// while the program runs.
 type cancelOn struct {
 	text   string
 	cancel func()

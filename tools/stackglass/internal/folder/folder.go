@@ -4,12 +4,13 @@
 // A generation is a file KEY-NUMBER.checkpoint with the data and 24 more bytes:
 //
 //	magic  8 bytes  "sgckpt1\n"
-//	bytes  8 bytes little-endian: of the data
+//	bytes 8 bytes little-endian: length of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
-// KEY.part is a generation that is being written. It is renamed when it is on the disk, and then
-// the generation before last is removed. So one of the two newest generations is complete,
-// whenever the program or the machine stops. The process that runs the analysis locks KEY.lock.
+// KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
+// and the second-last generation is removed. So one of the two newest generations is complete,
+// whenever the program or the machine stops. The process that runs the analysis holds a lock on
+// KEY.lock.
 package folder
 
 import (
@@ -41,11 +42,12 @@ func Open(dir string) (*Folder, error) {
 	return &Folder{dir: dir}, os.MkdirAll(dir, 0o777)
 }
 
-// ErrOwned reports that another process runs the same analysis.
-var ErrOwned = errors.New("another run of the same analysis keeps its checkpoints there; wait until it ends, or end it")
+// ErrOwned means that another process runs the same analysis.
+var ErrOwned = errors.New("another run of the same analysis stores its checkpoints there; wait until it ends, or end it")
 
-// Own makes this process the only one that runs an analysis, until it calls release or ends. It
-// removes an unfinished file of an earlier process. The error is [ErrOwned], or one of the system.
+// Own makes this process the only one that may run an analysis, until it calls release or ends. It
+// removes an unfinished file of an earlier process. The error is [ErrOwned] or an error of the
+// system.
 func (f *Folder) Own(key string) (release func(), err error) {
 	if err := check(key); err != nil {
 		return nil, err
@@ -61,13 +63,13 @@ func (f *Folder) Own(key string) (release func(), err error) {
 			return nil, err
 		}
 		if stillThere(path, lock) {
-			_ = os.Remove(f.part(key)) // an error will occur again when it is written
+			_ = os.Remove(f.part(key)) // if this fails, writing the file will fail, too
 			return func() {
-				_ = os.Remove(path) // while it is locked, so that no other process owns it
+				_ = os.Remove(path) // while the lock is held, so that no other process owns the file
 				lock.Close()
 			}, nil
 		}
-		lock.Close() // its owner has just removed it
+		lock.Close() // its owner has just removed the file
 	}
 }
 
@@ -77,7 +79,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. The files contain only the key of the entry.
+// Save implements [profile.Checkpoints]. Of the entry, the files contain only the key.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := check(e.Key); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	return f.drop(e.Key, numbers[min(len(numbers), 1):])
 }
 
-// write writes KEY.part, and removes it after an error.
+// write writes KEY.part, and removes it if an error occurs.
 func (f *Folder) write(key string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(f.part(key), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -212,7 +214,7 @@ func (f *Folder) file(key string, number uint64) string {
 
 func (f *Folder) part(key string) string { return filepath.Join(f.dir, key+".part") }
 
-// sync flushes the folder to the disk, if the system can do that.
+// sync flushes the folder to the disk, if the system supports it.
 func (f *Folder) sync() error {
 	dir, err := os.Open(f.dir)
 	if err != nil {
@@ -222,10 +224,10 @@ func (f *Folder) sync() error {
 	return syncNames(dir)
 }
 
-// check refuses keys that cannot be the name of a file.
+// check returns an error for keys that cannot be file names.
 func check(key string) error {
 	if key == "" || strings.ContainsAny(key, "/\\\x00") || key[0] == '.' {
-		return errors.New("an entry needs a key that can be a file's name")
+		return errors.New("the key of an entry must be a valid file name")
 	}
 	return nil
 }

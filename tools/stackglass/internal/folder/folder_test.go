@@ -107,7 +107,7 @@ func TestOnlyTwoGenerationsStay(t *testing.T) {
 }
 
 // If a generation was only partly written, or its bytes had not reached the disk when the machine
-// stopped, the one before it is found.
+// stopped, Get returns the previous generation.
 func TestTornGenerations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := open(t)
@@ -137,7 +137,7 @@ func TestTornGenerations(t *testing.T) {
 	})
 }
 
-// A disk that becomes full at any byte leaves the earlier generation, which is whole.
+// If the disk becomes full at any byte, the previous generation stays intact.
 func TestFullAtAnyByte(t *testing.T) {
 	for _, fullAt := range []int{0, 1, 100, profile.PieceBytes - 1, profile.PieceBytes, profile.PieceBytes + 1, 2 * profile.PieceBytes} {
 		t.Run(strconv.Itoa(fullAt), func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFullAtAnyByte(t *testing.T) {
 	}
 }
 
-// If there is no room for three generations, the oldest is deleted.
+// If there is no room for three generations, the oldest one is deleted.
 func TestOldestMakesRoom(t *testing.T) {
 	f := open(t)
 	save(t, f, []byte("first"))
@@ -208,10 +208,10 @@ func TestKeysAreNames(t *testing.T) {
 	f := open(t)
 	for _, key := range []string{"", "../k", "a/b", ".hidden"} {
 		if err := f.Save(profile.Entry{Key: key}, data(nil)); err == nil {
-			t.Errorf("key %q is taken", key)
+			t.Errorf("key %q is accepted", key)
 		}
 		if _, err := f.Own(key); err == nil {
-			t.Errorf("key %q is owned", key)
+			t.Errorf("Own accepts key %q", key)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// tryLock locks a file until it is closed. The error is [ErrOwned] where another
-// process has locked it.
+// tryLock locks a file until it is closed. The error is [ErrOwned] if another process has locked
+// it.
 func tryLock(file *os.File) error {
 	const failAtOnce, exclusive, allBytes = 1, 2, ^uint32(0)
 	const lockViolation = syscall.Errno(33)
@@ -24,5 +24,5 @@ func tryLock(file *os.File) error {
 	return err
 }
 
-// syncNames does nothing: the system cannot sync folders, and keeps a journal for names.
+// syncNames does nothing: Windows cannot flush folders, and keeps a journal of names.
 func syncNames(*os.File) error { return nil }

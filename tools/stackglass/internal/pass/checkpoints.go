@@ -16,18 +16,20 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Checkpoints define where a pass stores its state, so that the same pass can resume after any end.
+// Checkpoints defines where a pass stores its state, so that the same pass can resume, however it
+// was stopped.
 type Checkpoints struct {
 	Store      profile.Checkpoints
 	Key        string
-	Place      string // of the key's checkpoints, for messages
-	References uint64 // between checkpoints; 0: chosen by their cost
-	// Resumed is called when a pass resumes, with the references before the checkpoint and
-	// their share of the input, 0 if it is unknown.
+	Place      string // location of the key's checkpoints, for messages
+	References uint64 // references between checkpoints, or 0 to choose it by their cost
+	// Resumed is called when a pass resumes, with the number of references before the checkpoint
+	// and their share name of the input, or 0 if the share is unknown.
 	Resumed func(references uint64, done float64)
 }
 
-// Key names a pass over the input with these options. Other passes have other keys.
+// Key returns a key for a pass over the input with these options. Different passes have different
+// keys.
 func (in *Input) Key(o Options) string {
 	name, base := in.Name, filepath.Base(in.Name)
 	if path, err := filepath.Abs(name); err == nil && in.Bytes > 0 {
@@ -45,7 +47,7 @@ func (in *Input) Key(o Options) string {
 		}
 		return '-'
 	}, strings.TrimLeft(base, "."))
-	const most = 100 // a file's name has at most 255 bytes
+	const most = 100 // file names have at most 255 bytes
 	return safe[:min(len(safe), most)] + "-" + strconv.FormatUint(binary.BigEndian.Uint64(h.Sum(nil)), 16)
 }
 
@@ -68,12 +70,12 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	return from, nil
 }
 
-// unusable reports that a pass cannot resume from its checkpoint, which remains.
+// unusable returns the error that a pass cannot resume from its checkpoint, which is not deleted.
 func (c *Checkpoints) unusable(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }
 
-// refuse turns the error about a changed file into a [CheckpointError].
+// refuse converts an error about a changed file into a [CheckpointError].
 func (c *Checkpoints) refuse(in *Input, err error) error {
 	var other *workers.OtherFileError
 	if c == nil || !errors.As(err, &other) {
@@ -82,11 +84,11 @@ func (c *Checkpoints) refuse(in *Input, err error) error {
 	return c.unusable(in, other)
 }
 
-// CheckpointError reports that a pass cannot resume from its checkpoint.
+// CheckpointError means that a pass cannot resume from its checkpoint.
 type CheckpointError struct {
 	Name  string // of the input
-	Place string // of the checkpoint
-	Err   error  // a *workers.OtherFileError if the input has changed
+	Place string // location of the checkpoint
+	Err   error  // the cause: a *workers.OtherFileError if the input has changed
 }
 
 func (e *CheckpointError) Error() string {
@@ -103,9 +105,9 @@ func (e *CheckpointError) Unwrap() error { return e.Err }
 
 // saver saves the checkpoints of one pass.
 type saver struct {
-	keeper  *workers.Keeper // nil: it saves none
-	memory  uint64          // limit of the process; 0: none
-	unsaved error           // why it saves no more
+	keeper  *workers.Keeper // nil if no checkpoints are saved
+	memory  uint64          // memory limit of the process, or 0
+	unsaved error           // why no more checkpoints are saved
 }
 
 // begin restores the runner from a checkpoint, if there is one.
@@ -132,7 +134,7 @@ func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Ru
 	keeper.Begin()
 	s := &saver{keeper: keeper, memory: o.MemoryBytes}
 	if o.Spill != "" {
-		s.memory = 0 // the state is small
+		s.memory = 0 // with a spill store, the state is small
 	}
 	return s, nil
 }
@@ -144,9 +146,9 @@ func (s *saver) look() {
 	}
 }
 
-var errNoMemory = errors.New("it would need more memory than --memory allows, or than half of the free memory")
+var errNoMemory = errors.New("saving one needs more memory than --memory allows (default: half of the free memory)")
 
-// save saves a checkpoint. For a moment, it holds a copy of the state.
+// save saves a checkpoint. While it does so, a copy of the state is in memory.
 func (s *saver) save() {
 	held := memoryInUse()
 	if s.memory > 0 && held > s.memory/2 {
@@ -155,6 +157,6 @@ func (s *saver) save() {
 	}
 	s.unsaved = s.keeper.Save()
 	if s.memory > 0 && held > s.memory/4 {
-		debug.FreeOSMemory() // the copy must not count against the limit of the pass
+		debug.FreeOSMemory() // the freed copy must not count towards the memory limit of the pass
 	}
 }

@@ -17,36 +17,36 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// WrittenFormats are the formats that traces are converted to, the default first.
+// WrittenFormats lists the formats to which traces can be converted, the default first.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
-// Folded is the format of loop-compressed traces. Unfolded is a container with every row of one,
-// and its program.
+// Folded is the format of loop-compressed traces. Unfolded is a container with every row of a
+// loop-compressed trace, and its program.
 const (
 	Folded   = "sgl"
 	Unfolded = "unfolded"
 )
 
-// ConvertOptions say which part of a trace to convert, and to which format.
+// ConvertOptions selects the part of a trace to convert, and the target format.
 type ConvertOptions struct {
-	Format   string // of the input; "": detect it
+	Format   string // format of the input, or "" to detect it
 	To       string // one of WrittenFormats, Folded or Unfolded
-	Window   int    // of the loop compression; 0: the default
+	Window   int    // window of the loop compression, or 0 for the default
 	Part     sgt.Part
-	SkipBad  uint64 // bad records to tolerate
+	SkipBad  uint64 // maximum number of bad records
 	Strict   bool
-	Tool     string // the fact that names the converter
+	Tool     string // name of the converting program, stored as a fact
 	Terminal io.Writer
 }
 
 // Converted is the result of a conversion.
 type Converted struct {
 	From       trace.Header
-	References uint64 // that were written
+	References uint64 // references written
 	BadRecords uint64
 	FirstBad   *trace.SyntaxError
-	Rows       uint64     // that were loop-compressed, with events
-	Size       loops.Size // of the loop-compressed trace
+	Rows       uint64     // rows that were loop-compressed, including events
+	Size       loops.Size // size of the loop-compressed trace
 	Stopped    error      // the damage that ended the input early, or nil
 }
 
@@ -99,7 +99,7 @@ func (c *conversion) rewrite(r *sgt.Reader, w io.Writer) error {
 	}
 }
 
-// over reports whether reading has ended. The error leaves nothing to keep.
+// over reports whether reading has ended. An error means that the output is useless.
 func (c *conversion) over(err error) (bool, error) {
 	c.bar.show(c.in.read.Load(), c.done.References, 0, time.Now())
 	var damage *trace.DamageError
@@ -115,7 +115,7 @@ func (c *conversion) over(err error) (bool, error) {
 	return err != nil, err
 }
 
-// how describes how the run of a converted trace ended.
+// how returns how the recorded run ended, for the end of the converted trace.
 func (c *conversion) how() string {
 	switch limit := c.options.Part.Limit; {
 	case c.done.Stopped != nil:
@@ -126,7 +126,7 @@ func (c *conversion) how() string {
 	return "converted"
 }
 
-// rows converts batch by batch.
+// rows converts a trace batch by batch.
 func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 	b := trace.NewBatch(0)
 	for {
@@ -187,13 +187,13 @@ func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	return references
 }
 
-// rowWriter writes a trace in some format.
+// rowWriter writes a trace in one of the formats.
 type rowWriter struct {
 	write func(*trace.Batch, trace.Header) error
 	close func(sgt.End, trace.Header) error
 }
 
-// linesOf writes a format that has only lines of references.
+// linesOf returns a rowWriter for a format that consists only of lines with references.
 func linesOf(write func(*trace.Batch) error) rowWriter {
 	return rowWriter{
 		func(b *trace.Batch, _ trace.Header) error { return write(b) },
@@ -220,7 +220,7 @@ func (c *conversion) writer(w io.Writer) rowWriter {
 		return linesOf(din.NewWriter(w).Write)
 	case "csv":
 		table := csv.NewWriter(w)
-		// Without a reference, the end writes the names of the columns.
+		// If there was no reference, close still writes the column names.
 		return rowWriter{table.Write, func(_ sgt.End, h trace.Header) error { return table.Write(&trace.Batch{}, h) }}
 	}
 	importer := sgt.NewImporter(w, tool)

@@ -20,13 +20,13 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// demoPrefix before a demo's name makes it an input: demo:matmul-naive.
+// demoPrefix marks the name of a demo as an input: demo:matmul-naive.
 const demoPrefix = "demo:"
 
 // Input is an opened trace or profile.
 type Input struct {
-	Name      string // as the user gave it
-	Bytes     int64  // its size as it is stored; 0: unknown
+	Name      string // the name that the user gave
+	Bytes     int64  // stored size, or 0 if unknown
 	IsProfile bool
 	IsByfl    bool // a result of Byfl
 	IsFolded  bool // a loop-compressed trace
@@ -35,13 +35,13 @@ type Input struct {
 	content *bufio.Reader
 	read    atomic.Int64
 	close   func() error
-	outline trace.Outline // zero: unknown
-	places  io.ReaderAt   // random access; nil: there is none
+	outline trace.Outline // the zero value if unknown
+	places  io.ReaderAt   // random access, or nil if there is none
 	file    *os.File      // may be nil
-	opened  os.FileInfo   // of the file when it was opened
+	opened  os.FileInfo   // state of the file when it was opened
 }
 
-// Open opens the input of a name: "-" is stdin, "demo:NAME" an embedded demo, everything else a
+// Open opens the input with a name: "-" is stdin, "demo:NAME" an embedded demo, everything else a
 // file. Cancelling ctx ends a read that waits for stdin.
 func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, close: func() error { return nil }}
@@ -76,7 +76,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		}
 	}
 	in.content = bufio.NewReaderSize(source, 1<<20)
-	head, err := in.content.Peek(12) // sgl.Recognise needs this number
+	head, err := in.content.Peek(12) // sgl.Recognise needs 12 bytes
 	if err != nil && err != io.EOF {
 		in.Close()
 		if ctx.Err() != nil {
@@ -116,7 +116,7 @@ func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
 	}
 }
 
-// openFile opens a file and returns its size, 0 if it is no regular file.
+// openFile opens a file and returns its size, or 0 if it is not a regular file.
 func openFile(name string) (*os.File, int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -152,12 +152,12 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Tree reads a loop-compressed trace without expanding it. With an error, the tree is of the part
-// before the error, or nil.
+// Tree reads a loop-compressed trace without expanding it. If there is an error, it returns the
+// tree of the part before the error, or nil.
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
-// Changed reports whether the file was written to since it was opened. If so, the bytes that were
-// read may be a mix of several states of the file.
+// Changed reports whether the file was modified since it was opened. If so, the bytes that were
+// read may be a mix of several versions.
 func (in *Input) Changed() bool {
 	if in.file == nil || !in.opened.Mode().IsRegular() {
 		return false
@@ -182,12 +182,12 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 	return p, nil
 }
 
-// endedBy returns a reader whose reads fail once ctx is done, even one that waits
-// for input. A goroutine, which ends with the input, copies the bytes.
+// endedBy returns a reader whose reads fail once ctx is done, even a read that is waiting for
+// input. A goroutine copies the bytes until the input ends.
 func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Only the Reader of r: a file would otherwise choose its own, smaller pieces.
+		// Hide all methods of r but Read: otherwise, a file would copy itself in smaller pieces.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()
@@ -195,7 +195,7 @@ func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// FindDemo returns the embedded demo of that name; the error is a [*DemoError].
+// FindDemo returns the embedded demo with a name, or a [*DemoError].
 func FindDemo(name string) (site.Demo, error) {
 	demos, err := site.Demos()
 	if err != nil {
@@ -211,24 +211,24 @@ func FindDemo(name string) (site.Demo, error) {
 	return site.Demo{}, missing
 }
 
-// DemoError reports an unknown demo.
+// DemoError is the error for an unknown demo.
 type DemoError struct {
 	Name string
-	Have []string // known demos
+	Have []string // names of the known demos
 }
 
 func (e *DemoError) Error() string {
 	return "there is no demo " + e.Name + "; there are " + strings.Join(e.Have, ", ")
 }
 
-// Rows is an open trace.
+// Rows is an open trace, which is read in batches of rows.
 type Rows struct {
 	*open.Trace
 	in *Input
 }
 
-// ErrNotTrace reports that a file is no trace.
-var ErrNotTrace = errors.New("it is no trace; give one that stackglass cc recorded")
+// ErrNotTrace means that a file is not a trace.
+var ErrNotTrace = errors.New("it is not a trace; give a trace that stackglass cc recorded")
 
 // OpenRows opens a trace by its name.
 func OpenRows(ctx context.Context, name string) (*Rows, error) {

@@ -11,23 +11,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Facts describe the beginning of a trace.
+// Facts describes the beginning of a trace.
 type Facts struct {
 	Header          trace.Header
 	Packings        []string // compression, outermost first
-	References      uint64   // that were read
+	References      uint64   // number of references read
 	Kinds           [trace.NumKinds]uint64
-	Lowest, Highest trace.Addr // first bytes of references
+	Lowest, Highest trace.Addr // lowest and highest address of a reference's first byte
 	BadRecords      uint64
 	FirstBad        *trace.SyntaxError
 	Whole           bool        // the trace was read to its end
 	Stopped         error       // why reading ended early, or nil
-	Container       *sgt.Survey // facts of a whole container, or nil
+	Container       *sgt.Survey // facts about the whole container, or nil
 }
 
-// Look reads about this number of references of a trace. It counts bad records and skips them. If
-// the trace is a container, it reads the facts of the whole. It fails if there is nothing to
-// report.
+// Look reads about the given number of references of a trace. It counts bad records and skips them.
+// If the trace is a container, it returns facts about the whole trace. It fails if there is nothing
+// to report.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})
 	if err != nil {
@@ -80,19 +80,19 @@ func (f *Facts) add(b *trace.Batch) {
 type Checked struct {
 	Type       string // "profile", or the format of a trace
 	Packings   []string
-	References uint64 // that can be read
+	References uint64 // number of readable references
 	Container  *sgt.Verdict
 	Faults     []Fault // the first mostFaults
-	Count      uint64  // of all faults
+	Count      uint64  // number of all faults
 }
 
-// Fault is one thing that is wrong.
+// Fault is one fault in the input.
 type Fault struct {
-	Where string // "byte 17", "line 3"
+	Where string // for example "byte 17" or "line 3"
 	What  string
 }
 
-// mostFaults is the most faults that are listed.
+// mostFaults is the maximum number of listed faults.
 const mostFaults = 100
 
 func (c *Checked) add(where, what string) {
@@ -101,7 +101,7 @@ func (c *Checked) add(where, what string) {
 	}
 }
 
-// Check reads all of the input and looks for faults. It fails if the input cannot be read.
+// Check reads the whole input and collects its faults. It fails if the input cannot be read.
 func (in *Input) Check(ctx context.Context, format string) (*Checked, error) {
 	if in.IsProfile {
 		c := &Checked{Type: "profile"}

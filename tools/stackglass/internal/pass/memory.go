@@ -13,12 +13,13 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
-// ballast is memory that is never touched, so that it takes no memory of the system. The garbage
-// collector counts it, so it does not collect a small heap again and again, which would slow
-// down all goroutines. A run with many lines drops it.
+// ballast is memory that is never touched, so the system does not allocate pages for it. The
+// garbage collector counts it, and so does not collect a small heap again and again, which would
+// slow down all goroutines. A run with many lines drops the ballast.
 var ballast []byte
 
-// HoldBallast is for a program with a low GOGC, which suits large heaps.
+// HoldBallast allocates the ballast. It is meant for a program with a low GOGC, which suits large
+// heaps.
 func HoldBallast() { ballast = make([]byte, ballastBytes) }
 
 const (
@@ -34,7 +35,7 @@ func dropBallast() {
 	}
 }
 
-// memoryInUse returns the number of bytes that the process holds from the system.
+// memoryInUse returns the number of bytes that the process has obtained from the system.
 func memoryInUse() uint64 {
 	sample := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},
@@ -44,8 +45,8 @@ func memoryInUse() uint64 {
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64() - uint64(len(ballast))
 }
 
-// spill limits the memory of the models, which put the rest into a spill store. end removes the
-// spill store, unless a checkpoint needs it.
+// spill limits the memory of the models, which move the rest of their data to a spill store. end
+// removes the spill store, unless a checkpoint needs it.
 func (o *Options) spill() (end func(), err error) {
 	var folder *shelf.Folder
 	if o.Checkpoints != nil {
@@ -54,13 +55,13 @@ func (o *Options) spill() (end func(), err error) {
 		folder, err = shelf.New(o.Spill)
 	}
 	if err != nil {
-		return nil, &trace.OptionError{Option: "spill", Got: o.Spill, Want: "a folder that can be written (" + err.Error() + ")"}
+		return nil, &trace.OptionError{Option: "spill", Got: o.Spill, Want: "a writable folder (" + err.Error() + ")"}
 	}
 	limit := o.MemoryBytes
 	if limit == 0 {
 		limit = math.MaxInt64
 	}
-	dropBallast() // the limit would count it
+	dropBallast() // the ballast would count towards the limit
 	before := debug.SetMemoryLimit(int64(min(limit/100*95, math.MaxInt64)))
 	o.Spec.Budget = &locality.Budget{Bytes: limit / 100 * modelShare, Shelf: folder}
 	return func() {
@@ -73,13 +74,13 @@ func (o *Options) spill() (end func(), err error) {
 	}, nil
 }
 
-// modelShare is the share of the memory for models, in percent. Results, the reader and garbage
+// modelShare is the percentage of the memory that models may use. Results, the reader and garbage
 // need the rest.
 const modelShare = 70
 
-// AvailableMemory returns half of the bytes that the system can provide without swapping,
-// or 0 if the system does not say. The other half is for other programs, and for the
-// file cache. A program cannot survive running out of memory, so a pass stops before.
+// AvailableMemory returns half of the bytes that the system can provide without swapping, or 0 if
+// this number is unknown. The other half is for other programs, and for the file cache. A program
+// cannot survive running out of memory, so a pass stops before that.
 func AvailableMemory() uint64 {
 	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
 }
@@ -92,7 +93,7 @@ func readText(path string) string {
 	return string(text)
 }
 
-// availableIn computes the limit from the texts of Linux.
+// availableIn computes the limit from the contents of the Linux files.
 func availableIn(meminfo, groupMax, groupCurrent string) uint64 {
 	var free uint64
 	known := false

@@ -1,6 +1,6 @@
-// Package pass makes a profile of a file: it opens a trace, reads it once and shows its
-// progress. It ends in good order if it is interrupted, if the trace is damaged, or if memory
-// runs low. A file that is a profile is only read.
+// Package pass computes the profile of a file: it opens a trace, reads it once and shows its
+// progress. A pass ends with a partial result if it is interrupted, if the trace is damaged, or if
+// memory runs low. If the file is a profile, it is only read.
 //
 //  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a trace.
 //  2. [Input.Analyze] returns the profile. [Result.Stopped] says why a pass ended early; then
@@ -30,39 +30,40 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Options are options on reading a trace. None of them applies to a profile.
+// Options contains the options for reading a trace. None of them applies to a profile.
 type Options struct {
 	Spec        analysis.Spec
-	Sample      *sample.Options // nil: every reference is analysed
-	Format      string          // as for --input-format; "": detect it
-	Strict      bool            // stop at the first part of a container that cannot be read
-	MemoryBytes uint64          // stop in good order beyond this; 0: no limit
-	Spill       string          // folder of the spill store; "": none
-	Workers     int             // goroutines that analyse; 0: one for each processor
-	Segment     int             // references that a worker takes at a time; 0: chosen
+	Sample      *sample.Options // nil to analyse every reference
+	Format      string          // a value of --input-format, or "" to detect the format
+	Strict      bool            // stop at the first unreadable part of a container
+	MemoryBytes uint64          // stop with a partial result beyond this limit, or 0 for no limit
+	Spill       string          // folder of the spill store, or ""
+	Workers     int             // number of analysing goroutines, or 0 for one per processor
+	Segment     int             // references that a worker processes at a time, or 0 to choose automatically
 	Terminal    io.Writer       // where progress is shown; may be nil
-	// Beside consumes the references as analyses do, but is in no checkpoint; may be nil.
+	// Beside, if not nil, consumes the references as analyses do, but is not part of checkpoints.
 	Beside func(*trace.Batch) error
-	// BesideSites returns such a consumer of references with sites; may be nil.
+	// BesideSites, if not nil, returns such a consumer for references with sites.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
-	Checkpoints *Checkpoints // to resume from, and to save; may be nil
+	Checkpoints *Checkpoints // checkpoints to resume from and to save; may be nil
 }
 
 // Result is the result of a pass.
 type Result struct {
 	Profile  *profile.Profile
-	Trace    bool               // the profile was made from a trace, not read from a file
+	Trace    bool               // the profile was computed from a trace, not read from a file
 	Stopped  error              // why the pass ended early, or nil
 	FirstBad *trace.SyntaxError // the first tolerated record that could not be read
-	LeftOut  string             // which records are no references, see trace.Header.LeftOut
-	Changed  bool               // the file was written to while it was read
-	Unsaved  error              // why there is no checkpoint of everything, or nil
+	LeftOut  string             // the records that are not references, see trace.Header.LeftOut
+	Changed  bool               // the file was modified while it was read
+	Unsaved  error              // why the last checkpoint could not be saved, or nil
 }
 
-// packings are the compressions that this program reads in addition to those of every program.
+// packings lists the compression formats that only this program reads, in addition to the common
+// ones.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing}
 
-// ErrInterrupted reports that the user ended the pass.
+// ErrInterrupted means that the user interrupted the pass.
 var ErrInterrupted error = interrupted{}
 
 // interrupted is [analysis.ErrStopped] with a shorter text.
@@ -71,15 +72,15 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == analysis.ErrStopped }
 
-// Analyze returns the input's profile. It fails if there is none; [Result.Stopped] is for a
-// profile of a part.
+// Analyze returns the input's profile. It fails if there is no profile; [Result.Stopped] is set if
+// the profile is partial.
 func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsProfile {
 		p, err := in.readProfile()
 		return &Result{Profile: p}, err
 	}
 	if in.IsByfl {
-		return nil, errors.New(in.Name + ": a result of Byfl holds counters and no references; see them with: stackglass counters " + in.Name)
+		return nil, errors.New(in.Name + ": a result of Byfl contains counters but no references; print the counters with: stackglass counters " + in.Name)
 	}
 	from, err := o.Checkpoints.load(in)
 	if err != nil {
@@ -117,7 +118,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	stopped := in.run(ctx, runner, o, saver)
 	done := runner.Progress()
 	if p, ok := runner.(*analysis.Parallel); ok && !p.Close() {
-		watched = &watcher{} // the other one is still waiting for input
+		watched = &watcher{} // the other watcher is still waiting for input
 	} else {
 		in.verify(ctx, content)
 	}
@@ -136,8 +137,8 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	return result, nil
 }
 
-// runner returns the run. Runs with additional consumers or samples need all references in order,
-// so they are not parallel.
+// runner returns the run for the options. Runs with additional consumers or samples need all
+// references in order, so they are not parallel.
 func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run, error) {
 	workers := o.Workers
 	if workers == 0 {
@@ -161,7 +162,7 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	return runner, nil
 }
 
-// foresee reads the index of a container for its reader.
+// foresee reads the index of a container in advance, for the reader.
 func (in *Input) foresee(t *open.Trace) {
 	if in.places == nil || in.Bytes == 0 {
 		return
@@ -178,21 +179,21 @@ func (in *Input) source(t *open.Trace) *sgt.Source {
 	}
 	s, err := sgt.NewSource(in.Name, in.places, in.Bytes, t.Container())
 	if err != nil {
-		return nil // there is no index
+		return nil // the container has no index
 	}
 	return s
 }
 
-// run steps through the trace until it ends, or something ends it.
+// run steps through the trace until the trace ends or something stops the run.
 func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver *saver) error {
 	bar := newBar(o.Terminal, o.Spec.ToRead(in.outline.References), in.Bytes)
 	defer bar.finish()
 	const (
 		stepsBetweenLooks = 64      // about 260,000 references
-		linesBetweenLooks = 1 << 17 // some 10 MB: a few references to ranges can touch many lines
+		linesBetweenLooks = 1 << 17 // some 10 MB, because a few range references can touch many lines
 	)
 	looked := uint64(0) // lines at the last check
-	begun := false      // a reference was analysed
+	begun := false      // at least one reference was analysed
 	for step := 0; ; step++ {
 		if ctx.Err() != nil && !halt(runner) {
 			return ErrInterrupted
@@ -214,7 +215,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		bar.show(in.read.Load(), progress.References, progress.LeftOut, time.Now())
 		saver.look()
 		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {
-			return fmt.Errorf("%w (--memory sets the limit; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
+			return fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
 		}
 	}
 }
@@ -228,15 +229,15 @@ func halt(r analysis.Run) bool {
 	return ok
 }
 
-// verify reads up to the position of the checkpoint, unless the user ended the pass.
+// verify reads up to the position of the checkpoint, unless the user interrupted the pass.
 func (in *Input) verify(ctx context.Context, content *workers.File) {
 	if ctx.Err() == nil {
 		content.Verify()
 	}
 }
 
-// blame returns the error that the input has changed instead of the error that resulted from
-// that. err is nil at the end of the input.
+// blame returns the error that the input has changed in place of an error that resulted from the
+// change. err is nil at the end of the input.
 func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
 	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
 		return o.Checkpoints.refuse(in, other)
@@ -247,7 +248,7 @@ func (in *Input) blame(ctx context.Context, o Options, content *workers.File, er
 	return in.readError(ctx, err)
 }
 
-// readError returns the error of reading, or ErrInterrupted if the user ended it.
+// readError returns a read error, or ErrInterrupted if the user interrupted the pass.
 func (in *Input) readError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ErrInterrupted
@@ -286,12 +287,13 @@ func (w *watcher) Header() trace.Header {
 
 // bar shows progress, rate and remaining time on a terminal.
 type bar struct {
-	shown      *progressbar.ProgressBar // nil: standard error is no terminal
-	references bool                     // it counts references, else bytes
+	shown      *progressbar.ProgressBar // nil if standard error is not a terminal
+	references bool                     // counts references instead of bytes
 	next       time.Time
 }
 
-// newBar returns a bar for a number of references, or for bytes if that is 0.
+// newBar returns a bar that counts to a number of references, or of bytes if the number of
+// references is 0.
 func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	if terminal == nil {
 		return &bar{}
@@ -301,7 +303,7 @@ func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	case references > 0:
 		whole = int64(references)
 	case bytes == 0:
-		whole = -1 // not known: bytes and rate only
+		whole = -1 // unknown: show only bytes and rate
 	}
 	return &bar{references: references > 0, shown: progressbar.NewOptions64(whole,
 		progressbar.OptionSetWriter(terminal),

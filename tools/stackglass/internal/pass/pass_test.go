@@ -33,11 +33,12 @@ func TestAvailableMemory(t *testing.T) {
 	}
 }
 
-// TestInterruptWhileOpening: a named pipe that nobody writes to opens never.
+// TestInterruptWhileOpening interrupts the opening of a named pipe without a writer, which would
+// block for ever.
 func TestInterruptWhileOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip("left out: no named pipes here:", err)
+		t.Skip("named pipes are not supported here:", err)
 	}
 	ctx, interrupt := context.WithCancel(context.Background())
 	interrupt()

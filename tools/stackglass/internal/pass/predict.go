@@ -16,12 +16,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// PredictOptions are options on reading the trace for a prediction for several cores.
+// PredictOptions contains the options for reading a trace in a prediction for several cores.
 type PredictOptions struct {
-	Format      string // as for --input-format; "": detect it
-	Strict      bool   // stop at the first part of a container that cannot be read
-	SkipBad     uint64 // bad records to tolerate
-	MemoryBytes uint64 // stop in good order beyond this; 0: no limit
+	Format      string // a value of --input-format, or "" to detect the format
+	Strict      bool   // stop at the first unreadable part of a container
+	SkipBad     uint64 // maximum number of bad records
+	MemoryBytes uint64 // stop beyond this limit, or 0 for no limit
 	Terminal    io.Writer
 	PPT         sasmm.Files // additional files of a trace of PPT; each may be nil
 }
@@ -34,7 +34,7 @@ type Predicted struct {
 	Stopped    error // the damage that ended the trace early, or nil
 }
 
-// Predict reads the trace of that name once for each number of cores.
+// Predict predicts from the trace with a name, which it reads once for each number of cores.
 func Predict(ctx context.Context, name string, q predict.Question, o PredictOptions) (*Predicted, error) {
 	p := &prediction{ctx: ctx, name: name, options: o}
 	r, err := predict.New(q, p.open)
@@ -55,7 +55,7 @@ func Predict(ctx context.Context, name string, q predict.Question, o PredictOpti
 			p.bar.show(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, 0, time.Now())
 		}
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
-			return nil, fmt.Errorf("%w (--memory sets the limit; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
+			return nil, fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
 		}
 	}
 	if err != io.EOF {
@@ -73,7 +73,7 @@ type prediction struct {
 	in      *Input
 	bar     *bar
 	out     Predicted
-	private []multicore.Range // of a trace of PPT; nil: not known yet
+	private []multicore.Range // private addresses of a trace of PPT, or nil if not known yet
 }
 
 // rows opens the trace.
@@ -107,7 +107,7 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 		}
 	} else if f := &p.options.PPT; f.Blocks != nil || f.Shared != nil || f.Counts != nil || f.Bounds != nil {
 		in.Close()
-		return nil, &trace.OptionError{Option: "ppt-blocks, shared, counts or bounds", Got: "beside " + p.name, Want: "a trace of PPT; others tell themselves what these files do"}
+		return nil, &trace.OptionError{Option: "ppt-blocks, --ppt-shared, --ppt-counts or --ppt-bounds", Got: "beside " + p.name, Want: "a trace of PPT; other traces contain the information of these files"}
 	}
 	store := &tempFile{}
 	threads, err := multicore.Mimic(r, o, store)
@@ -118,7 +118,7 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 	return &mimicked{threads, in, store}, nil
 }
 
-// ppt marks the regions of a trace of PPT, and finds its private addresses.
+// ppt marks the parallel regions in a trace of PPT, and finds its private addresses.
 func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, error) {
 	if o.Division == multicore.ByIterations {
 		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: "region or printed for a trace of PPT, which has blocks but no loops"}
@@ -145,7 +145,7 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 	return f.Mark(rows)
 }
 
-// mimicked are synthesised threads with the trace to close.
+// mimicked contains synthesised threads and the trace to close.
 type mimicked struct {
 	predict.Threads
 	in    *Input
@@ -184,7 +184,7 @@ func (r *patient) Next(b *trace.Batch) error {
 	}
 }
 
-// tempFile is a temporary file, created on the first write.
+// tempFile is a temporary file that is created on the first write.
 type tempFile struct{ f *os.File }
 
 func (t *tempFile) WriteAt(b []byte, at int64) (int, error) {

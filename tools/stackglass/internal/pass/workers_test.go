@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// Any number of workers, and any split, gives the same bytes: for the demos, and for the first
-// references of the real traces, unchanged and as containers.
+// The profile is the same, byte for byte, for any number of workers and segments. Inputs are the
+// demos, and the first references of real traces, unchanged and as containers.
 func TestWorkersGiveTheSameBytes(t *testing.T) {
 	inputs := map[string]Options{}
 	demos, err := site.Demos()
@@ -24,7 +24,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 		inputs[demoPrefix+d.Name] = Options{}
 	}
 	if _, err := tracetest.FindData(); err != nil {
-		t.Log("without the real traces: ", err)
+		t.Log("real traces are missing: ", err)
 	} else {
 		for _, name := range tracetest.RealTraces {
 			o := Options{}
@@ -45,7 +45,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 						o.Segment = (references + segments - 1) / segments
 					}
 					if several, _ := analyzed(t, name, o); !bytes.Equal(several, one) {
-						t.Errorf("%d workers with %d segments give another profile than one", o.Workers, segments)
+						t.Errorf("%d workers with %d segments give a different profile than one worker", o.Workers, segments)
 					}
 				}
 			}
@@ -53,7 +53,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// converted makes a container of the first references of a real trace.
+// converted writes the first references of a real trace to a container, and returns its path.
 func converted(t *testing.T, name string) (path string) {
 	t.Helper()
 	in, err := Open(context.Background(), tracetest.RealPath(t, name), nil)

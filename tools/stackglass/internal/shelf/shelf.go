@@ -1,4 +1,4 @@
-// Package shelf is the spill store of the command: it keeps blocks that do not fit in memory as
+// Package shelf is the spill store of the command: it stores blocks that do not fit in memory as
 // files in a folder.
 package shelf
 
@@ -11,13 +11,13 @@ import (
 	"strconv"
 )
 
-// Folder implements stack.Shelf in a folder of its own.
+// Folder implements stack.Shelf with files in a separate folder.
 type Folder struct {
 	path string
 	read []byte
 }
 
-// New creates an empty spill store in a folder, which need not exist.
+// New creates an empty spill store below a folder, which it creates if necessary.
 func New(parent string) (*Folder, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func New(parent string) (*Folder, error) {
 
 const prefix = "stackglass-"
 
-// Open opens the spill store of a key, or creates it.
+// Open opens the spill store of a key, or creates it if it does not exist.
 func Open(parent, key string) (*Folder, error) {
 	f := &Folder{path: filepath.Join(parent, prefix+key)}
 	return f, os.MkdirAll(f.path, 0o700)

@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// size is the size of the traces: for `make soak`, or one that takes seconds.
+// size is the size of the traces: large for `make soak`, otherwise small enough for a few seconds.
 var size = func() (s struct {
 	references, lines int
 	memory            uint64
@@ -30,7 +30,7 @@ var size = func() (s struct {
 	return s
 }()
 
-// analyze analyses a trace with a limit on the memory of models, 0 for none.
+// analyze analyses a trace with a limit on the memory of models, or without one if memory is 0.
 func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Locality}
@@ -63,7 +63,7 @@ func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	return p
 }
 
-// peak is the most memory that the process ever had, in bytes; 0: unknown.
+// peak returns the peak resident set size of the process in bytes, or 0 if unknown.
 func peak() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
@@ -71,11 +71,12 @@ func peak() uint64 {
 	return kib << 10
 }
 
-// A loop over more lines than fit: between two accesses to a line, all other lines are accessed.
+// A loop over more lines than fit in memory: between two accesses to a line, all other lines are
+// accessed.
 func TestCyclic(t *testing.T) {
 	p := analyze(t, tracetest.Stream(size.references, tracetest.Strided(64, size.lines*64)), size.memory)
 	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
-		t.Errorf("%d bytes of memory at most, want %d", most, size.memory)
+		t.Errorf("peak memory %d bytes, want at most %d", most, size.memory)
 	}
 	var cold, far, other uint64
 	for _, k := range p.Locality[0].Kinds {
@@ -89,17 +90,17 @@ func TestCyclic(t *testing.T) {
 		}
 	}
 	if cold != uint64(size.lines) || far != uint64(size.references-size.lines) || other != 0 {
-		t.Errorf("%d first accesses, %d after all lines, %d others", cold, far, other)
+		t.Errorf("%d first accesses, %d accesses after all other lines, %d others", cold, far, other)
 	}
 }
 
-// Accesses to random lines: the profile is that of a run with unlimited memory.
+// With accesses to random lines, the profile equals the profile of a run with unlimited memory.
 func TestRandom(t *testing.T) {
 	pattern := func() trace.Reader { return tracetest.Stream(size.references, tracetest.Uniform(size.lines, 1)) }
 	p := analyze(t, pattern(), size.memory)
 	got := p.Digest()
 	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
-		t.Errorf("%d bytes of memory at most, want %d", most, size.memory)
+		t.Errorf("peak memory %d bytes, want at most %d", most, size.memory)
 	}
 	var deep uint64
 	for _, k := range p.Locality[0].Kinds {
@@ -110,11 +111,11 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	if deep < uint64(size.references)/5 {
-		t.Errorf("%d accesses come from the lower half of the stack, want a fifth", deep)
+		t.Errorf("%d accesses hit the lower half of the stack, want at least a fifth", deep)
 	}
 	p = nil
 	runtime.GC()
 	if want := analyze(t, pattern(), 0).Digest(); !bytes.Equal(got[:], want[:]) {
-		t.Error("the profile differs from that of a run with all memory there is")
+		t.Error("the profile differs from that of a run with unlimited memory")
 	}
 }

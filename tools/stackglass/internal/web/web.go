@@ -1,5 +1,5 @@
-// Package web serves the page's files on this machine: with the page's security policy on every
-// answer, the right media types, compressed if the browser accepts it, and never a stale file.
+// Package web serves the page's files on this machine. Every response has the page's security
+// policy and the right media type, is compressed if the browser accepts it, and is never stale.
 package web
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// types are the media types of the page's files. The system's table differs between machines.
+// types maps file name extensions to media types, because the system's table differs between
+// machines.
 var types = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".js":          "text/javascript; charset=utf-8",
@@ -36,13 +37,13 @@ var types = map[string]string{
 	".names":       "text/plain; charset=utf-8",
 }
 
-// codings are the compressions of files, the best first: their names in HTTP, and the endings of
-// compressed files.
+// codings lists the content codings, the best first: their names in HTTP, and the file name
+// extensions of compressed files.
 var codings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
 
-// form is a file's content as it is sent, plain or compressed.
+// form is the content of a file as it is sent, either plain or compressed.
 type form struct {
-	coding  string // "": as it is
+	coding  string // "" if it is plain
 	content []byte
 	tag     string
 }
@@ -50,17 +51,17 @@ type form struct {
 // file is one file of the page, in memory.
 type file struct {
 	plain     *form
-	packed    [len(codings)]*form // nil if there is none
+	packed    [len(codings)]*form // nil if there is no such variant
 	mediaType string
 }
 
 // handler serves files.
 type handler struct {
-	files map[string]*file // by path, without a leading slash
+	files map[string]*file // files by path, without a leading slash
 }
 
-// Handler serves the files under the page's policy. Files named X.br and X.gz are X compressed,
-// for browsers that accept that.
+// Handler returns a handler that serves files with the page's policy. Files X.br and X.gz are the
+// compressed variants of X, for browsers that accept them.
 func Handler(files fs.FS) (http.Handler, error) {
 	h := &handler{files: map[string]*file{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -91,7 +92,7 @@ func (h *handler) add(name string, content []byte) {
 	h.file(name).plain = made
 }
 
-// file returns the file of a name, and creates it if needed.
+// file returns the file with a name, and adds it if necessary.
 func (h *handler) file(name string) *file {
 	f := h.files[name]
 	if f == nil {
@@ -113,13 +114,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(header.Name, header.Value)
 	}
 	if !local(r.Host) {
-		// A name that some other site made to point here (DNS rebinding).
-		http.Error(w, "this server answers on loopback addresses only", http.StatusMisdirectedRequest)
+		// The host name of another site resolves to this machine (DNS rebinding).
+		http.Error(w, "this server answers only requests to loopback addresses", http.StatusMisdirectedRequest)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
 		w.Header().Set("Allow", "GET, HEAD")
-		w.Header().Set("Connection", "close") // otherwise the answer would wait for the rest of a body
+		w.Header().Set("Connection", "close") // otherwise the response would wait for the rest of a request body
 		http.Error(w, "the server accepts no data: traces stay in the browser", http.StatusMethodNotAllowed)
 		return
 	}
@@ -158,7 +159,7 @@ func local(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// takes reports whether Accept-Encoding names a coding with a weight above 0.
+// takes reports whether Accept-Encoding contains a coding with a weight above 0.
 func takes(head http.Header, wanted string) bool {
 	for word := range strings.SplitSeq(strings.Join(head.Values("Accept-Encoding"), ","), ",") {
 		coding, parameters, _ := strings.Cut(strings.TrimSpace(word), ";")

@@ -95,7 +95,7 @@ func TestNothingIsStale(t *testing.T) {
 	plain := answer(t, "GET", "http://localhost/", nil)
 	packed := answer(t, "GET", "http://localhost/", map[string]string{"Accept-Encoding": "br"})
 	if plain.Header.Get("ETag") == packed.Header.Get("ETag") {
-		t.Error("the plain and the packed file have one tag")
+		t.Error("the plain and the compressed file have the same tag")
 	}
 	for path, want := range map[string]string{"/": policy.Ask, "/assets/a.wasm": policy.Forever} {
 		if got := answer(t, "GET", "http://localhost"+path, nil).Header.Get("Cache-Control"); got != want {
@@ -104,11 +104,11 @@ func TestNothingIsStale(t *testing.T) {
 	}
 	again := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": plain.Header.Get("ETag")})
 	if again.StatusCode != http.StatusNotModified {
-		t.Errorf("asked with its tag: status %d", again.StatusCode)
+		t.Errorf("request with its tag: status %d", again.StatusCode)
 	}
 	other := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": packed.Header.Get("ETag")})
 	if other.StatusCode != http.StatusOK {
-		t.Errorf("asked with another tag: status %d", other.StatusCode)
+		t.Errorf("request with another tag: status %d", other.StatusCode)
 	}
 }
 

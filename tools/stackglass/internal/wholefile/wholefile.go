@@ -1,5 +1,5 @@
-// Package wholefile writes files that appear only when they are complete. They have a temporary
-// name in the same folder until everything is on the disk.
+// Package wholefile writes files that appear only when they are complete. Until everything is
+// flushed to the disk, a file has a temporary name in the same folder.
 package wholefile
 
 import (
@@ -14,11 +14,11 @@ import (
 type File struct {
 	f    *os.File
 	path string // the final name
-	temp string // the temporary name; "" if the target is no regular file
+	temp string // the temporary name, or "" if the target is not a regular file
 }
 
-// Create begins a file, and checks that path can be written. A device or a pipe is written
-// directly, because renaming would replace it.
+// Create opens a file for writing, and checks that path can be written. A device or a pipe is
+// written directly, because renaming would replace it.
 func Create(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		if st.IsDir() {

@@ -61,7 +61,7 @@ func TestFailureKeepsOldFile(t *testing.T) {
 func TestDeviceIsWrittenNotReplaced(t *testing.T) {
 	st, err := os.Stat("/dev/full")
 	if err != nil {
-		t.Skip("no /dev/full on this system: nothing that behaves like a full disk")
+		t.Skip("this system has no /dev/full, which behaves like a full disk")
 	}
 	if err := Save("/dev/full", content("x")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v, want no space left", err)
