@@ -12,54 +12,54 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// App is the page's state and the events that change it.
+// App contains the state of the page and the handlers of the events that change it.
 type App struct {
 	Env   vugu.EventEnv
 	Port  Port
-	Store profile.Store // nil: the browser has none; NoStore says why
-	// NoStore explains why nothing is kept.
+	Store profile.Store // nil if the browser has no storage; NoStore says why
+	// NoStore explains why analyses are not stored.
 	NoStore string
-	Tabs    Tabs    // nil: the browser cannot tell
-	Handles Handles // nil: the browser keeps none
-	Shelves Shelves // nil: there are none
+	Tabs    Tabs    // nil if the browser does not support it
+	Handles Handles // nil if the browser cannot store handles
+	Shelves Shelves // nil if there are no spill stores
 
 	Screen  state.Screen
 	Problem string // what went wrong, until dismissed; see [state.AddProblem]
-	Note    string // good news, until the next thing happens
+	Note    string // a message that is not a problem, until the next event
 
 	kept      []profile.Entry
-	elsewhere map[string]bool // keys whose analyses ran in any tab when kept was read
+	elsewhere map[string]bool // keys of the analyses that ran in any tab when kept was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
-	listed    bool            // kept was read, or could not be
-	used      uint64          // bytes of storage at that time; 0: unknown
+	listed    bool            // kept was read, or reading it failed
+	used      uint64          // bytes of storage used when kept was read, or 0 if unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
-	doomed    string // key of the entry whose deletion is to be confirmed
+	doomed    string // key of the entry whose deletion the user must confirm
 
 	run     *run
-	waiting []Item          // dropped while an analysis ran
-	items   map[string]Item // analysed since the page was loaded, by key
+	waiting []Item          // items dropped while an analysis was running
+	items   map[string]Item // items analysed since the page was loaded, by key
 	origin  string          // id of the element from which the result in view was opened
 	wanted  string          // key of the analysis to resume, chosen in the list
 
 	presets    []hierarchy.Hierarchy // computed on first use
 	cpus       *report.Table         // the processors of the latest answer
-	describing bool                  // the next file is to describe a hierarchy
+	describing bool                  // the next file is expected to describe a hierarchy
 
-	opened map[state.Tab]View // of one result, each created when first opened
-	both   View               // of two
+	opened map[state.Tab]View // views of one result, each created when first opened
+	both   View               // the view that compares two results
 
 	result  *Result
-	other   *Result // the result that it is compared with; see comparing
+	other   *Result // the result with which result is compared; see comparing
 	against string  // key of the analysis to compare the next result with
 
 	compared       *state.Comparison
 	comparedTables map[string]*state.Table
 
-	charts    map[string]*state.Chart // handed over, by id
-	handed    map[string]any          // the latest of each id
+	charts    map[string]*state.Chart // charts passed to Port, by id
+	handed    map[string]any          // the latest data passed to Port, by id
 	smalls    *state.Threads          // the threads whose small charts are drawn
-	chosen    map[string]int          // predictions of exercises, by demo; nil: not read yet
+	chosen    map[string]int          // the reader's predictions in exercises, by demo; nil if not read yet
 	code      codeState
 	nests     loopState
 	diagnosis diagnosisState
@@ -68,34 +68,34 @@ type App struct {
 	pair      pairState
 	cores     coreState
 	changed   bool
-	links     atomic.Int64 // that were followed; only the last one counts
-	step      string       // the control of the latest step of the history; see adjust
-	pressed   atomic.Bool  // the pointer was pressed since that step
+	links     atomic.Int64 // number of links followed; only the last link counts
+	step      string       // the control that made the latest history entry; see adjust
+	pressed   atomic.Bool  // the pointer was pressed since the latest history entry
 }
 
 // Result is the analysis in view.
 type Result struct {
 	Key, Name string
 	Digest    string
-	Live      bool // still growing
+	Live      bool // the analysis is still running
 	Profile   *profile.Profile
-	View      *state.View // nil before the first access was counted
+	View      *state.View // nil before the first access is counted
 
-	demo     *Demo           // whose whole trace it is; nil for other traces
-	findings []state.Finding // of View, computed on first use
+	demo     *Demo           // the demo whose whole trace was analysed; nil for other traces
+	findings []state.Finding // findings for View, computed on first use
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
-	asked    hierarchy.Hierarchy // of answer
+	asked    hierarchy.Hierarchy // hierarchy of answer
 	answer   *state.Caches
 
-	counterKeys []string // of counters, in order
+	counterKeys []string // keys of counters, in order
 	counters    map[string]*state.Table
 	summed      answers.CountersBy // how counters are summed
-	sorted      string             // and sorted by
+	sorted      string             // column by which counters are sorted
 }
 
-// Changed reports whether anything has changed since the last call. The page skips renders that
-// would change nothing.
+// Changed reports whether anything has changed since the last call. If not, the page skips the
+// render.
 func (a *App) Changed() bool {
 	was := a.changed
 	a.changed = false
@@ -104,7 +104,7 @@ func (a *App) Changed() bool {
 
 func (a *App) touch() { a.changed = true }
 
-// update changes the app from a goroutine and has the page rendered.
+// update changes the app from a goroutine and renders the page.
 func (a *App) update(f func()) {
 	a.Env.Lock()
 	f()
@@ -112,7 +112,7 @@ func (a *App) update(f func()) {
 	a.Env.UnlockRender()
 }
 
-// Start navigates to the screen of the URL, and reads the list of kept analyses.
+// Start navigates to the screen in the URL's hash, and reads the list of kept analyses.
 func (a *App) Start(hash string) {
 	a.Navigate(hash)
 	if a.Screen.Open != "" {
@@ -145,9 +145,9 @@ func (a *App) reload() {
 	})
 }
 
-// Follow navigates to a changed hash of the URL, in turn. If several links follow in quick
-// succession, the last one wins, also over an earlier change of the screen that still waits. The
-// caller is the thread of the events.
+// Follow navigates to a changed hash of the URL. If several links are followed in quick succession,
+// the last one wins, even over an earlier change of the screen that is still pending. It must be
+// called on the event thread.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {
@@ -163,7 +163,7 @@ func (a *App) Follow(hash string) {
 	}()
 }
 
-// Navigate navigates to the screen of a hash. It waits for the store.
+// Navigate navigates to the screen that a hash describes. It waits for the store.
 func (a *App) Navigate(hash string) {
 	a.navigate(func() (string, bool) { return hash, true })
 }
@@ -178,7 +178,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 			return
 		}
 		if strings.HasPrefix(hash, "#") && !strings.Contains(hash, "=") {
-			hash = "" // an anchor of the first screen
+			hash = "" // an anchor on the first screen
 		}
 		var unread []string
 		screen, unread = state.ParseScreen(hash), state.Unread(hash)
@@ -193,7 +193,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 		a.Screen, a.step = screen, ""
 		a.Note = strings.Join(unread, " ")
 		if unread != nil {
-			a.Port.SetHash(screen.Hash(), true) // the screen that is shown
+			a.Port.SetHash(screen.Hash(), true) // the hash of the screen that is shown
 			a.Port.Announce(a.Note)
 		}
 		if screen.Other != "" {
@@ -222,7 +222,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 				}
 			}
 			if before.Other != "" && screen.Other == "" {
-				a.Port.Focus("result-title") // the followed link is gone
+				a.Port.Focus("result-title") // the link that was followed no longer exists
 			}
 			if before.Tab != screen.Tab {
 				a.Port.Announce(screen.Tab.Name())
@@ -240,7 +240,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 	case screen.Open != "":
 		a.loadOther()
 	default:
-		a.reload() // another tab may have kept or deleted something
+		a.reload() // another tab may have stored or deleted analyses
 	}
 }
 
@@ -270,7 +270,7 @@ func (a *App) load(key string) {
 	}
 	a.fetchDemo(key)
 	a.update(func() {
-		if a.Screen.Open != key { // navigated elsewhere meanwhile
+		if a.Screen.Open != key { // the user has navigated elsewhere meanwhile
 			return
 		}
 		a.present(r)
@@ -279,7 +279,7 @@ func (a *App) load(key string) {
 	a.loadOther()
 }
 
-// read reads a kept analysis; problem explains why it cannot.
+// read reads a kept analysis. If it fails, problem explains why.
 func (a *App) read(key string) (r *Result, problem string) {
 	if a.Store == nil {
 		return nil, a.NoStore
@@ -312,10 +312,10 @@ func (a *App) read(key string) (r *Result, problem string) {
 }
 
 // notKept is shown for a link to an analysis that the store does not have.
-const notKept = "The link's analysis is not kept in this browser: it was deleted, belongs to another browser, " +
+const notKept = "The linked analysis is not kept in this browser: it was deleted, was made in another browser, " +
 	"or the page was closed before the first checkpoint of its run. Other analyses are untouched. Open one of them from the list, or drop the link's file again."
 
-// giveUp returns to the first screen with a problem. It waits for the store.
+// giveUp returns to the first screen and shows a problem. It waits for the store.
 func (a *App) giveUp(problem string) {
 	a.update(func() {
 		a.Problem = problem
@@ -330,7 +330,7 @@ func (a *App) giveUp(problem string) {
 func (a *App) present(r *Result) {
 	a.result = r
 	if a.models.of != nil && a.models.of != r.Profile {
-		a.endModels() // their worker has the other program in memory
+		a.endModels() // their worker has another program in memory
 	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
@@ -338,7 +338,7 @@ func (a *App) present(r *Result) {
 	a.drawCharts()
 }
 
-// show sums the profile up for a line size.
+// show prepares the view of the profile at a line size.
 func (r *Result) show(lineBytes uint32) {
 	r.View, r.findings, r.answer, r.answers, r.counters = nil, nil, nil, nil, nil
 	if r.Profile == nil {
@@ -350,8 +350,8 @@ func (r *Result) show(lineBytes uint32) {
 	}
 }
 
-// goTo changes the screen by way of the URL, so that the browser's Back works; small changes
-// replace the history entry. It removes a note, which is about the previous screen.
+// goTo changes the screen and the URL, so that the browser's Back button works. Small changes
+// replace the history entry. It removes the note, which refers to the previous screen.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
 	a.Note = ""
@@ -367,18 +367,20 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.drawCharts()
 }
 
-// adjust changes the screen for a control, as a step of the history that Back undoes. A
-// drag of a slider is one step, and so are consecutive keys on one control.
+// adjust changes the screen for a control, as a history entry that Back undoes. Dragging a slider
+// makes one entry, and so do consecutive key presses on one control.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())
 	a.step = control
 }
 
-// Pressed begins a new step of the history, because the pointer was pressed. It needs no lock.
+// Pressed makes the next adjustment start a new history entry, because the pointer was pressed. It
+// needs no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
-// Dismiss removes the problem and the note, and the button that was pressed.
+// Dismiss removes the problem and the note, together with the dismiss button, and so moves the
+// focus.
 func (a *App) Dismiss() {
 	a.Problem, a.Note = "", ""
 	if a.Port.Focus("result-title"); a.Screen.Open == "" {

@@ -40,8 +40,8 @@ type desk struct {
 
 	mu      sync.Mutex
 	hash    string
-	history []string // hashes of the history, for Back
-	demos   []Demo   // nil: two
+	history []string // hashes in the history, for Back
+	demos   []Demo   // nil for two default demos
 	first   bool
 	focus   string
 	charts  map[string]*state.Chart
@@ -58,8 +58,8 @@ type desk struct {
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
-	outside         bool                           // models are too large from the start
-	fileOf          func(content []byte) io.Reader // nil: the bytes themselves
+	outside         bool                           // models run outside the page from the start
+	fileOf          func(content []byte) io.Reader // nil to read the bytes themselves
 }
 
 func newDesk(t *testing.T) *desk {
@@ -170,7 +170,7 @@ func fileWith(name string, content []byte) File {
 	}}
 }
 
-// facts is the address of the diagnosis with the facts of the run unfolded.
+// facts is the address of the diagnosis view with the facts of the run expanded.
 func facts(s state.Screen) string {
 	s = s.With(state.TabDiagnosis)
 	s.Facts = true
@@ -210,7 +210,7 @@ func (d *desk) entries() []profile.Entry {
 	return list
 }
 
-// act does the work of an event handler, under the lock.
+// act runs f like an event handler, with the lock held.
 func (d *desk) act(f func()) {
 	d.app.Env.Lock()
 	f()
@@ -223,7 +223,7 @@ func demoItem() Item {
 	return Item{Demo: naive, URL: "demos/" + naive + ".sgt", Title: "Matrix multiplication"}
 }
 
-// textItem is a file that takes many reads, and reports no instructions.
+// textItem returns a file that takes many reads, and whose trace contains no instructions.
 func textItem() Item { return Item{File: fileWith("a.lackey.lz4", tracetest.Packed())} }
 
 func TestDemoToResult(t *testing.T) {
@@ -239,7 +239,7 @@ func TestDemoToResult(t *testing.T) {
 	}
 	d.wants(`id="lesson"`, "How small may it be?", "A column needs 32 lines.", "See Locality")
 	if page := d.html(); strings.Contains(page, "See Caches") {
-		t.Error("a link leads to the view that it is in")
+		t.Error("a view contains a link to itself")
 	}
 	for tab, want := range map[state.Tab]string{
 		state.TabDiagnosis: `id="facts-open"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
@@ -253,16 +253,16 @@ func TestDemoToResult(t *testing.T) {
 	d.app.Navigate("")
 	d.wants(`data-name="Matrix multiplication"`, "66.6 k", `id="open-`+key+`"`)
 	if d.focus != "demo-"+naive {
-		t.Errorf("back from a card's result, the focus goes to %q", d.focus)
+		t.Errorf("after closing a result opened from a card, the focus is on %q", d.focus)
 	}
 	d.app.Navigate("#open=" + key)
 	d.app.Navigate("")
 	if d.focus != "open-"+key {
-		t.Errorf("back from a row's result, the focus goes to %q", d.focus)
+		t.Errorf("after closing a result opened from a row, the focus is on %q", d.focus)
 	}
 }
 
-// After two links in quick succession, the page is where the second one leads, and so is the URL,
+// After two links are followed in quick succession, the page and the URL match the second link,
 // even if a change of the screen was pending.
 func TestLastLinkHolds(t *testing.T) {
 	d := newDesk(t)
@@ -285,7 +285,7 @@ func TestLastLinkHolds(t *testing.T) {
 		runtime.Gosched()
 		d.act(func() {
 			if d.app.Screen.Open != "" || d.hash != "" {
-				t.Fatalf("the screen is of %q, and the URL's hash %q", d.app.Screen.Open, d.hash)
+				t.Fatalf("the screen shows %q, but the URL's hash is %q", d.app.Screen.Open, d.hash)
 			}
 		})
 	}
@@ -304,7 +304,7 @@ func TestTableAndExports(t *testing.T) {
 	if p, err := profile.Decode(saved); err != nil || p.Totals.AllReferences() != 66560 {
 		t.Fatalf("exported profile: %v", err)
 	}
-	// The imported export is a separate analysis, whatever its name.
+	// An imported export is a separate analysis, whatever its name.
 	d.app.Offer(Item{File: fileWith("from a friend", saved)})
 	d.wants("from a friend", `class="chip complete"`)
 	if e := d.entries(); len(e) != 2 || e[0].Digest != e[1].Digest {
@@ -328,11 +328,11 @@ func TestWhatIf(t *testing.T) {
 	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM")
 	d.act(func() { d.app.SetLatency(1, "") })
 	d.wants("give the latency of L1")
-	d.app.Move(9, 2048) // no such level
+	d.app.Move(9, 2048) // there is no such level
 }
 
-// The hierarchy is chosen in the header, once for all views, and is used in the next analysis with
-// the processor.
+// The hierarchy is chosen once for all views, in the header. The next analysis uses it, together
+// with the processor.
 func TestOneMachine(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -340,12 +340,12 @@ func TestOneMachine(t *testing.T) {
 	for _, tab := range state.Tabs() {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		if n := strings.Count(d.html(), `preset" `) + strings.Count(d.html(), `preset">`); n != 1 || d.app.Machine().Name != "i7-6700" {
-			t.Errorf("%s: the hierarchy is %s, and can be chosen in %d places", tab.Name(), d.app.Machine().Name, n)
+			t.Errorf("%s: the hierarchy is %s, and there are %d controls to choose it", tab.Name(), d.app.Machine().Name, n)
 		}
 	}
 	d.app.Offer(textItem())
 	if s := d.app.Screen; s.Preset != "i7-6700" || s.Processor != "neoverse-n1" {
-		t.Errorf("the next analysis asks about %q and %q", s.Preset, s.Processor)
+		t.Errorf("the next analysis uses %q and %q", s.Preset, s.Processor)
 	}
 }
 
@@ -363,7 +363,7 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	if len(s.Levels) != 3 || s.Levels[2].LatencyCycles != 60.5 || s.Memory.LatencyCycles != 246 || s.ClockGHz != 4 || !slices.Equal(s.Beside, []string{"i7-6700", "threads=own-cores"}) {
 		t.Errorf("hash %q", d.hash)
 	}
-	for _, text := range []string{"fast", "-5", "0", "1e99"} { // stays as it was
+	for _, text := range []string{"fast", "-5", "0", "1e99"} { // the hierarchy stays unchanged
 		d.act(func() { d.app.Note = ""; d.app.SetLatency(1, text) })
 		d.wants("“"+text+"” is not accepted", "numbers above zero")
 	}
@@ -375,11 +375,11 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	d.app.SaveCSV("against")
 	d.act(func() { d.app.KeepBeside(true) })
 	if page := d.html(); strings.Contains(page, `id="table-against"`) {
-		t.Error("B is forgotten, and still there")
+		t.Error("B was removed, but is still shown")
 	}
 }
 
-// The element with the focus may disappear: the focus moves to an existing one.
+// If the element with the focus disappears, the focus moves to an existing element.
 func TestFocusStays(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -388,7 +388,7 @@ func TestFocusStays(t *testing.T) {
 		d.focus = ""
 		d.act(f)
 		if d.focus != want || !strings.Contains(d.html(), `id="`+want+`"`) {
-			t.Errorf("%s: the focus goes to %q, want %q on the page", what, d.focus, want)
+			t.Errorf("%s: the focus is on %q, want %q on the page", what, d.focus, want)
 		}
 	}
 	for len(d.app.Levels()) < state.MaxLevels-1 {
@@ -410,12 +410,12 @@ func TestFocusStays(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 9) })
 	}
 	if d.app.Screen.Levels != nil {
-		t.Error("a step that leads nowhere makes own sizes of a preset")
+		t.Error("a step without effect turns a preset into custom sizes")
 	}
 }
 
-// A file that describes a hierarchy is accepted in the view that shows one; if a requested file is
-// none, the problem gives the reason.
+// A file that describes a hierarchy is accepted in a view that shows a hierarchy. If a requested
+// file does not describe one, the problem gives the reason.
 func TestMachineFromFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -431,7 +431,7 @@ func TestMachineFromFile(t *testing.T) {
 	if len(d.entries()) != 1 || d.picked != 1 {
 		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
 	}
-	d.app.Offer(textItem()) // a trace is accepted as a trace there, too
+	d.app.Offer(textItem()) // a trace is still accepted as a trace
 	if len(d.entries()) != 2 {
 		t.Errorf("%d analyses kept after a trace", len(d.entries()))
 	}
@@ -445,12 +445,12 @@ func TestAssociativity(t *testing.T) {
 	d.app.MoveCell(2, 8)
 	d.wants("4 sets, 8 ways", "2 KiB: 32 lines of 64 bytes")
 	if d.heat == nil || d.heat.Cell != (state.Cell{Log2Sets: 2, Ways: 8}) || !strings.Contains(d.said[len(d.said)-1], "4 sets, 8 ways") {
-		t.Errorf("the map has %+v, said %q", d.heat, d.said)
+		t.Errorf("the map has %+v, announced %q", d.heat, d.said)
 	}
 	d.act(func() { d.app.ShowConflicts(true) })
 	d.wants("Conflict misses by sets and ways")
 	if !d.heat.Signed {
-		t.Error("conflict misses have no sign")
+		t.Error("conflict misses are shown without a sign")
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("sets"), true) })
 	d.wants(`id="table-sets"`, "rows 1 to 20 of 550")
@@ -460,13 +460,13 @@ func TestAssociativity(t *testing.T) {
 	}
 	d.act(d.app.AskCell)
 	d.wants(`id="level-1"`, "2 KiB", "8 ways")
-	d.app.MoveCell(99, 99) // stays on the map
+	d.app.MoveCell(99, 99) // the pick stays on the map
 	if d.app.Screen.Cell != (state.Cell{Log2Sets: 16, Ways: 32}) {
-		t.Errorf("beyond the map: %+v", d.app.Screen.Cell)
+		t.Errorf("picked a cell beyond the map: %+v", d.app.Screen.Cell)
 	}
 }
 
-// Nothing that a person drops may end the page, and each refusal says why.
+// Nothing that a user drops may crash the page, and every rejection gives the reason.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t)
 	for name, content := range map[string]string{
@@ -493,8 +493,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A link to a result that is not kept gives advice, and removes nothing from the list: neither when
-// it is followed nor when the page starts with it.
+// A link to a result that is not stored gives advice and removes nothing from the list, both when
+// it is followed and when the page starts with it.
 func TestUnknownLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -506,7 +506,7 @@ func TestUnknownLink(t *testing.T) {
 		app := &App{Env: d.app.Env, Port: d, Store: d.store}
 		d.app, d.root = app, NewRoot(app)
 		if page := d.html(); strings.Contains(page, `id="kept-empty"`) || !strings.Contains(page, `id="kept-reading"`) {
-			t.Error("the list is called empty before it was read")
+			t.Error("the list is shown as empty before it was read")
 		}
 		app.Start("#open=" + link)
 		d.wants(want, `id="open-`+key+`"`, "resume half.sgt")
@@ -516,8 +516,8 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
-// A trace that is analysed again is distinguished from the first time, and read in the format of
-// its name's endings.
+// A second analysis of the same trace is a separate entry. The format is taken from the extensions
+// of the file name.
 func TestSameFileAgain(t *testing.T) {
 	d := newDesk(t)
 	for range 3 {
@@ -528,11 +528,12 @@ func TestSameFileAgain(t *testing.T) {
 	d.app.Offer(demoItem())
 	d.app.Offer(demoItem())
 	if n := len(d.entries()); n != 4 {
-		t.Errorf("%d analyses are kept of a file that was dropped three times, and a demo that was opened twice", n)
+		t.Errorf("%d analyses are kept after a file was dropped three times and a demo was opened twice", n)
 	}
 }
 
-// A link to something impossible is reported, and the address becomes that of the view.
+// If parts of a link are invalid, the page reports them, and the address becomes the address of the
+// view.
 func TestUnreadLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -551,12 +552,12 @@ func TestUnreadLink(t *testing.T) {
 	}
 	d.app.Navigate("#" + open + "&view=caches&levels=L1.32768.8.64.l4&cell=64x8&preset=i7-6700&against=i7-4770K&against=threads=one-core")
 	if d.app.Note != "" {
-		t.Errorf("a good link is told %q", d.app.Note)
+		t.Errorf("a valid link causes the note %q", d.app.Note)
 	}
 }
 
-// Files that are dropped together each keep their problem, and waiting files are mentioned only
-// while they wait.
+// If several files are dropped together, each problem is shown, and waiting files are mentioned
+// only while they wait.
 func TestTwoBadFiles(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("one.bin", []byte("\x00\x01 nothing"))})
@@ -567,11 +568,11 @@ func TestTwoBadFiles(t *testing.T) {
 	d.act(func() { d.app.waiting = nil })
 	d.app.Offer(demoItem())
 	if page := d.html(); strings.Contains(page, ".bin") || strings.Contains(page, `id="waiting"`) {
-		t.Error("the problems of the files before are still there")
+		t.Error("the problems of earlier files are still shown")
 	}
 }
 
-// failing ends a file with an error in its middle.
+// failing is a reader that fails in the middle of a file.
 type failing struct {
 	r    io.Reader
 	left int
@@ -596,7 +597,7 @@ func TestDamagedFileIsPartial(t *testing.T) {
 	}
 }
 
-// dying is a worker that ends after a snapshot, as soon as it is ready to.
+// dying is a worker that ends as soon as it can after a snapshot.
 type dying struct {
 	workers.Carrier
 	ready func() bool
@@ -613,7 +614,7 @@ func (c *dying) Receive() (workers.Message, error) {
 	return m, err
 }
 
-// slow is a trace that is read so slowly that there is a snapshot before its end.
+// slow is a trace that is read so slowly that a snapshot is taken before its end.
 type slow struct{ r io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -635,7 +636,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 	}
 }
 
-// After a crash, dropping the same file continues and gives the same digest.
+// After a crash, dropping the same file resumes the analysis, which ends with the same digest.
 func TestInterruptedRunResumes(t *testing.T) {
 	whole := newDesk(t)
 	whole.app.Offer(textItem())
@@ -682,12 +683,12 @@ func TestSecondDropWaits(t *testing.T) {
 	}
 }
 
-// until waits for a condition that a goroutine brings about.
+// until waits for a condition that a goroutine makes true.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not happen within 10 minutes")
+			t.Fatal("the condition did not become true within 10 minutes")
 		}
 	}
 }
@@ -701,7 +702,7 @@ func (d *desk) await(ok func() bool) {
 	})
 }
 
-// While one analysis runs, another can be viewed, and the running one can be returned to.
+// While an analysis runs, the user can view another analysis and return to the running one.
 func TestLookElsewhereDuringARun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -720,7 +721,7 @@ func TestLookElsewhereDuringARun(t *testing.T) {
 	<-done
 	d.wants(`class="chip complete"`, "is partial: stopped by the user")
 	if d.app.Problem != "" {
-		t.Errorf("a cancelled run is a problem: %s", d.app.Problem)
+		t.Errorf("a cancelled run is reported as a problem: %s", d.app.Problem)
 	}
 }
 
@@ -741,7 +742,7 @@ func TestKeptList(t *testing.T) {
 	until(t, func() bool { return strings.Contains(d.html(), `id="kept-empty"`) })
 	d.act(func() {
 		if len(d.app.items) > 0 {
-			t.Errorf("the page keeps %d files of what was deleted", len(d.app.items))
+			t.Errorf("the page still has %d files of deleted analyses", len(d.app.items))
 		}
 	})
 }
@@ -755,13 +756,13 @@ func TestLineSizes(t *testing.T) {
 	s.LineBytes = 128
 	d.app.Navigate("#" + s.Hash())
 	d.wants("128-byte")
-	// If the profile lacks lines of a size, others are used, with a note, and the chosen size
-	// remains while sizes are changed.
+	// If the profile lacks a line size, another one is used, with a note, and the chosen line size
+	// remains while cache sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
 	d.wants("L1 was asked about with lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {
 		if l.Chip == "exact" {
-			t.Errorf("numbers for other lines are called exact: %+v", l)
+			t.Errorf("numbers for another line size are called exact: %+v", l)
 		}
 	}
 }
@@ -774,8 +775,8 @@ func TestWithoutStore(t *testing.T) {
 	d.wants("Nothing is kept here.", `class="chip complete"`)
 }
 
-// A profile with counters shows them: of the program, by function and by block,
-// sorted by any column, to be exported.
+// The counters of a profile are shown for the program, by function and by block. They can be sorted
+// by any column and exported.
 func TestCounters(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))
@@ -787,13 +788,13 @@ func TestCounters(t *testing.T) {
 	d.act(func() { d.app.goTo(d.app.Screen.Summed(answers.ByFunction), true) })
 	d.wants(`id="table-functions"`, `aria-sort="descending"`, "multiply.c")
 	if !strings.Contains(d.hash, "by=function") {
-		t.Errorf("the hash is %s, want what is summed up by in it", d.hash)
+		t.Errorf("the hash is %s, want the grouping in it", d.hash)
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Sorted("function"), true) })
 	d.wants(`aria-sort="ascending"`)
 	page := d.html()
 	if strings.Index(page, ">main<") > strings.Index(page, ">multiply<") {
-		t.Error("sorted by name, multiply stands before main")
+		t.Error("sorted by name, multiply is listed before main")
 	}
 	d.act(func() { d.app.SaveCSV("functions"); d.app.SaveJSON("functions") })
 	csv, json := string(d.saved["product-functions.csv"]), string(d.saved["product-functions.json"])
@@ -804,8 +805,8 @@ func TestCounters(t *testing.T) {
 	d.wants(`id="table-blocks"`, "products")
 }
 
-// Counters without stack distances are shown, and the other views say why they
-// are empty.
+// If a profile has counters but no stack distances, the counters are shown, and the other views say
+// why they are empty.
 func TestCountersAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters})))
@@ -814,8 +815,8 @@ func TestCountersAlone(t *testing.T) {
 	d.wants(`id="table-counters"`)
 }
 
-// A trace without instructions has no counters unless they are asked for, and the
-// tab says what to do.
+// A trace without instructions has no counters unless they are requested. The tab says how to
+// request them.
 func TestCountersOfAnyTrace(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -827,7 +828,7 @@ func TestCountersOfAnyTrace(t *testing.T) {
 	d.wants(`id="table-types"`, "The trace contains no blocks")
 }
 
-// multiplied is the encoded profile of a product of two matrices.
+// multiplied returns the encoded profile of a matrix multiplication.
 func multiplied(t *testing.T, spec analysis.Spec) []byte {
 	t.Helper()
 	p, steps := tracetest.Multiplication(6)
@@ -856,7 +857,8 @@ func exported(t *testing.T) []byte {
 	return runner.Profile(profile.State{}).Encode()
 }
 
-// A full store loses nothing: the result is shown and can be exported, and earlier results stay.
+// If the storage is full, nothing is lost: the result is shown and can be exported, and earlier
+// results stay.
 func TestFullStore(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -907,8 +909,7 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// A trace from which the settings exclude everything has no result, and says so in place of the
-// numbers.
+// If the settings exclude all references of a trace, the page says so in place of the numbers.
 func TestNothingOfTheChosenKinds(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Kinds: "fetch"}
@@ -922,7 +923,7 @@ func TestNothingOfTheChosenKinds(t *testing.T) {
 	}
 }
 
-// Screen readers announce the answer for a preset or a size.
+// The answer for a preset or a size is announced to screen readers.
 func TestAnswersAreAnnounced(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -932,13 +933,13 @@ func TestAnswersAreAnnounced(t *testing.T) {
 		d.said = nil
 		d.act(do)
 		if want := d.app.answer().Sentence(); len(d.said) != 1 || d.said[0] != want || !slices.ContainsFunc(d.app.answer().Levels[0].Numbers, func(f state.Fact) bool { return f.ID == "ratio" && strings.Contains(want, "misses "+f.Value) }) {
-			t.Errorf("said: %q, want %q", d.said, want)
+			t.Errorf("announced %q, want %q", d.said, want)
 		}
 	}
 }
 
-// A sample follows the settings: its analysis is marked on every chart, and the exact one is a
-// separate analysis. Impossible settings are reported.
+// If the settings ask for a sample, every chart of the analysis is marked, and the exact analysis
+// is separate. Invalid settings are reported.
 func TestSampleAndCores(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Sample: " space=0.5 ", Touched: true}
@@ -952,11 +953,11 @@ func TestSampleAndCores(t *testing.T) {
 	d.settings = state.Settings{}
 	d.app.Offer(demoItem())
 	if d.app.Screen.Open == first || d.app.result.Profile.Sampled != nil {
-		t.Errorf("all of it is %+v", d.app.result.Profile.Sampled)
+		t.Errorf("the exact analysis is %+v", d.app.result.Profile.Sampled)
 	}
 	d.app.Navigate("#" + state.Screen{Open: d.app.Screen.Open, Other: first}.Hash())
 	if how := d.app.how(); !strings.HasPrefix(how, "sampled") {
-		t.Errorf("a comparison with a sample is %s", how)
+		t.Errorf("a comparison with a sample is marked %s", how)
 	}
 
 	d.settings = state.Settings{Cores: "1,2/3,4"}

@@ -7,17 +7,17 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asker runs a program of its own, a workers.AnswerHost, that answers questions about one subject.
-// A question replaces the previous one. A nil asker has no program. The caller of its methods holds
-// the lock.
+// asker runs a separate program, a workers.AnswerHost, that answers questions about one subject. A
+// question replaces the previous one. A nil asker has no program. The methods must be called with
+// the lock held.
 type asker struct {
 	app     *App
-	subject func() workers.Subject      // called without the lock
+	subject func() workers.Subject      // called without holding the lock
 	take    func(*answers.Reply, error) // receives a reply to the last question, or the reason why there are no more
 
-	carrier workers.Carrier // nil: the program is starting, or was not needed yet
+	carrier workers.Carrier // nil while the program is starting, or before it is needed
 	last    workers.Message // the last question
-	running bool            // it is not answered, or not to the end
+	running bool            // the last question is not completely answered yet
 	ended   bool
 }
 
@@ -33,7 +33,7 @@ func (x *asker) ask(q answers.Question, attachment any) {
 	}
 }
 
-// busy reports whether replies are expected.
+// busy reports whether a reply is expected.
 func (x *asker) busy() bool { return x != nil && x.running }
 
 // end ends the program; take is not called again.
@@ -46,7 +46,8 @@ func (x *asker) end() {
 	}
 }
 
-// run starts the program and passes its replies to take. It waits, without the lock.
+// run starts the program and passes its replies to take. It blocks, and must be called without the
+// lock.
 func (x *asker) run() {
 	c, err := x.app.openSubject(x.subject())
 	var m workers.Message
@@ -78,7 +79,7 @@ func (x *asker) run() {
 	}
 }
 
-// openSubject starts the program that answers, and sends it the subject of questions. It waits.
+// openSubject starts the answering program and sends it the subject of the questions. It waits.
 func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	c, err := a.Port.Answerer()
 	if err != nil {
@@ -88,9 +89,9 @@ func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	var dead *workers.DeadError
 	switch {
 	case errors.As(err, &dead):
-		err = errors.New("the program that answers could not be loaded (" + dead.Why + "): it comes from this site when it is first needed, so go online and reload the page")
+		err = errors.New("the program that answers questions could not be loaded (" + dead.Why + "): it is loaded from this site when it is first needed, so go online and reload the page")
 	case err == nil && m.Type != workers.TypeReady:
-		err = errors.New("the program that answers is of another build: reload the page")
+		err = errors.New("the program that answers questions is from another build: reload the page")
 	case err == nil:
 		err = c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()})
 	}
@@ -109,8 +110,8 @@ func receive(c workers.Carrier) (m workers.Message, reply *answers.Reply, err er
 	return m, reply, err
 }
 
-// askOnce starts a program, asks it one question and ends it. It waits. The reply may have a
-// problem.
+// askOnce starts the program, asks it one question, waits for the reply and ends it. The reply may
+// contain a problem.
 func (a *App) askOnce(s workers.Subject, q answers.Question) (*answers.Reply, error) {
 	c, err := a.openSubject(s)
 	if err != nil {
@@ -129,7 +130,7 @@ func ask(c workers.Carrier, q answers.Question) (*answers.Reply, error) {
 	return reply, err
 }
 
-// fileOf returns the file in a reply, or the reason why there is none.
+// fileOf returns the file in a reply, or the reason why there is no file.
 func fileOf(reply *answers.Reply, err error) ([]byte, error) {
 	if err == nil && reply.Problem != "" {
 		err = errors.New(reply.Problem)

@@ -112,7 +112,7 @@ func TestBeyondMemory(t *testing.T) {
 	p.waitFor("#run-outside")
 	p.wait("a pause", `!document.querySelector("#run-pause").disabled`)
 	p.click("#run-pause")
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
 	if memory, note := p.text("#run-memory"), p.text("#note"); !strings.Contains(memory, " of 40") || !strings.Contains(note, "wide.din has more distinct lines than fit in 40") {
 		t.Errorf("memory %q, note %q", memory, note)
 	}

@@ -343,7 +343,7 @@ func (p *tab) pausing(start func()) {
 // paused waits until the run is paused.
 func (p *tab) paused() {
 	p.t.Helper()
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
 }
 
 // finished waits for the end of the run and for its result, and returns the digest. It does not
