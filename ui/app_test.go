@@ -264,7 +264,7 @@ func TestDemoToResult(t *testing.T) {
 
 // After two links are followed in quick succession, the page and the URL match the second link,
 // even if a change of the screen was pending.
-func TestLastLinkHolds(t *testing.T) {
+func TestLastLinkWins(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	key := d.app.Screen.Open
@@ -534,7 +534,7 @@ func TestSameFileAgain(t *testing.T) {
 
 // If parts of a link are invalid, the page reports them, and the address becomes the address of the
 // view.
-func TestUnreadLink(t *testing.T) {
+func TestInvalidLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.wants("No line size is chosen")
@@ -703,7 +703,7 @@ func (d *desk) await(ok func() bool) {
 }
 
 // While an analysis runs, the user can view another analysis and return to the running one.
-func TestLookElsewhereDuringARun(t *testing.T) {
+func TestViewAnotherResultDuringARun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
 	kept := "#open=" + d.entries()[0].Key + "&view=diagnosis"
@@ -910,7 +910,7 @@ func TestFileName(t *testing.T) {
 }
 
 // If the settings exclude all references of a trace, the page says so in place of the numbers.
-func TestNothingOfTheChosenKinds(t *testing.T) {
+func TestNoReferencesOfChosenKinds(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Kinds: "fetch"}
 	d.app.Offer(Item{File: fileWith("loads.csv", []byte("address,rw,size\n0x1000,r,8\n0x2000,r,8\n"))})

@@ -24,11 +24,11 @@ import (
 //	  words 2 to 10
 //	  other tables, then data
 //
-// The entry of a function is its number in the file, one more than that of the previous function.
-// To find the function of a program counter (16 bits of block number below the function's number),
-// the runtime uses a table of buckets, which follows from the number of functions. Names are
-// numbers (see symbols.go). So the name offset in a record is folded to a flag that says whether
-// the name has the runtime's prefix, and the names themselves are left out.
+// The entry of a function is its number in the file, one more than the entry of the previous
+// function. To find the function of a program counter (16 bits of block number below the function's
+// number), the runtime uses a table of buckets, which follows from the number of functions. Names
+// are numbers (see symbols.go). So the name offset in a record is folded to a flag that says
+// whether the name has the runtime's prefix, and the names themselves are left out.
 
 // folding tells unfold.js where the table is. It is stored below the lowest address that Go
 // programs use; unfold.js clears it.
@@ -135,7 +135,7 @@ type functionTable struct {
 	data   []uint32
 	end    uint32 // end of the last record
 
-	ofRuntime []bool // whether the functions' names begin with the runtime's
+	ofRuntime []bool // whether the functions' names have the runtime's prefix
 }
 
 func newFunctionTable(f folding) *functionTable {
@@ -219,7 +219,7 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	return folded
 }
 
-// unfold does what unfold.js does.
+// unfold does the same as unfold.js: it restores the function table.
 func unfold(words []uint32) {
 	w := words[foldingAt:][:foldingWords]
 	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6], Names: w[7]})

@@ -108,6 +108,6 @@ func TestManualInOne(t *testing.T) {
 		}
 	}
 	if links < 100 {
-		t.Errorf("it has %d links", links)
+		t.Errorf("the document has %d links", links)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // single builds one HTML file from the folder of an earlier run: index.html with everything
 // inlined:
 //
-//  1. scripts and styles as elements, allowed by their hashes alone;
+//  1. scripts and styles as elements, which the policy allows only by their hashes;
 //  2. the icon as a data URL;
 //  3. programs, demos, the manual and the workers' script as elements that the browser does not run;
 //     site/single.js serves them.

@@ -30,9 +30,9 @@ func singlePage(t *testing.T) string {
 	return string(page)
 }
 
-// TestSingleUnderItsPolicy checks that the policy lists exactly the hashes of the scripts and
+// TestSinglePolicy checks that the policy lists exactly the hashes of the scripts and
 // styles in the page, and that nothing is loaded from elsewhere.
-func TestSingleUnderItsPolicy(t *testing.T) {
+func TestSinglePolicy(t *testing.T) {
 	page := singlePage(t)
 	meta := policyMeta.FindString(page)
 	if meta == "" {
@@ -112,7 +112,7 @@ func TestScriptsThatEndThemselves(t *testing.T) {
 	}
 }
 
-func TestSingleOfOtherPages(t *testing.T) {
+func TestSingleRejectsOtherPages(t *testing.T) {
 	if err := (&build{out: t.TempDir(), log: io.Discard}).writeSingle("none"); err == nil || !strings.Contains(err.Error(), "build the folder first") {
 		t.Errorf("for an empty folder: %v", err)
 	}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestOtherScriptOfVugu(t *testing.T) {
+func TestUnknownVuguScript(t *testing.T) {
 	for _, script := range []string{"", "readString(){readString(){"} {
 		if _, err := improve(script); err == nil {
 			t.Errorf("%q is accepted as Vugu's script", script)
@@ -36,7 +36,7 @@ func TestOtherScriptOfVugu(t *testing.T) {
 	}
 }
 
-func TestHelperIsVugus(t *testing.T) {
+func TestHelperScript(t *testing.T) {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	if err := b.extractHelper(); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestHelperIsVugus(t *testing.T) {
 // The page is compiled with a reduced variant of Vugu. Its parts work like the original, and the
 // page does not use the missing parts. If an update of Vugu changes this, encoding/json is linked
 // again or these tests fail.
-func TestVariantOfVugu(t *testing.T) {
+func TestReducedVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	packages, err := list.Output()
@@ -114,7 +114,7 @@ func made(t *testing.T) *build {
 	return b
 }
 
-func TestSameSourcesSameBytes(t *testing.T) {
+func TestReproducibleBuild(t *testing.T) {
 	one, two := made(t), made(t)
 	names, err := one.files()
 	if err != nil {
@@ -129,7 +129,7 @@ func TestSameSourcesSameBytes(t *testing.T) {
 	}
 }
 
-func TestIndexUnderThePolicy(t *testing.T) {
+func TestIndexPolicy(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
 	if err != nil {
@@ -209,9 +209,9 @@ func TestNamesHaveHashes(t *testing.T) {
 	}
 }
 
-// TestAddressesLead checks that every address in index.html is relative to the page and leads to a
+// TestAddressesExist checks that every address in index.html is relative to the page and leads to a
 // file, and that the files in a worker's address are next to the worker's script.
-func TestAddressesLead(t *testing.T) {
+func TestAddressesExist(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
 	if err != nil {
@@ -262,8 +262,8 @@ func TestBrotli(t *testing.T) {
 	}
 }
 
-// TestSizesApart checks that files that are loaded later do not count as part of a first visit.
-func TestSizesApart(t *testing.T) {
+// TestFirstVisitSize checks that files that are loaded later do not count as part of a first visit.
+func TestFirstVisitSize(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var said bytes.Buffer
 	b := &build{out: "dist", log: &said}

@@ -20,7 +20,7 @@ import (
 
 const line = 64
 
-// program is a traced program and what was measured on its traces.
+// program is a traced program and the measurements of its traces.
 type program struct {
 	name, kind string
 	files      map[string]string // by the names in question.words, such as $TRACE

@@ -28,7 +28,7 @@ func buildProbe(t *testing.T) string {
 	return binary
 }
 
-func TestRunHandsOnOutputAndExitCode(t *testing.T) {
+func TestRunPassesOnOutputAndExitCode(t *testing.T) {
 	binary := buildProbe(t)
 	t.Setenv("STACKGLASS_PROBE", "seen")
 	cases := []struct {

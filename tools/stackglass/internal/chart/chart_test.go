@@ -19,9 +19,9 @@ func histogramOf(counts map[uint64]uint64) *profile.Histogram {
 	return h
 }
 
-// TestChartsOfAnything draws profiles of arbitrary traces, including the smallest and largest
+// TestChartsOfAnyProfile draws profiles of arbitrary traces, including the smallest and largest
 // numbers, and checks that the images can be decoded.
-func TestChartsOfAnything(t *testing.T) {
+func TestChartsOfAnyProfile(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts map[uint64]uint64
 		cold   uint64

@@ -182,14 +182,14 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 			}
 		}
 		if !known {
-			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": no number ", b.metric, " of a row ", b.row, " is compared; there are ", strings.Join(someNames(compared), ", "))
+			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no number ", b.metric, " in a row ", b.row, "; it has ", strings.Join(someNames(compared), ", "))
 		}
 	}
 	return exceeded, nil
 }
 
-// names reports whether the bound is on a row: its name is the row's first name, all its names
-// joined by slashes, or the name of the table if the row has none.
+// names reports whether the bound applies to a row: b.row is the row's first name, all its names
+// joined by slashes, or the table's name if the row has no name.
 func (b *bound) names(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true
@@ -229,7 +229,7 @@ func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bo
 	return b.shown(change) + " %", true
 }
 
-// someNames lists a few numbers that a bound can be on.
+// someNames lists a few numbers to which a bound can apply.
 func someNames(compared []answers.Compared) (list []string) {
 	for i := range compared {
 		j := &compared[i]

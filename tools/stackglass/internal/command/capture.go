@@ -141,7 +141,7 @@ func tracesItself(program string) bool {
 func recorded(path string, r record.Result) string {
 	s := path + " has " + report.Count(r.References).Human() + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
-		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
+		s += "; of " + strconv.Itoa(r.Sites) + " code locations, " + strconv.Itoa(r.Named) + " have a source line"
 		if r.Named == 0 {
 			s += " (compile with -g to get source lines)"
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestCompilerLines(t *testing.T) {
+func TestCompilerCommandLines(t *testing.T) {
 	expect(t, stackglass("cc"), exitUsage, "give a compiler and its arguments after --", "got nothing")
 	expect(t, stackglass("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments after --", "clang x.c")
 	expect(t, stackglass("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
@@ -19,9 +19,9 @@ func TestCompilerLines(t *testing.T) {
 	}
 }
 
-// TestCompilersStatus checks that cc returns the compiler's exit status, and that the compiled
+// TestCompilerStatus checks that cc returns the compiler's exit status, and that the compiled
 // program runs.
-func TestCompilersStatus(t *testing.T) {
+func TestCompilerStatus(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
 	}

@@ -212,7 +212,7 @@ func TestInterruptedResumes(t *testing.T) {
 			}
 			for _, dir := range []string{"kept", "spilled"} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
-					t.Errorf("left after in %s: %v", dir, left)
+					t.Errorf("files left in %s: %v", dir, left)
 				}
 			}
 		})

@@ -134,7 +134,7 @@ func (a *app) terminal() io.Writer {
 	return nil
 }
 
-// outputError reports that an answer could not be written.
+// outputError means that an output could not be written.
 type outputError struct {
 	path string
 	err  error

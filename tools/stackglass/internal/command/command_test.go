@@ -282,7 +282,7 @@ func TestTruncatedKeepsPart(t *testing.T) {
 	}
 }
 
-func TestSameProfileHoweverItIsRead(t *testing.T) {
+func TestSameProfileFromAnyInput(t *testing.T) {
 	whole := demoBytes(t)
 	in(t, map[string]string{"other-name.bin": whole})
 	for _, line := range []string{"analyze demo:matmul-naive -o a.sgp", "analyze other-name.bin -o b.sgp", "analyze - -o c.sgp"} {
@@ -368,7 +368,7 @@ func TestFullDisk(t *testing.T) {
 	expect(t, answer{"", stderr.String(), code}, exitExhausted, "standard output")
 }
 
-func TestOutputThatCannotBe(t *testing.T) {
+func TestImpossibleOutputPath(t *testing.T) {
 	in(t, nil)
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; create it first")
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
@@ -376,7 +376,7 @@ func TestOutputThatCannotBe(t *testing.T) {
 }
 
 // A partial profile does not replace a complete one.
-func TestPartKeepsTheWhole(t *testing.T) {
+func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
@@ -539,7 +539,7 @@ func TestBudgetOperators(t *testing.T) {
 	}
 }
 
-func TestBudgetShowsWhatOneReads(t *testing.T) {
+func TestBudgetShowsEnoughDigits(t *testing.T) {
 	for _, c := range []struct {
 		ops          string
 		bound, value float64
@@ -613,7 +613,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-func TestServeTakesAnotherPort(t *testing.T) {
+func TestServeUsesAnotherPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

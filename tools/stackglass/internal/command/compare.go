@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// comparing holds the options of a comparison.
+// comparing contains the options of a comparison.
 type comparing struct {
 	machineOptions
 	r       *reading

@@ -179,7 +179,7 @@ func TestCompareRefuses(t *testing.T) {
 		"compare " + small + " demo:matmul-naive --kinds load":                                     "is a profile",
 		pair + "--fail-if misses>1":                                                                "want ROW.NUMBER.difference>BOUND",
 		pair + "--fail-if 64.misses.difference>much":                                               "want ROW.NUMBER.difference>BOUND",
-		pair + "--fail-if L9.accesses.difference>1":                                                "no number accesses of a row L9 is compared; there are 64.accesses.difference",
+		pair + "--fail-if L9.accesses.difference>1":                                                "the comparison has no number accesses in a row L9; it has 64.accesses.difference",
 	} {
 		got := stackglass(words(line)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {
@@ -267,16 +267,16 @@ func TestCompareProfiles(t *testing.T) {
 	}
 }
 
-// TestSetsAreComparedWithoutHoles checks that both tables contain every cache shape.
-func TestSetsAreComparedWithoutHoles(t *testing.T) {
+// TestCompareSetsIsComplete checks that both tables contain every cache shape.
+func TestCompareSetsIsComplete(t *testing.T) {
 	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
 		t.Errorf("%d shapes, but some are not in both tables: %v", rows, got)
 	}
 }
 
-// TestBoundsReadWhatTheySay checks that a bound is parsed correctly, whatever the name of the row.
-func TestBoundsReadWhatTheySay(t *testing.T) {
+// TestParseAnyBound checks that a bound is parsed correctly, whatever the name of the row.
+func TestParseAnyBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")
 		want := bound{row: row, percent: rapid.Bool().Draw(t, "percent")}

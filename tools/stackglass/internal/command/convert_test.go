@@ -35,9 +35,9 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	}
 }
 
-// TestConvertThereAndBack checks that converting a trace to a container and back restores the
+// TestConvertRoundTrip checks that converting a trace to a container and back restores the
 // original text.
-func TestConvertThereAndBack(t *testing.T) {
+func TestConvertRoundTrip(t *testing.T) {
 	text := " L 04a3be28,8\n S 04a3be28,8\nI  00401000,3\n M 1ffeffffd0,16\n"
 	in(t, map[string]string{"a.lackey": text, "a.din": "0 1000\n1 1008\n2 401000\n", "a.csv": "addr,rw,size,tid,pc\n0x8,r,4,2,0x400\n0x10,w,8,3,0x404\n"})
 	for _, to := range []string{"lackey", "din", "csv"} {

@@ -33,7 +33,7 @@ func init() {
 
 // For one private level, predicted and simulated misses are equal on every core and for every
 // cache, for stored traces and for a trace that is recorded now.
-func TestCoherentLevelIsSimulated(t *testing.T) {
+func TestCoherentLevelEqualsSimulation(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernels + name + ".sgt"}
 		if fresh := captured(t, name); fresh != "" {
@@ -178,10 +178,10 @@ func fiveThreads() string {
 	return text
 }
 
-// TestCoresThatShare checks that, for a level that some of the cores share, every verb with a
+// TestGroupsOfCoresThatShare checks that, for a level that some of the cores share, every verb with a
 // hierarchy uses the same groups of cores as a simulation, without --domains. If the trace cannot
 // be read twice, the error must give advice.
-func TestCoresThatShare(t *testing.T) {
+func TestGroupsOfCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})
 	misses := func(line string) (list []string) {
@@ -339,9 +339,9 @@ func TestCommunicationBySite(t *testing.T) {
 	}
 }
 
-// TestCommunicationIsMissed checks that a profile contains communication if a second thread appears
+// TestCommunicationIsDetected checks that a profile contains communication if a second thread appears
 // soon, and that analyze otherwise advises how to include it.
-func TestCommunicationIsMissed(t *testing.T) {
+func TestCommunicationIsDetected(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
 		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
 		in(t, map[string]string{"a.csv": text})

@@ -43,7 +43,7 @@ func TestCountedFixture(t *testing.T) {
 	}
 }
 
-func TestCountersSays(t *testing.T) {
+func TestCountersMessages(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, p *profile.Profile) string {
 		path := filepath.Join(dir, name)

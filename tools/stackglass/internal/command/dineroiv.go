@@ -21,7 +21,7 @@ type dineroRun struct {
 	to    *bufio.Writer
 	pipe  io.Closer
 	said  bytes.Buffer
-	line  uint64 // bytes
+	line  uint64 // line size in bytes
 	text  []byte
 	ended bool // DineroIV has stopped reading
 }
@@ -88,7 +88,7 @@ func (d *dineroRun) abandon() {
 	}
 }
 
-// errDinero reports an unexpected answer of DineroIV.
+// errDinero means that the output of DineroIV was not as expected.
 var errDinero = errors.New("dineroIV is installed, but its output has no line Demand Misses; remove it from PATH to validate without it")
 
 // misses waits for the result and returns it, or None without DineroIV.

@@ -94,9 +94,9 @@ func TestExportedReport(t *testing.T) {
 	}
 }
 
-// TestExportsHaveEveryVerb checks that the report contains every verb that the profile can answer,
+// TestExportsCoverEveryVerb checks that the report contains every verb that the profile can answer,
 // and that the JSON object and the folder of CSV files contain its tables.
-func TestExportsHaveEveryVerb(t *testing.T) {
+func TestExportsCoverEveryVerb(t *testing.T) {
 	_, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +327,7 @@ func TestFoldedAddsUpToWhatIf(t *testing.T) {
 	}
 }
 
-func TestExportPacks(t *testing.T) {
+func TestExportCompresses(t *testing.T) {
 	folder := t.TempDir()
 	plain, packed := filepath.Join(folder, "a.json"), filepath.Join(folder, "a.json.gz")
 	for _, path := range []string{plain, packed} {
@@ -383,9 +383,9 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
-// TestExportOfAPartKeepsTheWhole checks that the partial export of a pass that ends early does not
+// TestPartialExportDoesNotReplace checks that the partial export of a pass that ends early does not
 // replace a complete export.
-func TestExportOfAPartKeepsTheWhole(t *testing.T) {
+func TestPartialExportDoesNotReplace(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {

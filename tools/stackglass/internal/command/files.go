@@ -128,11 +128,11 @@ func besideWhole(path string) string {
 	return strings.TrimSuffix(path, ending) + ".partial" + ending + packed
 }
 
-// aboutTables names the table that describes the others in its folder.
+// aboutTables names the table that describes the other tables in its folder.
 const aboutTables = "input"
 
-// saveTables writes each table to a separate file in a folder. The table that describes the
-// others is removed first and written last: a folder that contains it is complete.
+// saveTables writes each table to a separate file in a folder. The table that describes the other
+// tables is removed first and written last, so a folder that contains it is complete.
 func (e *exporting) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
 	if !x.Run.Wanted() {
@@ -229,8 +229,8 @@ func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpo
 	}, nil
 }
 
-// end releases the folder. It removes the checkpoints of a finished analysis, whose result was
-// written.
+// end releases the folder. If the analysis is finished and its result was written, end removes its
+// checkpoints.
 func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	if c.release == nil {
 		return err

@@ -108,7 +108,7 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
-// filled wraps the paragraphs of a text at a width. Lines that begin with a blank stay as they are.
+// filled wraps the paragraphs of a text at a width. Lines that begin with a blank stay unchanged.
 func filled(text string, width int) string {
 	var out strings.Builder
 	column := 0

@@ -430,7 +430,7 @@ func (a *app) write(text []byte) error {
 	return nil
 }
 
-// facts returns the facts of the input for an answer.
+// facts returns the facts about the input, for an answer.
 func (l *answerable) facts(lineBytes uint32) []report.Fact {
 	return (&ask.Run{Name: l.name, Profile: l.Profile}).Facts(lineBytes)
 }

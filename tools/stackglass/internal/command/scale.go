@@ -21,7 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// scaleOptions are the options of the verb scale, and its question.
+// scaleOptions contains the options of the verb scale, and its question.
 type scaleOptions struct {
 	machineOptions
 	processor string

@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-func TestSitesSays(t *testing.T) {
+func TestSitesMessages(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none.sgp")
 	if err := os.WriteFile(none, multiplied(t, analysis.Spec{Analyses: analysis.Locality}).Encode(), 0o644); err != nil {
@@ -109,7 +109,7 @@ func tableIn(t *testing.T, answer, key string) []map[string]any {
 }
 
 // The source line with false sharing has the most misses, in every output format.
-func TestWorstLineIsTheFalselySharedOne(t *testing.T) {
+func TestFalselySharedLineIsWorst(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
 		{"export demo:false-sharing --cache L1=32KiB,8 --to folded", "look;line 31 load 8192"},
@@ -185,7 +185,7 @@ func TestSitesOfProfile(t *testing.T) {
 }
 
 // Estimated misses have a warning with advice on how to count them; counted misses have none.
-func TestSitesSayEstimates(t *testing.T) {
+func TestSitesMarkEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
 	for file, utilisation := range map[string]string{plain: "1MiB", counted: "3KiB,4"} {
@@ -207,7 +207,7 @@ func TestSitesSayEstimates(t *testing.T) {
 }
 
 // The line utilisation of a level is measured at its own line size, or not at all.
-func TestUtilisationOfOtherLines(t *testing.T) {
+func TestUtilisationOfOtherLineSizes(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "its line utilisation is unknown") {
 		t.Errorf("want what is used in L1 alone: %s", got)
@@ -279,7 +279,7 @@ func TestBadLoopIsFirst(t *testing.T) {
 
 // Files with the same name in two folders are distinguished in every answer, and each line has the
 // text of its own file or none.
-func TestFilesOfOneName(t *testing.T) {
+func TestFilesWithTheSameName(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
 		t.Skip("clang-19 is not installed")
@@ -380,7 +380,7 @@ func TestSymbolsOfAnotherFile(t *testing.T) {
 
 // A trace without instruction addresses gets no names, and a load address at which the program has
 // no source lines causes a warning.
-func TestSymbolsThatAreDoubtful(t *testing.T) {
+func TestDoubtfulSymbols(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
 	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "contains no instruction addresses") {

@@ -22,9 +22,9 @@ func init() {
 // installed.
 func withoutDinero(t *testing.T) { t.Setenv("PATH", t.TempDir()) }
 
-// TestExactMissesAreTheSimulated checks that the exact counts on the loop tree of every demo equal
+// TestExactMissesEqualSimulation checks that the exact counts on the loop tree of every demo equal
 // the simulation.
-func TestExactMissesAreTheSimulated(t *testing.T) {
+func TestExactMissesEqualSimulation(t *testing.T) {
 	withoutDinero(t)
 	for _, demo := range []string{"matmul-naive", "matmul-blocked", "array-list", "openmp-stencil", "false-sharing"} {
 		for _, cache := range []string{"L1=2KiB,2", "L1=1KiB,1,32", "L1=4KiB,full"} {
@@ -46,9 +46,9 @@ func TestExactMissesAreTheSimulated(t *testing.T) {
 	}
 }
 
-// TestDineroIsAsked checks that DineroIV, if it is installed, is run with the right cache and all
+// TestDineroIsRun checks that DineroIV, if it is installed, is run with the right cache and all
 // accesses.
-func TestDineroIsAsked(t *testing.T) {
+func TestDineroIsRun(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\n" +
 		"[ \"$*\" = '-l1-usize 1024 -l1-ubsize 64 -l1-uassoc 2 -informat d' ] || exit 3\n" +

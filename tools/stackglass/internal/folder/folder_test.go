@@ -204,7 +204,7 @@ func TestOneOwner(t *testing.T) {
 	wantFiles(t, f)
 }
 
-func TestKeysAreNames(t *testing.T) {
+func TestKeysAreFileNames(t *testing.T) {
 	f := open(t)
 	for _, key := range []string{"", "../k", "a/b", ".hidden"} {
 		if err := f.Save(profile.Entry{Key: key}, data(nil)); err == nil {
