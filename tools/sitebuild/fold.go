@@ -35,7 +35,7 @@ import (
 type folding struct {
 	Magic     uint32
 	Table     uint32 // addresses are in 32-bit words
-	Words     uint32 // of the folded table
+	Words     uint32 // length of the folded table
 	Functions uint32
 	First     uint32 // the first entry
 	Buckets   uint32 // address of the table of buckets
@@ -130,7 +130,7 @@ func (f *folding) buckets(words []uint32) []uint32 {
 // functionTable contains the addresses of the functions' records, whose lengths differ.
 type functionTable struct {
 	folding
-	starts []uint32 // of records
+	starts []uint32 // addresses of the records
 	others []uint32 // number of other tables in each record
 	data   []uint32
 	end    uint32 // end of the last record

@@ -17,10 +17,10 @@ import (
 // They are part of the runtime's function table, in the layout of src/runtime/symtab.go and
 // src/internal/abi/symtab.go of Go 1.20 to 1.26:
 //
-//	header magic, then offsets of the parts; see headFunctions
+//	header    magic, then offsets of the parts; see headFunctions
 //	pctab     tables from instruction to a number, shared if they are equal
 //	functab   for each function its entry and its record, with the offsets of its tables in pctab:
-//	          stack depths, files, lines, and others by number; and behind them those of its data
+//	          stack depths, files, lines, and others by number; then the offsets of its data
 //
 // Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, and
 // an offset of all ones means no data. So every table and all data that only stack traces need get

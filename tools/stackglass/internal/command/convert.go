@@ -164,7 +164,7 @@ func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (li
 		list = append(list, name+": threads were selected, but the trace has no thread numbers, so nothing was written")
 	}
 	if done.BadRecords > 0 {
-		list = append(list, name+": "+plural(done.BadRecords, "record")+" could not be read and is missing; the first: "+done.FirstBad.Error())
+		list = append(list, name+": skipped "+plural(done.BadRecords, "record")+" that could not be read; the first: "+done.FirstBad.Error())
 	}
 	return list
 }

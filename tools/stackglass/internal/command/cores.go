@@ -70,7 +70,7 @@ func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Opt
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
 		return nil, nil
 	}
-	if in.Bytes == 0 { // standard input cannot be read twice
+	if in.Bytes == 0 { // standard input and pipes cannot be read twice
 		return simulatedCores(o.Spec.Cores, nil), nil
 	}
 	if few, err := r.fewThreads(in, o, fewest); few || err != nil {
@@ -109,7 +109,7 @@ func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 // show that it has at most the given number of threads.
 func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
 	if in.Bytes == 0 {
-		return false, nil // standard input cannot be read twice
+		return false, nil // standard input and pipes cannot be read twice
 	}
 	again, err := pass.Open(r.cmd.Context(), in.Name, nil)
 	if err != nil {

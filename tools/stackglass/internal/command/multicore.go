@@ -105,7 +105,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 			doubts = append(doubts, l.name+": the trace is damaged, so the prediction covers only the part before the damage")
 		}
 		if n := m.found.BadRecords; n > 0 {
-			doubts = append(doubts, l.name+": "+plural(n, "record")+" could not be read and is missing; the first: "+m.found.FirstBad.Error())
+			doubts = append(doubts, l.name+": skipped "+plural(n, "record")+" that could not be read; the first: "+m.found.FirstBad.Error())
 		}
 		d.Warnings = append(doubts, d.Warnings...)
 		return nil

@@ -4,7 +4,7 @@
 // A generation is a file KEY-NUMBER.checkpoint with the data and 24 more bytes:
 //
 //	magic  8 bytes  "sgckpt1\n"
-//	bytes 8 bytes little-endian: length of the data
+//	bytes  8 bytes little-endian: length of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
 // KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
@@ -79,7 +79,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. Of the entry, the files contain only the key.
+// Save implements [profile.Checkpoints]. Of the fields of e, only Key is stored, in the file name.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := check(e.Key); err != nil {
 		return err

@@ -24,7 +24,7 @@ type Checkpoints struct {
 	Place      string // location of the key's checkpoints, for messages
 	References uint64 // references between checkpoints, or 0 to choose it by their cost
 	// Resumed is called when a pass resumes, with the number of references before the checkpoint
-	// and their share name of the input, or 0 if the share is unknown.
+	// and their share of the input, or 0 if the share is unknown.
 	Resumed func(references uint64, done float64)
 }
 
@@ -86,7 +86,7 @@ func (c *Checkpoints) refuse(in *Input, err error) error {
 
 // CheckpointError means that a pass cannot resume from its checkpoint.
 type CheckpointError struct {
-	Name  string // of the input
+	Name  string // name of the input
 	Place string // location of the checkpoint
 	Err   error  // the cause: a *workers.OtherFileError if the input has changed
 }
