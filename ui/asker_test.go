@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// scripted is a desk whose program that answers is the test.
+// scripted is a desk on which the test plays the answer program.
 type scripted struct {
 	*desk
-	carriers chan workers.Carrier // the other ends of the carriers
+	carriers chan workers.Carrier // the test's ends of the carriers
 }
 
 func (s scripted) Answerer() (workers.Carrier, error) {
@@ -23,7 +23,7 @@ func (s scripted) Answerer() (workers.Carrier, error) {
 	return asker, nil
 }
 
-// question receives one, and skips earlier messages.
+// question receives messages until one is a question.
 func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) {
 	t.Helper()
 	for {
@@ -41,8 +41,8 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 	}
 }
 
-// An asker sends only the last question once the program is ready, accepts replies only to the last
-// question, and none after its end.
+// Once the program is ready, an asker sends only the latest question. It accepts replies only to
+// that question, and none after it has ended.
 func TestAsker(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}
@@ -60,11 +60,11 @@ func TestAsker(t *testing.T) {
 	wants := func(want string) {
 		t.Helper()
 		if got := <-took; got != want {
-			t.Errorf("took %q, want %q", got, want)
+			t.Errorf("accepted %q, want %q", got, want)
 		}
 	}
 	if (*asker)(nil).busy() || busy() {
-		t.Error("busy before anything is asked")
+		t.Error("the asker is busy before any question")
 	}
 	(*asker)(nil).end()
 
@@ -82,12 +82,12 @@ func TestAsker(t *testing.T) {
 	reply(job, answers.Reply{Problem: "first", More: true})
 	wants("first")
 	if !busy() {
-		t.Error("not busy, although more follows")
+		t.Error("the asker is not busy, although more replies follow")
 	}
 	reply(job, answers.Reply{Problem: "last"})
 	wants("last")
 	if busy() {
-		t.Error("busy after the last reply")
+		t.Error("the asker is still busy after the last reply")
 	}
 	ask("three")
 	old, _ := question(t, c)
@@ -99,7 +99,7 @@ func TestAsker(t *testing.T) {
 	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
 	wants("answer message: byte 0: want version 7 of the protocol; page and worker are of different builds: reload the page")
 	if _, err := c.Receive(); !errors.Is(err, workers.ErrClosed) {
-		t.Errorf("%v, want the end of the program", err)
+		t.Errorf("received %v, want the error of a closed carrier", err)
 	}
 
 	y := &asker{app: d.app, subject: x.subject, take: x.take}
@@ -111,12 +111,12 @@ func TestAsker(t *testing.T) {
 	}
 	select {
 	case got := <-took:
-		t.Errorf("took %q after the end", got)
+		t.Errorf("accepted %q after its end", got)
 	default:
 	}
 }
 
-// unloaded is a desk whose program that answers cannot be loaded.
+// unloaded is a desk whose answer program cannot be loaded.
 type unloaded struct{ *desk }
 
 func (unloaded) Answerer() (workers.Carrier, error) { return dead{}, nil }
@@ -128,7 +128,7 @@ func (dead) Receive() (workers.Message, error) {
 }
 func (dead) Close() error { return nil }
 
-// If the program that answers is missing, the page gives the reason and advice.
+// If the answer program cannot be loaded, the page says why and what to do.
 func TestNobodyAnswers(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -142,7 +142,7 @@ func TestNobodyAnswers(t *testing.T) {
 	d.act(d.app.AskAgain)
 	d.answered()
 	d.wants("Function main")
-	// A file that could not be loaded is loaded when it is requested again.
+	// The next request tries again to load the file.
 	d.act(func() { d.app.models.asker.end(); d.app.models.asker = nil })
 	d.app.Port = unloaded{d}
 	d.act(d.app.SaveProbabilities)

@@ -14,23 +14,23 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// modelState is the state of the view Blocks and runtime that is not in the URL: the program that
-// answers, its last answer, and the reader's changes.
+// modelState is the part of the state of the view Blocks and runtime that is not in the URL: the
+// answer program, its last answer, and the reader's changes.
 type modelState struct {
 	of      *profile.Profile
-	module  *module // given in addition to it; nil: none
-	asker   *asker  // nil: no question was asked
+	module  *module // an LLVM IR module given in addition to the profile; nil: none
+	asker   *asker  // nil before the first question
 	asked   answers.Question
-	blocks  *state.Blocks // the answer to it; nil: none yet
-	saving  string        // name for the branch-probability file in the answer; "": it has none
-	problem string        // why there is none
+	blocks  *state.Blocks // the answer to that question; nil: none yet
+	saving  string        // file name for the branch-probability file in the answer; "": the answer has none
+	problem string        // why there is no answer
 	tables  map[string]*state.Table
 
-	executed verbAnswer // the verb blocks' answer for the run as recorded
+	executed verbAnswer // what "stackglass blocks" answers about the recorded run
 
-	file       []string // lines of a given branch-probability file
-	named      string   // text in the field for a new parameter that could not be read
-	branches   []edit   // latest last
+	file       []string // lines of the branch-probability file that the reader gave
+	named      string   // rejected text in the field for a new parameter
+	branches   []edit   // in the order of the changes
 	parameters []edit
 }
 
@@ -43,7 +43,7 @@ type module struct {
 // edit is the reader's change of a branch or a parameter.
 type edit struct{ name, text string }
 
-// isModule reports, by name and content, whether a file is LLVM IR in text.
+// isModule reports whether a file is textual LLVM IR, judging by its name and content.
 func isModule(name string, head []byte) bool {
 	if !strings.HasSuffix(strings.ToLower(name), ".ll") {
 		return false
@@ -51,7 +51,7 @@ func isModule(name string, head []byte) bool {
 	return bytes.IndexByte(head, 0) < 0
 }
 
-// blocks are the models' answers for the result in view; nil while there are none.
+// blocks returns the models' answer for the result in view; nil while there is none.
 func (a *App) blocks() *state.Blocks {
 	if a.models.of == nil || a.result == nil || a.models.of != a.result.Profile {
 		return nil
@@ -59,7 +59,7 @@ func (a *App) blocks() *state.Blocks {
 	return a.models.blocks
 }
 
-// modelQuestion is the current question to the models.
+// modelQuestion returns the question for the models in the current view.
 func (a *App) modelQuestion() answers.ModelQuestion {
 	q := answers.ModelQuestion{Processor: a.Screen.Processor, Function: uint32(a.Screen.Function), Block: uint32(a.Screen.Block)}
 	h := a.Machine()
@@ -85,21 +85,21 @@ func newBlocks(a *App) View {
 		Branches: newTable(a, "branches"), Opcodes: newTable(a, "opcodes")}
 }
 
-// Placed is part of [placed].
+// Placed implements [placed].
 func (c *BlocksView) Placed() bool { return true }
 
-// Waits is part of [View]: blocks can be of a program that never ran.
+// Waits implements [View]: a program that never ran has blocks too.
 func (c *BlocksView) Waits() string {
 	switch r := c.App.result; {
 	case r == nil || r.Profile == nil:
 		return c.App.uncounted()
 	case r.Live:
-		return "The cycles of blocks are computed once the trace is read."
+		return "The cycles of the blocks will be computed once the trace has been read."
 	}
 	return ""
 }
 
-// Processors is part of [timed].
+// Processors implements [timed].
 func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	if b := c.blocks(); b != nil {
 		list = b.Table("processors")
@@ -107,7 +107,8 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw draws the models' answer, and asks for it if the current answer is for another question.
+// Draw draws the models' answer. If that is the answer to another question, Draw also asks the
+// current one.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
 	if m.of != r.Profile {
@@ -122,7 +123,7 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
-	if r.Profile.Totals.AllReferences() > 0 { // it is not of a module alone
+	if r.Profile.Totals.AllReferences() > 0 { // the result is not a module without a run
 		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
 	}
 	m.tables = nil
@@ -139,7 +140,7 @@ func (c *BlocksView) Draw() {
 	}
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *BlocksView) Table(name string) *state.Table {
 	b, m := c.blocks(), &c.App.models
 	if b == nil {
@@ -169,14 +170,14 @@ func (c *BlocksView) Table(name string) *state.Table {
 	return m.tables[name]
 }
 
-// endModels ends the program that answers. The caller holds the lock.
+// endModels ends the answer program. The caller holds the lock.
 func (a *App) endModels() {
 	a.models.asker.end()
 	a.models.executed.asker.end()
 	a.models = modelState{}
 }
 
-// askModels asks the models. The caller holds the lock.
+// askModels sends a question to the models. The caller holds the lock.
 func (a *App) askModels(q answers.Question) {
 	m := &a.models
 	if m.asker == nil {
@@ -192,7 +193,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 	saving := m.saving
 	if m.saving = ""; err != nil {
 		if m.asker = nil; saving != "" {
-			a.trouble("The file of probabilities could not be made: " + err.Error() + ".")
+			a.trouble("The branch-probability file could not be created: " + err.Error() + ".")
 		} else {
 			m.problem = "The models could not be asked: " + err.Error() + "."
 		}
@@ -206,7 +207,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabBlocks)
 }
 
-// subjectOf returns the subject of questions: a profile, a module, or both.
+// subjectOf returns a function that opens what questions are about: a profile, a module, or both.
 func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
 	return func() (s workers.Subject) {
 		if of != nil {
@@ -219,15 +220,15 @@ func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
 	}
 }
 
-// inView reports whether a complete result is in view: the first screen may cover one. The caller
-// holds the lock.
+// inView reports whether a complete result is in view and not hidden by the first screen. The
+// caller holds the lock.
 func (a *App) inView() bool {
 	r := a.result
 	return r != nil && r.Profile != nil && !r.Live && a.Screen.Open == r.Key && !a.comparing()
 }
 
-// takeModule opens a file of LLVM IR, together with the result in view or as a result of its own.
-// It waits.
+// takeModule opens a file of LLVM IR, either to compare it with the result in view or as a separate
+// result. It may block.
 func (a *App) takeModule(file File) {
 	text, err := file.Read(0)
 	if err != nil {
@@ -245,7 +246,7 @@ func (a *App) takeModule(file File) {
 		a.endModels()
 		a.models.of, a.models.module = r.Profile, given
 		a.goTo(a.Screen.With(state.TabBlocks), false)
-		a.Note = file.Name + " is put beside " + r.Name + "."
+		a.Note = file.Name + " is now compared with " + r.Name + "."
 		a.Port.Announce(a.Note)
 	})
 	if beside {
@@ -265,7 +266,7 @@ func (a *App) takeModule(file File) {
 	a.importData(file.Name, reply.Bytes, state.TabBlocks)
 }
 
-// PickBlock selects a block that was picked in the graph, from a goroutine.
+// PickBlock selects the block that was picked in the graph. Call it from a goroutine of its own.
 func (a *App) PickBlock(node int) {
 	a.update(func() {
 		if b := a.blocks(); b != nil {
@@ -274,7 +275,8 @@ func (a *App) PickBlock(node int) {
 	})
 }
 
-// pickModel selects a row of a table of functions or blocks. The caller holds the lock.
+// pickModel selects a row of the table of functions or of the table of blocks. The caller holds the
+// lock.
 func (a *App) pickModel(table string, row int) {
 	b := a.blocks()
 	if b == nil || a.comparing() {
@@ -293,15 +295,15 @@ func (a *App) pickModel(table string, row int) {
 	a.goTo(s, true)
 }
 
-// SetProcessor asks about another processor.
+// SetProcessor computes the answer for another processor.
 func (a *App) SetProcessor(name string) {
 	s := a.Screen
 	s.Processor = name
 	a.goTo(s, true)
 }
 
-// SetBranch sets the counts of a branch's outcomes, as in the branch-probability file. The function
-// in view stays, even if another one takes longer now.
+// SetBranch sets the counts of a branch's outcomes, written as in the branch-probability file. The
+// function in view stays selected, even if another one is now the most expensive.
 func (a *App) SetBranch(name, text string) {
 	a.models.branches = changed(a.models.branches, name, text)
 	if b := a.blocks(); b != nil && a.Screen.Function == 0 {
@@ -329,11 +331,11 @@ func (a *App) NameNumber(text string) {
 	a.SetParameter(name, value)
 }
 
-// isProbabilities recognises a branch-probability file by its first line, which the page and the
+// isProbabilities recognises a branch-probability file by the first line that the page and the
 // command write.
 func isProbabilities(head []byte) bool { return bytes.HasPrefix(head, []byte("# The branches of ")) }
 
-// takeProbabilities opens such a file for the result in view. It waits.
+// takeProbabilities applies a branch-probability file to the result in view. It may block.
 func (a *App) takeProbabilities(file File) {
 	text, err := file.Read(0)
 	a.update(func() {
@@ -341,12 +343,12 @@ func (a *App) takeProbabilities(file File) {
 		case err != nil:
 			a.trouble(file.Name + " could not be read: " + err.Error() + ".")
 		case !a.inView():
-			a.trouble(file.Name + " says how often branches are taken: open the trace or the module that it is of, and drop it again.")
+			a.trouble(file.Name + " contains branch probabilities. Open the trace or the module that they belong to, and then drop the file again.")
 		default:
 			a.goTo(a.Screen.With(state.TabBlocks), false)
 			a.models.file = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 			a.models.branches, a.models.parameters = nil, nil
-			a.Note = "Branches are taken as often as " + file.Name + " says."
+			a.Note = "Branch probabilities now come from " + file.Name + "."
 			a.drawCharts()
 		}
 	})
@@ -367,14 +369,15 @@ func (a *App) Edited() bool {
 	return len(a.models.branches)+len(a.models.parameters)+len(a.models.file) > 0
 }
 
-// AskAgain asks the models again, after an attempt failed.
+// AskAgain repeats the question to the models after it failed.
 func (a *App) AskAgain() {
 	a.models.problem = ""
 	a.drawCharts()
 	a.touch()
 }
 
-// blockSource is the source around the block in view; nil if the reader did not give it.
+// blockSource returns the source lines around the block in view; nil if the source is not
+// available.
 func (a *App) blockSource() *state.Grid {
 	b := a.blocks()
 	if b == nil {
@@ -387,13 +390,13 @@ func (a *App) blockSource() *state.Grid {
 	return nil
 }
 
-// SetParameter sets a parameter.
+// SetParameter sets the value of a parameter.
 func (a *App) SetParameter(name, text string) {
 	a.models.parameters = changed(a.models.parameters, name, text)
 	a.drawCharts()
 }
 
-// changed returns the edits with another one, which replaces an earlier one of the same name.
+// changed returns the list with one more edit, which replaces an earlier edit of the same name.
 func changed(list []edit, name, text string) []edit {
 	list = slices.DeleteFunc(slices.Clone(list), func(e edit) bool { return e.name == name })
 	if text = strings.TrimSpace(text); text == "" {
@@ -405,7 +408,7 @@ func changed(list []edit, name, text string) []edit {
 // ForgetBranches discards all changes.
 func (a *App) ForgetBranches() {
 	a.models.branches, a.models.parameters, a.models.file, a.models.named = nil, nil, nil, ""
-	a.Port.Focus("processor") // the button disappears
+	a.Port.Focus("processor") // the button that had the focus disappears
 	a.drawCharts()
 	a.touch()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// modelled has the desk's demo analysed, and goes to its blocks.
+// modelled analyses the desk's demo and goes to its blocks.
 func modelled(t *testing.T, d *desk) {
 	t.Helper()
 	d.app.Offer(demoItem())
@@ -16,7 +16,7 @@ func modelled(t *testing.T, d *desk) {
 	d.answered()
 }
 
-// answered waits until the models have answered what is in question.
+// answered waits until the models have answered the current question.
 func (d *desk) answered() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -25,7 +25,7 @@ func (d *desk) answered() {
 	})
 }
 
-// From a demo to the blocks of its hottest function, and back from a change.
+// The test opens a demo, goes to the blocks of its hottest function, and makes and undoes changes.
 func TestBlocks(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)
@@ -38,7 +38,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("blocks %q %q", rows, marks)
 	}
 
-	// The innermost loop's branch by its slider: 3 ways on for each that leaves.
+	// Move the slider of the innermost loop's branch: 3 of 4 outcomes stay in the loop.
 	branch := func(to string) (r state.BranchRow) {
 		d.act(func() {
 			for _, row := range d.app.blocks().Rows {
@@ -57,21 +57,21 @@ func TestBlocks(t *testing.T) {
 	d.act(func() { d.app.SetBranch(inner.Branch, inner.With(0.75)) })
 	d.answered()
 	if got := ran(0); got != "4\u202f096" {
-		t.Errorf("with three of four going on, the innermost block runs %s times, want 4 096", got)
+		t.Errorf("if 3 of 4 outcomes stay in the loop, the innermost block runs %s times, want 4 096", got)
 	}
-	d.wants("yours", "as they were")
+	d.wants("yours", "undo all changes")
 
-	// In words of the file, with a named number.
+	// Write the branch as in the file, with a parameter.
 	d.act(func() { d.app.SetBranch(inner.Branch, "trip n/2"); d.app.NameNumber("n = 200") })
 	d.answered()
 	if got := ran(0); got != "102\u202f400" {
-		t.Errorf("100 times round, the innermost block runs %s times, want 102 400", got)
+		t.Errorf("with trip count 100, the innermost block runs %s times, want 102 400", got)
 	}
 	d.wants(`id="parameter-n"`)
 	d.act(func() { d.app.SetParameter("n", "20") })
 	d.answered()
 	if got := ran(0); got != "10\u202f240" {
-		t.Errorf("10 times round, the innermost block runs %s times, want 10 240", got)
+		t.Errorf("with trip count 10, the innermost block runs %s times, want 10 240", got)
 	}
 	d.act(d.app.SaveProbabilities)
 	until(t, func() bool { return d.saw("Matrix multiplication-probabilities.txt") != "" })
@@ -80,25 +80,25 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("saved:\n%s", saved)
 	}
 
-	// Impossible values are reported, and change nothing.
+	// Impossible values are reported and change nothing.
 	d.act(func() { d.app.SetBranch(inner.Branch, "0.5, 0.6") })
 	d.answered()
 	d.wants(`id="blocks-wrong"`, "its probabilities sum to 11/10, want 1", `aria-invalid="true"`)
 	if got := ran(0); got != "32\u202f768" {
-		t.Errorf("it runs %s times, want as it ran", got)
+		t.Errorf("after the changes are undone, the block runs %s times, want the recorded count", got)
 	}
 	d.act(d.app.ForgetBranches)
 	d.answered()
 	d.wants("as it ran")
 
-	// The file that was saved says the same again.
+	// Loading the saved file gives the same result.
 	d.app.Offer(Item{File: fileWith("mine-probabilities.txt", []byte(saved))})
 	d.answered()
 	if got := ran(0); got != "10\u202f240" {
-		t.Errorf("by the file it runs %s times, want 10 240", got)
+		t.Errorf("with the saved file, the block runs %s times, want 10 240", got)
 	}
 
-	// Another block, another processor; both are in the link.
+	// The link contains the selected block and processor.
 	d.app.PickBlock(1)
 	d.answered()
 	d.wants("Block for.cond1.preheader")
@@ -113,7 +113,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A module that is dropped where nothing is open is a result of its own, which is kept.
+// A module that is dropped while nothing is open becomes a result of its own and is stored.
 func TestModuleAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
@@ -123,7 +123,7 @@ func TestModuleAlone(t *testing.T) {
 	if len(entries) != 1 || entries[0].Name != "matmul-naive.ll" {
 		t.Fatalf("kept %+v", entries)
 	}
-	for _, tab := range state.Tabs() { // none of the other views falls over it
+	for _, tab := range state.Tabs() { // no other view fails on it
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.html()
 	}
@@ -133,7 +133,7 @@ func TestModuleAlone(t *testing.T) {
 	d.wants("none.ll could not be read as LLVM IR", "bitcode")
 }
 
-// With a trace, a module is compared with it.
+// If a trace is open, a dropped module is compared with it.
 func TestModuleBeside(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)
@@ -142,10 +142,10 @@ func TestModuleBeside(t *testing.T) {
 	d.answered()
 	d.wants("other.ll is put beside Matrix multiplication.", "Functions of other.ll that are not in the trace are ignored.", "the trace is from a different build")
 	if len(d.entries()) != 1 {
-		t.Error("it is kept by itself")
+		t.Error("the module was stored as a separate result")
 	}
 
-	// From the first screen it is a separate result, whatever was in view before.
+	// A module dropped on the first screen becomes a separate result, whatever was in view before.
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()

@@ -13,31 +13,31 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// codeState is the state of the Code view that is not in the URL: the search, the source files that
-// the reader gave, and the results of the last render.
+// codeState is the part of the state of the Code view that is not in the URL: the search, the
+// source files that the reader gave, and the results of the last render.
 type codeState struct {
 	search  string
-	sourced bool // the text of a file that sites name is available
-	wide    bool // the ranking has all columns, above the source
+	sourced bool // the text of some source file of the profile is available
+	wide    bool // the ranking shows all columns and is above the source
 	sources state.Sources
-	fetched string         // the demo's source that was requested last
+	fetched string         // the demo source that was requested last
 	chosen  map[string]int // which of several files of one name is shown
 
-	recorded   *sourcefile.Files // in this profile
+	recorded   *sourcefile.Files // recorded in this profile
 	recordedIn *profile.Profile
 
 	of      *state.View
 	machine hierarchy.Hierarchy
 	levels  []attribution.Attribution
 	doubts  []hierarchy.Warning
-	sums    map[attribution.By]*state.Code // of the levels
+	sums    map[attribution.By]*state.Code // attribution for these levels
 	view    *state.CodeView
-	tables  map[string]*state.Table // of the selected row
+	tables  map[string]*state.Table // tables of the selected row
 	picked  int
 }
 
-// codeView is the Code view of the result in view; nil if there are no sites. It is computed again
-// when its inputs change.
+// codeView is the Code view of the result in view; nil if there are no sites. It is recomputed when
+// its inputs change.
 func (a *App) codeView() *state.CodeView {
 	r, c := a.result, &a.code
 	if r == nil || r.View == nil || r.Profile.Sites == nil {
@@ -49,7 +49,7 @@ func (a *App) codeView() *state.CodeView {
 	}
 	if h := a.Machine(); c.of != r.View || !state.SameMachine(c.machine, h) {
 		c.of, c.machine, c.view, c.sums = r.View, h, nil, map[attribution.By]*state.Code{}
-		c.levels, c.doubts, _ = rank.Attribute(h) // Caches explains what cannot be answered
+		c.levels, c.doubts, _ = rank.Attribute(h) // the Caches view explains why there is no answer
 	}
 	by := cmp.Or(a.Screen.Place, attribution.Line)
 	if by == attribution.Object && len(r.Profile.Sites.Data) == 0 {
@@ -73,7 +73,8 @@ func (a *App) codeView() *state.CodeView {
 	return c.view
 }
 
-// adviceOn returns the problem that the diagnosis found in a line; nil: none, or not known yet.
+// adviceOn returns the problem that the diagnosis found in a line; nil if there is none, or none is
+// known yet.
 func (a *App) adviceOn(file string, line uint32) *state.Advice {
 	if r := a.result; r != nil && r.Profile == a.diagnosis.of && file != "" {
 		for i := range a.diagnosis.advice {
@@ -85,7 +86,8 @@ func (a *App) adviceOn(file string, line uint32) *state.Advice {
 	return nil
 }
 
-// pickedPlace returns the selected row, or else the first of the ranking; -1 if there is none.
+// pickedPlace returns the selected row, or the first row of the ranking if none is selected; -1 if
+// the ranking is empty.
 func (a *App) pickedPlace() int {
 	v := a.codeView()
 	if v == nil {
@@ -101,10 +103,10 @@ func newCode(a *App) View {
 	return &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before")}
 }
 
-// Placed is part of [placed].
+// Placed implements [placed].
 func (c *CodeView) Placed() bool { return true }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *CodeView) Waits() string {
 	why := c.App.uncounted()
 	if why == "" && c.App.codeView() == nil {
@@ -113,7 +115,7 @@ func (c *CodeView) Waits() string {
 	return why
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *CodeView) Draw() {
 	a := c.App
 	a.fetchDemoSource()
@@ -130,7 +132,7 @@ func (c *CodeView) Draw() {
 	}
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *CodeView) Table(name string) *state.Table {
 	v, place, made := c.view(), c.place(), &c.App.code
 	if name == "code" {
@@ -145,10 +147,10 @@ func (c *CodeView) Table(name string) *state.Table {
 	return made.tables[name]
 }
 
-// SumCodeBy sums misses in another way.
+// SumCodeBy groups misses in another way.
 func (a *App) SumCodeBy(by attribution.By) { a.goTo(a.Screen.SummedIn(by), true) }
 
-// Search shows only the rows that contain some words.
+// Search shows only the rows that contain the words.
 func (a *App) Search(words string) {
 	a.code.search = words
 	a.goTo(a.Screen, true)
@@ -157,8 +159,8 @@ func (a *App) Search(words string) {
 	}
 }
 
-// PickRow selects a row that was picked in a grid, from a goroutine: of the ranking, of the source,
-// or a loop.
+// PickRow selects the row that was picked in a grid: a row of the ranking, a source line, or a
+// loop. Call it from a goroutine of its own.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
 		switch grid {
@@ -181,7 +183,7 @@ func (a *App) PickRow(grid string, row int) {
 	})
 }
 
-// pickPlace picks a place of a screen.
+// pickPlace shows the screen with another row selected.
 func (a *App) pickPlace(s state.Screen, place int) {
 	v := a.codeView()
 	s.Picked = v.ID(place) + 1
@@ -189,7 +191,7 @@ func (a *App) pickPlace(s state.Screen, place int) {
 	a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
 }
 
-// pickLine selects a line of the source in view. Rows of the ranking are lines then.
+// pickLine selects a line of the source in view, and groups the ranking by line.
 func (a *App) pickLine(line uint32) {
 	v := a.codeView()
 	name, _ := v.Location(a.pickedPlace())
@@ -205,8 +207,8 @@ func (a *App) pickLine(line uint32) {
 	a.pickPlace(s, v.LinePlace(name, line))
 }
 
-// NextHot selects the next line of the source in view with many misses, or the previous one; the first
-// follows the last.
+// NextHot selects the next or the previous line with many misses in the source in view, wrapping
+// around at the end.
 func (a *App) NextHot(forward bool) {
 	v := a.codeView()
 	f, line := a.source()
@@ -228,7 +230,7 @@ func (a *App) NextHot(forward bool) {
 	a.pickLine(hot[(at+len(hot))%len(hot)])
 }
 
-// ShowAllColumns shows all columns of the ranking, above the source, or hides them again.
+// ShowAllColumns shows all columns of the ranking and moves it above the source, or undoes that.
 func (a *App) ShowAllColumns() {
 	a.code.wide = !a.code.wide
 	a.goTo(a.Screen, true)
@@ -248,8 +250,8 @@ func (a *App) source() (f *state.Source, line uint32) {
 	return nil, line
 }
 
-// sourcesOf returns the source files of a name that the profile uses: the file that was recorded with
-// the program, or the files that the reader gave.
+// sourcesOf returns the source files for a name in the profile: the file that was recorded with the
+// program, or the files that the reader gave.
 func (a *App) sourcesOf(name string) []*state.Source {
 	if r, made := a.result, &a.code; r != nil && r.Profile != nil {
 		if made.recordedIn != r.Profile {
@@ -262,7 +264,7 @@ func (a *App) sourcesOf(name string) []*state.Source {
 	return a.code.sources.Of(name)
 }
 
-// ChooseSource shows another of several files of one name.
+// ChooseSource selects one of several files with the same name.
 func (a *App) ChooseSource(name string, number int) {
 	if a.code.chosen == nil {
 		a.code.chosen = map[string]int{}
@@ -271,8 +273,8 @@ func (a *App) ChooseSource(name string, number int) {
 	a.goTo(a.Screen, true)
 }
 
-// takesSource reports whether a file is source code: by its ending, or because the
-// result in view names it.
+// takesSource reports whether a file is source code: it has the extension of one, or the result in
+// view names it.
 func (a *App) takesSource(name string) bool {
 	if state.IsSource(name) {
 		return true
@@ -301,7 +303,7 @@ func (a *App) takeSource(file File) {
 	})
 }
 
-// readSource reads a source file; problem explains why it cannot.
+// readSource reads a source file; problem explains a failure.
 func readSource(file File) (f *state.Source, problem string) {
 	content, err := file.Read(0)
 	if err != nil {
@@ -310,22 +312,22 @@ func readSource(file File) (f *state.Source, problem string) {
 	return state.NewSource(file.Name, file.Path, content)
 }
 
-// sourceNote tells the reader where a source file appears.
+// sourceNote returns a sentence that tells the reader where the page shows a source file.
 func (a *App) sourceNote(f *state.Source) string {
 	v := a.codeView()
 	switch {
 	case a.result == nil:
 		return f.Name + " is source code. Results that name it show its lines in Diagnosis and Code."
 	case v == nil:
-		return f.Name + " is source code; this result has none."
+		return f.Name + " is source code, but this result does not refer to any."
 	case len(v.FilesNamed(f.Name)) == 0:
-		return f.Name + " is source code that this result does not name. It names " + someNames(v.Files()) + "."
+		return f.Name + " is source code, but this result does not refer to it. It refers to " + someNames(v.Files()) + "."
 	case a.code.recorded != nil && slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return a.code.recorded.Lines(name) != nil }):
-		return f.Name + " was recorded with the program: that text is shown."
+		return f.Name + " was recorded with the program. The recorded text is shown."
 	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.sourcesOf(name)) > 1 }):
 		return "There are " + strconv.Itoa(len(a.sourcesOf(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
 	}
-	return f.Name + " is shown beside its lines. It stays in this tab's memory, until the tab is closed."
+	return f.Name + " is shown with the misses of each line. It is kept in this tab's memory until the tab is closed."
 }
 
 // someNames lists a few names.

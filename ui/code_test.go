@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// saw waits for what a goroutine saves.
+// saw waits until a goroutine has saved a file, and returns its content.
 func (d *desk) saw(name string) (content string) {
 	d.t.Helper()
 	until(d.t, func() bool {
@@ -21,13 +21,14 @@ func (d *desk) saw(name string) (content string) {
 	return content
 }
 
-// From a demo to its worst line, its distances and its source.
+// The test opens a demo, and looks at its worst line, at the stack distances there and at the
+// source.
 func TestCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
-	// The worst place is in view before anything is picked. Without its source, the ranking has all
-	// columns.
+	// The worst source location is in view before anything is selected. Without its source, the
+	// ranking has all columns.
 	d.wants(`id="code-summary"`, `id="place-title"`, `id="source-wanted"`, "Drop <b>matmul-naive.c</b>", `id="before-missing"`, `class="code-below"`)
 	grid := d.grids["code"]
 	if grid == nil || grid.Rows == 0 {
@@ -35,16 +36,16 @@ func TestCode(t *testing.T) {
 	}
 	rows, _ := grid.View(0, 1)
 	if len(rows[0]) < 8 {
-		t.Errorf("all columns are %q", rows[0])
+		t.Errorf("with all columns, the first row is %q", rows[0])
 	}
 	d.app.PickRow("code", 0)
 	if !strings.HasPrefix(rows[0][0], "matmul-naive.c:") || d.charts["place"] == nil || d.grids["code"].Selected != 0 {
-		t.Errorf("the worst place is %q", rows[0])
+		t.Errorf("the first row is %q, want the worst line", rows[0])
 	}
 	picked := d.app.Screen.Picked
 	d.app.SortBy("references")
 	if d.app.Screen.Picked != picked || d.grids["code"].Selected < 0 {
-		t.Error("another order loses the place")
+		t.Error("sorting in another order loses the selected row")
 	}
 
 	source, err := d.Fetch("demos/matmul-naive.c", "matmul-naive.c")
@@ -52,9 +53,9 @@ func TestCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.app.Offer(Item{File: source})
-	d.wants(`id="table-source"`, "matmul-naive.c is shown beside its lines", `class="code-beside"`)
+	d.wants(`id="table-source"`, "matmul-naive.c is shown with the misses of each line", `class="code-beside"`)
 	if rows, _ := d.grids["code"].View(0, 1); len(rows[0]) != 3 {
-		t.Errorf("beside the source, the ranking has %q", rows[0])
+		t.Errorf("next to the source, the first row is %q", rows[0])
 	}
 	d.act(d.app.ShowAllColumns)
 	d.wants(`class="code-below"`)
@@ -63,11 +64,11 @@ func TestCode(t *testing.T) {
 	if g := d.grids["source"]; g == nil || g.Selected != int(line)-1 {
 		t.Fatalf("line %d is not marked", line)
 	}
-	d.app.PickRow("source", 0) // a line without references is no place
+	d.app.PickRow("source", 0) // a line without references cannot be selected
 	if d.app.Screen.Picked != picked {
-		t.Error("a line without references was picked")
+		t.Error("a line without references was selected")
 	}
-	// The keys go through the lines with misses, and begin again after the last one.
+	// The keys step through the lines with misses, and start again after the last one.
 	before := d.grids["source"].Selected
 	d.act(func() { d.app.NextHot(true) })
 	if after := d.grids["source"].Selected; after == before {
@@ -79,18 +80,18 @@ func TestCode(t *testing.T) {
 		}
 	}
 	if d.app.Screen.Picked != picked {
-		t.Error("the hot lines do not begin again")
+		t.Error("stepping through the hot lines does not wrap around")
 	}
 	d.app.Offer(Item{File: fileWith("matmul-naive.c", []byte("int main(void) { return 0; }\n"))})
 	d.wants(`id="source-which"`, "There are 2 files named matmul-naive.c now")
 	d.act(func() { d.app.ChooseSource("matmul-naive.c", 1) })
 	d.wants(`id="source-short"`)
 	d.app.Offer(Item{File: fileWith("other.c", []byte("x"))})
-	d.wants("other.c is source code that this result does not name. It names matmul-naive.c.")
+	d.wants("other.c is source code, but this result does not refer to it. It refers to matmul-naive.c.")
 	d.app.Offer(Item{File: fileWith("broken.c", []byte("x\x00"))})
 	d.wants("broken.c is no text")
 	if n := len(d.entries()); n != 1 {
-		t.Errorf("%d analyses: source code was taken for a trace", n)
+		t.Errorf("%d analyses, want 1: source code was mistaken for a trace", n)
 	}
 
 	d.act(func() { d.app.Search("nowhere") })
@@ -104,8 +105,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// columnWalk is a trace of one line of code that walks down a column: sets of eight ways keep none
-// of its cache lines, and a cache without sets keeps all.
+// columnWalk is the trace of one source line that walks down a column: an 8-way cache keeps none of
+// its cache lines, a fully associative one keeps all.
 func columnWalk() Item {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")
@@ -118,8 +119,8 @@ func columnWalk() Item {
 	return Item{File: fileWith("walk.csv", []byte(text.String()))}
 }
 
-// The levels of the hierarchy in view are measured by site. One that is chosen afterwards is
-// estimated, with a note, and is measured on request.
+// The analysis measures the levels of the hierarchy in view by site. A level that is chosen
+// afterwards is estimated, with a note, and measured on request.
 func TestMeasuredHierarchy(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(columnWalk())
@@ -132,12 +133,12 @@ func TestMeasuredHierarchy(t *testing.T) {
 		t.Errorf("first is %s", got)
 	}
 	if page := d.html(); strings.Contains(page, `id="code-estimates"`) {
-		t.Error("measured levels are called estimates")
+		t.Error("measured levels are labelled as estimates")
 	}
 	d.act(func() { d.app.SetSize(1, 16<<10) })
 	d.wants(`id="code-estimates"`, "The rows that cause the misses in L1 are estimated", `id="code-again"`)
 	if got := first(); !strings.Contains(got, "≈") {
-		t.Errorf("an estimate reads %s", got)
+		t.Errorf("the first row shows %s, want an estimate", got)
 	}
 	d.app.Navigate(facts(d.app.Screen))
 	d.wants("misses in L1 of 16 KiB, 8 ways: ≈")
@@ -151,14 +152,14 @@ func TestMeasuredHierarchy(t *testing.T) {
 		t.Errorf("analysed again, the view is %v with %v", d.app.Screen.Tab, l)
 	}
 	if got := first(); got != "0x400000|load|512|512" {
-		t.Errorf("measured again, first is %s", got)
+		t.Errorf("after the second analysis, the first row is %s", got)
 	}
-	// In another tab, the trace is not available any more.
+	// Another tab does not have the trace.
 	d.act(func() { d.app.items = nil; d.app.SetSize(1, 8<<10) })
 	d.wants("Drop the trace here again")
 }
 
-// A trace without code comes with advice on how to get one with code.
+// For a trace without source locations, the page explains how to record one with them.
 func TestNoCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())

@@ -16,10 +16,10 @@ func newCommunication(a *App) View {
 		Pairs: newTable(a, "pairs"), Classes: newTable(a, "classes"), False: newTable(a, "false")}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *Communication) Waits() string { return c.App.uncounted() }
 
-// Repeat is part of [repeater].
+// Repeat implements [repeater].
 func (c *Communication) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Sampled != nil || len(p.Totals.Threads) < 2 {
 		return "", nil
@@ -27,7 +27,7 @@ func (c *Communication) Repeat() (words string, analyse func()) {
 	return "Analyse again, and count it", func() { c.App.RepeatWith(analysis.Sharing | analysis.Communication) }
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Communication) Draw() {
 	a, view := c.App, c.App.communication()
 	if view == nil {
@@ -39,7 +39,7 @@ func (c *Communication) Draw() {
 	}
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *Communication) Table(name string) *state.Table {
 	a, view := c.App, c.App.communication()
 	if view == nil {

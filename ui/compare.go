@@ -180,7 +180,7 @@ func (a *App) comparedCapacity() int {
 	return list[min(1, len(list)-1)]
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (v *CompareView) Waits() string {
 	switch a := v.App; {
 	case a.comparison() != nil:
@@ -192,7 +192,7 @@ func (v *CompareView) Waits() string {
 	}
 }
 
-// Placed is part of [placed].
+// Placed implements [placed].
 func (v *CompareView) Placed() bool {
 	switch v.App.Screen.Tab {
 	case state.TabDiagnosis, state.TabCaches, state.TabCode, state.TabBlocks:
@@ -201,7 +201,7 @@ func (v *CompareView) Placed() bool {
 	return false
 }
 
-// Processors is part of [timed].
+// Processors implements [timed].
 func (v *CompareView) Processors() (list *report.Table, depends bool) {
 	switch v.App.Screen.Tab {
 	case state.TabDiagnosis:
@@ -215,7 +215,7 @@ func (v *CompareView) Processors() (list *report.Table, depends bool) {
 	return nil, false
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (v *CompareView) Draw() {
 	a, c := v.App, v.App.comparison()
 	switch a.Screen.Tab {

@@ -59,7 +59,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 	}()
 }
 
-// askPair asks about A, and about the function of the same name in B, in one program. It waits.
+// askPair asks about A, and about the function of the same name in B, in one program. It may block.
 func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.ModelQuestion) (*state.BlocksPair, error) {
 	pair := &state.BlocksPair{Runs: c, Machine: h}
 	for _, side := range []struct {

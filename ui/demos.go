@@ -105,7 +105,7 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
-// fetchDemo fetches the trace of a kept demo, for predictions and further analyses. It waits.
+// fetchDemo fetches the trace of a kept demo, for predictions and further analyses. It may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })

@@ -24,18 +24,18 @@ func newDiagnosis(a *App) View {
 	return &Diagnosis{App: a, Facts: &Facts{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}, Lesson: &Lesson{App: a}}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *Diagnosis) Waits() string { return c.App.uncounted() }
 
-// Placed is part of [placed].
+// Placed implements [placed].
 func (c *Diagnosis) Placed() bool { return true }
 
-// Processors is part of [timed].
+// Processors implements [timed].
 func (c *Diagnosis) Processors() (list *report.Table, depends bool) {
 	return c.App.diagnosis.processors(), true
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Diagnosis) Draw() {
 	c.App.askDiagnosis()
 	if c.live() || c.unfolded() {
@@ -43,7 +43,7 @@ func (c *Diagnosis) Draw() {
 	}
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *Diagnosis) Table(name string) *state.Table {
 	switch name {
 	case "curve":

@@ -29,7 +29,7 @@ func newLoops(a *App) View {
 		Changes: &LoopChanges{App: a, Proposed: newTable(a, "proposed")}}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *LoopsView) Waits() string {
 	why := c.App.uncounted()
 	switch {
@@ -42,7 +42,7 @@ func (c *LoopsView) Waits() string {
 	return why
 }
 
-// Repeat is part of [repeater].
+// Repeat implements [repeater].
 func (c *LoopsView) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Loops != nil {
 		return "", nil
@@ -60,7 +60,7 @@ func (c *LoopsView) Draw() {
 	}
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *LoopsView) Table(name string) *state.Table {
 	if t := c.App.changeTable(name); t != nil {
 		return t

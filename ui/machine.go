@@ -289,7 +289,7 @@ func describes(name string) bool {
 }
 
 // takeMachine opens a file that describes a hierarchy, in a view that uses one, and reports whether
-// it did: the reader chose it for this, or its name shows it. It waits.
+// it did: the reader chose it for this, or its name shows it. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

@@ -15,7 +15,7 @@ type Tabs interface {
 	// Await waits until this tab is the only one, or until leave is closed: nil. It waits, as Own
 	// does.
 	Await(key string, leave <-chan struct{}) (release func())
-	// Owned returns the keys whose analyses run in any tab. It waits.
+	// Owned returns the keys whose analyses run in any tab. It may block.
 	Owned() map[string]bool
 	// Tell makes the other tabs call [App.Heard].
 	Tell(key string, progress []byte)

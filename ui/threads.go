@@ -24,7 +24,7 @@ func newThreads(a *App) View {
 // predicts reports whether there are no threads, but several cores can be predicted.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
-// Build is part of [View].
+// Build implements [View].
 func (c *threadsView) Build(in *vugu.BuildIn) *vugu.BuildOut {
 	if c.predicts() {
 		return c.predicted.Build(in)
@@ -32,7 +32,7 @@ func (c *threadsView) Build(in *vugu.BuildIn) *vugu.BuildOut {
 	return c.measured.Build(in)
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *threadsView) Waits() string {
 	why := c.App.uncounted()
 	if why == "" && c.App.threads() == nil && !c.App.predictable() {
@@ -41,7 +41,7 @@ func (c *threadsView) Waits() string {
 	return why
 }
 
-// Processors is part of [timed]: a division of the work without blocks has no times.
+// Processors implements [timed]: a division of the work without blocks has no times.
 func (c *threadsView) Processors() (list *report.Table, depends bool) {
 	if k := c.App.predicted(); k != nil {
 		list = k.Table("processors")
@@ -49,7 +49,7 @@ func (c *threadsView) Processors() (list *report.Table, depends bool) {
 	return list, c.predicts() && c.App.Screen.Division == ""
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *threadsView) Draw() {
 	if c.predicts() {
 		c.App.drawCores()
@@ -58,7 +58,7 @@ func (c *threadsView) Draw() {
 	}
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *threadsView) Table(name string) *state.Table {
 	if c.predicts() {
 		return c.App.coresTable(name)

@@ -113,7 +113,7 @@ func TestModule(t *testing.T) {
 	p.click("#demo-matmul-naive")
 	p.finished()
 	p.drop(modulePath(t))
-	p.wait("it is put beside", `document.querySelector("#note")?.textContent.includes("is put beside")`)
+	p.wait("the module is compared", `document.querySelector("#note")?.textContent.includes("is now compared with")`)
 	p.modelled()
 	p.wait("the counts come from the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
 }
