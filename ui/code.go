@@ -36,8 +36,8 @@ type codeState struct {
 	picked  int
 }
 
-// codeView is the Code view of the result in view; nil if there are no sites. It is recomputed when
-// its inputs change.
+// codeView returns the Code view of the result in view; nil if there are no sites. It is recomputed
+// when its inputs change.
 func (a *App) codeView() *state.CodeView {
 	r, c := a.result, &a.code
 	if r == nil || r.View == nil || r.Profile.Sites == nil {

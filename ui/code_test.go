@@ -105,8 +105,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// columnWalk is the trace of one source line that walks down a column: an 8-way cache keeps none of
-// its cache lines, a fully associative one keeps all.
+// columnWalk returns the trace of one source line that walks down a column: an 8-way cache keeps
+// none of its cache lines, a fully associative one keeps all.
 func columnWalk() Item {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")

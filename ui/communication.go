@@ -24,7 +24,7 @@ func (c *Communication) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Sampled != nil || len(p.Totals.Threads) < 2 {
 		return "", nil
 	}
-	return "Analyse again, and count it", func() { c.App.RepeatWith(analysis.Sharing | analysis.Communication) }
+	return "Analyse again, including communication", func() { c.App.RepeatWith(analysis.Sharing | analysis.Communication) }
 }
 
 // Draw implements [View].
@@ -62,7 +62,8 @@ func (c *Communication) Table(name string) *state.Table {
 	return nil
 }
 
-// communication is the communication view of the result in view; nil if there is none.
+// communication returns the threads' communication in the result in view; nil if it was not
+// counted.
 func (a *App) communication() *state.Communication {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Communication()
@@ -70,7 +71,7 @@ func (a *App) communication() *state.Communication {
 	return nil
 }
 
-// granule is the granularity in view; windows always count words.
+// granule returns the index of the granularity in view; windows always count words.
 func (a *App) granule() int {
 	if a.Screen.Window > 0 {
 		return 0
@@ -78,13 +79,13 @@ func (a *App) granule() int {
 	return min(a.Screen.Granule, len(a.communication().Granules)-1)
 }
 
-// flow is the selected cell, from 0; -1: none.
+// flow returns the row and column of the selected cell, from 0; -1 if none is selected.
 func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[1] - 1} }
 
-// window is the part of the run in view, from 1; 0: all of it.
+// window returns the number of the window in view, from 1; 0 for the whole run.
 func (a *App) window() int { return min(a.Screen.Window, len(a.communication().Windows)) }
 
-// measure is the unit in which flows are counted.
+// measure returns the unit in which flows are counted.
 func (a *App) measure() state.FlowMeasure {
 	if a.Screen.Measure == "" {
 		return state.Transfers
@@ -92,7 +93,7 @@ func (a *App) measure() state.FlowMeasure {
 	return a.Screen.Measure
 }
 
-// owner is the index of the data structure whose owners are shown, or -1.
+// owner returns the index of the data structure whose owners are shown, or -1.
 func (a *App) owner() int {
 	objects := a.communication().Objects()
 	switch n := a.Screen.Owner; {
@@ -111,7 +112,7 @@ func (a *App) drawMatrix(m *state.Matrix) {
 	}
 }
 
-// look shows other flows.
+// look changes which flows are shown.
 func (a *App) look(control string, change func(s *state.Screen)) {
 	s := a.Screen
 	change(&s)
@@ -133,7 +134,7 @@ func (a *App) ShowGranule(i int) {
 	a.look("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
 }
 
-// ShowWindow shows the flows of words in one window of the run; 0: in the whole run.
+// ShowWindow shows the flows of words in one window of the run, or in the whole run if n is 0.
 func (a *App) ShowWindow(n int) {
 	a.look("window", func(s *state.Screen) { s.Window = n })
 }
@@ -146,7 +147,7 @@ func (a *App) ShowOwners(i int) {
 	a.Port.Announce(a.charts["owners"].Summary)
 }
 
-// PickFlow selects a cell of the matrix, or deselects it, from a goroutine.
+// PickFlow selects a cell of the matrix, or deselects it. Call it from a goroutine of its own.
 func (a *App) PickFlow(row, column int) {
 	a.update(func() {
 		c := a.communication()

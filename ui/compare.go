@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// comparing reports whether two analyses are side by side, or will be when both are loaded.
+// comparing reports whether two analyses are compared, or will be once both are loaded.
 func (a *App) comparing() bool { return a.Screen.Other != "" }
 
-// comparison compares both; nil while one is missing.
+// comparison returns the comparison of both analyses; nil until both are loaded.
 func (a *App) comparison() *state.Comparison {
 	x, y := a.result, a.other
 	if !a.comparing() || x == nil || y == nil || x.View == nil || y.View == nil {
@@ -26,7 +26,7 @@ func (a *App) comparison() *state.Comparison {
 	return a.compared
 }
 
-// loadOther opens the analysis that the one in view is compared with. It waits for the store.
+// loadOther opens the analysis with which the one in view is compared. It may block.
 func (a *App) loadOther() {
 	var key string
 	var lineBytes uint32
@@ -46,7 +46,7 @@ func (a *App) loadOther() {
 		return
 	}
 	a.update(func() {
-		if a.Screen.Other != key { // navigated elsewhere meanwhile
+		if a.Screen.Other != key { // the reader has navigated elsewhere
 			return
 		}
 		if problem != "" {
@@ -61,7 +61,7 @@ func (a *App) loadOther() {
 	})
 }
 
-// sideName is the name of A or of B.
+// sideName returns the name of A or of B.
 func (a *App) sideName(side int) string {
 	r := a.result
 	if side == 1 {
@@ -73,7 +73,7 @@ func (a *App) sideName(side int) string {
 	return r.Name
 }
 
-// Candidates are the kept analyses that the one in view can be compared with.
+// Candidates returns the kept analyses with which the one in view can be compared.
 func (a *App) Candidates() (list []profile.Entry) {
 	for _, e := range a.kept {
 		if e.Key != a.Screen.Open && e.State != profile.EntryInterrupted {
@@ -83,7 +83,7 @@ func (a *App) Candidates() (list []profile.Entry) {
 	return list
 }
 
-// otherFile is the choice of a file instead of a kept analysis.
+// otherFile is the choice to compare with a file instead of a kept analysis.
 const otherFile = "-file"
 
 // CompareWith compares the analysis in view with a kept one, or with the next file that the reader
@@ -105,12 +105,12 @@ func (a *App) Against(key string) {
 	a.against = key
 	a.touch()
 	if key != "" {
-		a.Port.Announce("Choose what to compare it with, or drop a file.")
+		a.Port.Announce("Choose the analysis to compare with, or drop a file.")
 	}
 }
 
-// beside compares a result that has just come into view with the analysis that the reader chose for
-// it. The caller holds the lock.
+// beside compares a newly opened result with the analysis that the reader selected for this before.
+// The caller holds the lock.
 func (a *App) beside(key string) {
 	if a.against == "" || a.against == key {
 		return
@@ -120,7 +120,7 @@ func (a *App) beside(key string) {
 	a.compare(state.Screen{Open: first, Other: key}, true)
 }
 
-// compare shows the result in view side by side with another analysis; A is the older one. The
+// compare shows two analyses side by side; A is the older one. The
 // caller holds the lock.
 func (a *App) compare(s state.Screen, replace bool) {
 	s = a.inOrder(s)
@@ -135,7 +135,7 @@ func (a *App) compare(s state.Screen, replace bool) {
 	})
 }
 
-// inOrder makes the older analysis A: it is the run before a change.
+// inOrder makes the older analysis A, because that is usually the run before a change.
 func (a *App) inOrder(s state.Screen) state.Screen {
 	var made [2]int64
 	for _, e := range a.kept {
@@ -160,7 +160,7 @@ func (a *App) OfferPair(first, second Item) {
 		}
 		a.Offer(item)
 		if keys[i] = a.keptDemo(item); keys[i] == "" {
-			return // a problem is shown already, or it waits for another run
+			return // a problem is already shown, or the demo waits for another run
 		}
 	}
 	var hash string
@@ -174,7 +174,7 @@ func (a *App) OfferPair(first, second Item) {
 	a.update(func() { a.origin = "pair-" + second.Demo })
 }
 
-// comparedCapacity is the capacity for which both are shown over time.
+// comparedCapacity returns the capacity for which both runs are shown over time.
 func (a *App) comparedCapacity() int {
 	list := a.capacities()
 	return list[min(1, len(list)-1)]
@@ -236,8 +236,8 @@ func (v *CompareView) Draw() {
 	}
 }
 
-// Table implements [View]. The name contains levels, sort orders and capacities, so that another
-// question makes another table.
+// Table implements [View]. The key of a cached table contains levels, sort orders and capacities,
+// because the table depends on them.
 func (v *CompareView) Table(chart string) *state.Table {
 	a, c := v.App, v.App.comparison()
 	once := func(question string, make func() *state.Table) *state.Table {

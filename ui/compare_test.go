@@ -13,7 +13,7 @@ func demoPair() (Item, Item) {
 	return demoItem(), Item{Demo: "matmul-blocked", URL: "demos/matmul-blocked.sgt", Title: "Matrix multiplication, in blocks"}
 }
 
-// Two demos open side by side, in every view, and neither is analysed twice.
+// Two demos can be compared in every view, and neither is analysed twice.
 func TestComparePair(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(demoPair())
@@ -25,19 +25,19 @@ func TestComparePair(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
-	// The levels are small enough for the pair to differ, and can be changed here.
+	// With these small levels the two demos differ; this view can change the levels.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })
-	// The second level sees exactly the misses of the first, and acts as if inclusive: its hits and
-	// the memory's accesses are about these numbers.
+	// The prediction assumes that the second level sees every access, although it sees only the
+	// misses of the first: its hits and the accesses to memory are estimates.
 	d.wants("34 944", "1 272", "−33 672", "≈ 34 560", "≈ −33 672")
 	if page := d.html(); strings.Contains(page, "≈ 34 944") || strings.Contains(page, ">-33") {
-		t.Error("an exact number of misses is called an estimate, or a minus is a hyphen")
+		t.Error("an exact number of misses is marked as an estimate, or a minus sign is a hyphen")
 	}
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "16KiB", "ways": 8}]}`))})
 	d.wants(`>16 KiB</td><td class="number">8</td>`, "the hierarchy of mine.json")
-	// Their sources are two files: lines cannot be compared, functions can.
+	// Their sources are different files, so functions are compared instead of lines.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 	d.wants("functions of the same name are compared instead", "Misses by function, A and B")
 	if c := d.charts["curve"]; len(c.Series) != 2 || c.Y.Log && c.Y.Min <= 0 || c.X.Min <= 0 || c.Series[0].Label != "A" || c.Series[1].Label != "B" {
@@ -57,7 +57,7 @@ func TestComparePair(t *testing.T) {
 	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "function,in,number,a,b,difference,change") || !strings.Contains(csv, "\nmain,both,L1_misses,384,384,0,") {
 		t.Errorf("functions compared:\n%s", csv)
 	}
-	// The blocks of functions that have the same name, and how long both take.
+	// Functions with the same name are compared block by block, with their times.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-blocks-compared"`) })
 	d.wants(`id="table-functions-compared"`, "Blocks of main, A and B", "for.body8", "cycles in A to", `id="processor"`, "Not modelled")
@@ -76,25 +76,25 @@ func TestComparePair(t *testing.T) {
 	d.app.Navigate("")
 	d.app.OfferPair(demoPair())
 	if n := len(d.entries()); n != 2 {
-		t.Errorf("%d analyses are kept of two demos", n)
+		t.Errorf("%d analyses are kept, want one for each of the two demos", n)
 	}
 	open := d.app.Screen
 	d.focus = ""
 	d.app.Navigate("#" + open.Against("").Hash())
 	if d.focus != "result-title" {
-		t.Errorf("A alone: the focus goes to %q", d.focus)
+		t.Errorf("after \"A alone\", the focus is on %q", d.focus)
 	}
 	d.wants(`id="compare-with"`, "Matrix multiplication, in blocks")
 }
 
-// A result is compared with a file that is opened next, and with a row of the list.
+// A result can be compared with a file that is opened next, and with an analysis of the list.
 func TestCompareWith(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	first := d.app.Screen.Open
 	d.act(func() { d.app.CompareWith(otherFile) })
 	if d.picked != 1 {
-		t.Error("no file was asked for")
+		t.Error("the page did not ask for a file")
 	}
 	d.app.Offer(textItem())
 	until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
@@ -104,7 +104,7 @@ func TestCompareWith(t *testing.T) {
 	second := d.app.Screen.Other
 	d.app.Navigate("")
 	d.act(func() { d.app.Against(second) })
-	// Whichever is chosen first, A is the one that was made first.
+	// A is the older analysis, whichever was chosen first.
 	d.wants("with this", `open=`+first+`&amp;view=diagnosis&amp;with=`+second)
 	for _, chosen := range [][2]string{{first, second}, {second, first}} {
 		d.app.Navigate("#open=" + chosen[0])
@@ -129,16 +129,16 @@ func TestCompareWith(t *testing.T) {
 		}
 		d.act(func() {
 			if d.app.comparing() {
-				t.Fatal("it is compared all the same")
+				t.Fatal("the result is compared, although the comparison was ended")
 			}
 		})
 	}
-	d.app.Navigate("#open=" + second + "&with=" + first) // swapped
+	d.app.Navigate("#open=" + second + "&with=" + first) // A and B are swapped
 	d.wants(`id="differences"`)
 	if s := d.app.Screen; s.Open != second {
-		t.Errorf("a link that says which is A opens %+v", s)
+		t.Errorf("a link with A and B in the other order opens %+v", s)
 	}
-	// What is deleted meanwhile cannot be compared with.
+	// An analysis that was deleted meanwhile cannot be compared.
 	if err := d.store.Delete(second); err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +146,6 @@ func TestCompareWith(t *testing.T) {
 	d.app.Navigate("#open=" + first + "&with=" + second)
 	d.wants("There is nothing to compare with")
 	if d.app.comparing() {
-		t.Error("it continues comparing")
+		t.Error("the page still compares")
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// pairState is the models' answer for two analyses side by side.
+// pairState holds the models' answer about the two analyses that are compared.
 type pairState struct {
-	of      *state.Comparison // that it is about
+	of      *state.Comparison // that the answer is about
 	asked   answers.Question
 	asking  bool
-	blocks  *state.BlocksPair // the answer to it; nil: none yet
-	problem string            // why there is none
+	blocks  *state.BlocksPair // the answer; nil: none yet
+	problem string            // why there is no answer
 }
 
 // pairBlocks returns the blocks of both analyses; nil while there is no answer.
@@ -26,7 +26,7 @@ func (a *App) pairBlocks() *state.BlocksPair {
 	return nil
 }
 
-// drawPairBlocks asks the models about both analyses, unless they have answered. The
+// drawPairBlocks asks the models about both analyses, unless they have already answered. The
 // caller holds the lock.
 func (a *App) drawPairBlocks(c *state.Comparison) {
 	if a.pair.of != c {
@@ -43,7 +43,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 		pair, err := a.askPair(c, h, q)
 		a.update(func() {
 			p := &a.pair
-			if p.of != c { // navigated elsewhere meanwhile
+			if p.of != c { // the reader has navigated elsewhere
 				return
 			}
 			if p.asking = false; err != nil {
@@ -59,7 +59,8 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 	}()
 }
 
-// askPair asks about A, and about the function of the same name in B, in one program. It may block.
+// askPair asks the models about A, and then about the function of the same name in B, one program
+// at a time. It may block.
 func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.ModelQuestion) (*state.BlocksPair, error) {
 	pair := &state.BlocksPair{Runs: c, Machine: h}
 	for _, side := range []struct {
@@ -73,7 +74,7 @@ func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.Mode
 		reply, err := ask(c, q.Question())
 		if err == nil {
 			if *side.to = state.NewBlocks(side.of.Run, h, reply); pair.B == nil {
-				q.Function = 0 // numbers are the program's own
+				q.Function = 0 // function numbers differ between programs
 			} else if q.Function = pair.Same(); q.Function != 0 && q.Function != pair.B.Function {
 				if reply, err = ask(c, q.Question()); err == nil {
 					pair.B = state.NewBlocks(side.of.Run, h, reply)
@@ -87,7 +88,7 @@ func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.Mode
 	return pair, nil
 }
 
-// AskPairAgain asks again, after an attempt failed.
+// AskPairAgain repeats a question that failed.
 func (a *App) AskPairAgain() {
 	a.pair = pairState{}
 	a.drawCharts()

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// controls change levels, in several views.
+// controls changes the levels of the hierarchy; several views share it.
 type controls struct{ App *App }
 
 func (c *controls) id(name string, level int) string { return name + "-" + strconv.Itoa(level+1) }
@@ -38,8 +38,8 @@ func (c *controls) canLine(cache hierarchy.Cache, by int) bool {
 	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
 }
 
-// spent marks a button without further effect. If it were disabled, a reader with a keyboard would
-// lose the focus.
+// spent marks a button that has no effect any more. It is not disabled, because a keyboard user
+// would lose the focus.
 func (c *controls) spent(can bool) any {
 	if can {
 		return nil

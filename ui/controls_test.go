@@ -10,12 +10,12 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// control is an input, a list or a button of the page as it is built.
+// control is an input, a list or a button in the built page.
 type control struct {
 	node *vugu.VGNode
-	// place is the path to it from the root, by number and tag. The renderer matches elements by
-	// their places: another place is another element, so that a drag would continue with the
-	// element in the old place.
+	// place is the path from the root to the control, as child numbers and tags. The renderer
+	// matches elements by place. If a control moved to another place, a drag would continue with
+	// the element at the old place.
 	place string
 }
 
@@ -28,7 +28,7 @@ func (c *control) attribute(name string) string {
 	return ""
 }
 
-// controls are the current controls of the page, by id.
+// controls returns the current controls of the page, by id.
 func (d *desk) controls() map[string]*control {
 	d.t.Helper()
 	d.app.Env.RLock()
@@ -62,7 +62,7 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// use operates a control as a reader can: it is moved to a few of its values, or pressed.
+// use operates a control as a reader can: it presses a button, or sets a few values of an input.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
 	var attempts []attempt
@@ -96,7 +96,7 @@ func (d *desk) use(c *control) (times int) {
 	return times
 }
 
-// settle waits for the models to answer, if they are asked.
+// settle waits until the models have answered all questions.
 func (d *desk) settle() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -105,10 +105,10 @@ func (d *desk) settle() {
 	})
 }
 
-// Whatever a control changes, it remains the same element: a drag and the focus stay with the
-// control where they began.
+// A control remains the same element, whatever it changes, so that a drag and the focus stay with
+// the control.
 func TestControlsStay(t *testing.T) {
-	leads := map[string]bool{"compare-with": true, "export-as": true} // lead elsewhere
+	leads := map[string]bool{"compare-with": true, "export-as": true} // these lead to another page
 	screens := map[string]func(d *desk){
 		"one thread": func(d *desk) {
 			d.settings.Loops, d.settings.LineBytes = true, []string{"64", "128"}
@@ -146,7 +146,7 @@ func TestControlsStay(t *testing.T) {
 						continue
 					}
 					used++
-					after := d.controls() // while the answering program still works
+					after := d.controls() // while the answer program is still working
 					if after[id] != nil && after[id].place == before[id].place {
 						d.settle()
 						after = d.controls()
@@ -171,7 +171,7 @@ func where(before, after *control) string {
 	return fmt.Sprintf("%s, and is at%s", before.place, after.place)
 }
 
-// The way back undoes one drag, or one row of keys, at a time.
+// Back undoes one whole drag, or one series of key presses, at a time.
 func TestBackUndoesADrag(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -187,7 +187,7 @@ func TestBackUndoesADrag(t *testing.T) {
 	drag(1, 16<<10, 8<<10, 4<<10)
 	drag(1, 2<<10)
 	drag(2, 512<<10, 1<<20)
-	for range 4 { // by the keyboard
+	for range 4 { // with the keyboard
 		d.act(func() { d.app.StepWays(2, -1) })
 	}
 	before = append(before, d.hash)
@@ -197,11 +197,11 @@ func TestBackUndoesADrag(t *testing.T) {
 	for i := len(before) - 1; i >= 0; i-- {
 		d.back()
 		if d.hash != before[i] {
-			t.Fatalf("%d steps back, the hash is %q, want %q", len(before)-i, d.hash, before[i])
+			t.Fatalf("after %d steps back, the hash is %q, want %q", len(before)-i, d.hash, before[i])
 		}
 	}
 	if d.app.Screen.Levels != nil || d.app.Screen.Preset != "i7-6700" {
-		t.Errorf("all steps back: %+v", d.app.Screen)
+		t.Errorf("after all steps back, the screen is %+v", d.app.Screen)
 	}
 	d.wants("Skylake")
 }

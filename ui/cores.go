@@ -10,23 +10,23 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// coreState is the state of the predictions for several cores.
+// coreState holds the predictions for several cores.
 type coreState struct {
 	of     *profile.Profile
-	asker  *asker                    // nil: no question was asked
+	asker  *asker                    // nil before the first question
 	asked  answers.MulticoreQuestion // the last question; while the asker is busy, some of its Cores have no answer
 	known  *state.Cores              // the answers to asked, for all numbers of cores so far
-	begun  bool                      // the reader started it, although it takes long
-	keep   int                       // the number of cores whose threads shall be kept; 0: none
+	begun  bool                      // the reader started a prediction that takes long
+	keep   int                       // the number of cores whose threads are to be kept; 0: none
 	beside *state.View               // the predicted threads, to compare with measured ones; nil: not yet
 	failed string                    // why nothing is predicted, in a sentence
 	tables map[string]*state.Table
 }
 
-// atOnce is the most references that are read again without asking the reader.
+// atOnce is the largest number of references that the page reads again without asking the reader.
 const atOnce = 5_000_000
 
-// usualCores is the number of cores in question where none is chosen.
+// usualCores is the default number of cores.
 const usualCores = 4
 
 // predictable reports whether several cores can be predicted from the result in view.
@@ -44,7 +44,7 @@ func (a *App) measuredThreads() *state.Threads {
 	return nil
 }
 
-// coresAsked is the number of cores in question, or the number of measured threads to compare with.
+// coresAsked returns the chosen number of cores, or the number of measured threads to compare with.
 func (a *App) coresAsked() int {
 	if t := a.measuredThreads(); t != nil {
 		return min(len(t.Cores), state.MostPredicted)
@@ -63,20 +63,20 @@ func (a *App) predicted() *state.Cores {
 	return nil
 }
 
-// coresQuestion is the current question about each number of cores.
+// coresQuestion returns the question about every number of cores in view.
 func (a *App) coresQuestion() answers.MulticoreQuestion {
 	q := a.Screen.CoresQuestion(a.Machine())
 	q.Name, q.Format = a.result.Name, a.Port.Settings().Format
 	return q
 }
 
-// sameCores reports whether two questions are equal except for numbers of cores.
+// sameCores reports whether two questions differ in the numbers of cores only.
 func sameCores(x, y answers.MulticoreQuestion) bool {
 	x.Cores, x.Keep, y.Cores, y.Keep = nil, 0, nil, 0
 	return slices.Equal(x.Question().Words, y.Question().Words)
 }
 
-// drawCores draws the charts, and asks for missing numbers. The caller holds the lock.
+// drawCores draws the charts, and asks for missing predictions. The caller holds the lock.
 func (a *App) drawCores() {
 	if !a.predictable() {
 		return
@@ -103,7 +103,7 @@ func (a *App) endCores() {
 	a.cores = coreState{}
 }
 
-// canPredict reports whether the trace is available.
+// canPredict reports whether the trace is available, which predictions need.
 func (a *App) canPredict() bool {
 	_, known := a.items[a.result.Key]
 	return known
@@ -114,8 +114,8 @@ func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }
 
-// askCores asks about the wanted numbers of cores without an answer: first the one in question. It
-// cancels a prediction for another question. The caller holds the lock.
+// askCores asks about those numbers of cores that have no answer yet, the chosen one first. It
+// cancels predictions for other questions. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
 	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
@@ -131,7 +131,7 @@ func (a *App) askCores() {
 		keep = chosen
 	}
 	if running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && keep == int(s.asked.Keep) {
-		return // it will come
+		return // the answer will come
 	}
 	if !s.known.Known(chosen) || keep != 0 {
 		q.Cores, q.Keep = append(q.Cores, uint32(chosen)), uint32(keep)
@@ -191,7 +191,8 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured compares the predicted threads with the measured ones; nil while either is unknown.
+// besideMeasured returns a comparison of the predicted threads with the measured ones; nil while
+// either is unknown.
 func (a *App) besideMeasured() *state.Table {
 	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
 		return nil
@@ -233,14 +234,14 @@ func (a *App) coresTable(chart string) *state.Table {
 	return t
 }
 
-// PredictCores begins to read a long trace again.
+// PredictCores starts predictions that read a long trace again.
 func (a *App) PredictCores() {
 	a.cores.begun, a.cores.failed = true, ""
 	a.drawCores()
 	a.touch()
 }
 
-// SetCores asks about another number of cores.
+// SetCores chooses the number of cores to predict.
 func (a *App) SetCores(n int) {
 	s := a.Screen
 	s.Cores = min(max(n, 1), state.MostPredicted)
@@ -250,10 +251,10 @@ func (a *App) SetCores(n int) {
 	}
 }
 
-// SetDivision chooses how work is divided; "" is the default, here and below.
+// SetDivision chooses how work is divided; "" selects the default, here and in the methods below.
 func (a *App) SetDivision(name string) { a.predictBy(func(s *state.Screen) { s.Division = name }) }
 
-// SetSchedule sets a schedule in OpenMP's words.
+// SetSchedule sets the loop schedule, as OpenMP writes it.
 func (a *App) SetSchedule(text string) { a.predictBy(func(s *state.Screen) { s.Schedule = text }) }
 
 // SetInterleave sets the order of the cores' references.
@@ -270,7 +271,8 @@ func (a *App) predictBy(change func(s *state.Screen)) {
 	a.goTo(s, true)
 }
 
-// KeepCores keeps the threads of the number of cores in question as an analysis of its own.
+// KeepCores keeps the threads that were predicted for the chosen number of cores as a separate
+// analysis.
 func (a *App) KeepCores() {
 	if a.predicted() == nil || a.cores.keep != 0 {
 		return

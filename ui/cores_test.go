@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// alone has the desk's run with one thread analysed, and goes to the predictions for cores.
+// alone analyses a demo with one thread, and goes to the predictions for several cores.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := at(t, "openmp-alone", state.TabThreads)
@@ -15,7 +15,7 @@ func alone(t *testing.T) *desk {
 	return d
 }
 
-// predictedAll waits until nothing more is being predicted.
+// predictedAll waits until all predictions are complete.
 func (d *desk) predictedAll() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -24,13 +24,13 @@ func (d *desk) predictedAll() {
 	})
 }
 
-// A run with one thread has predictions for any number of cores.
+// A run with one thread can be predicted for any number of cores.
 func TestPredictCores(t *testing.T) {
 	d := alone(t)
-	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit rates over cores", "Speed-up over cores", `id="cores-sentence"`, "With 4 cores these miss of all accesses: L1 ")
+	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit rates over cores", "Speed-up over cores", `id="cores-sentence"`, "Misses with 4 cores, as shares of all accesses: L1 ")
 	d.act(func() {
 		if s := d.app.predicted().RatesSentence(4); strings.Count(s, "L1") != 1 {
-			t.Errorf("what was simulated and the model are mixed: %s", s)
+			t.Errorf("the sentence mixes simulated and modelled levels: %s", s)
 		}
 	})
 	c := d.charts["rates"]
@@ -39,7 +39,7 @@ func TestPredictCores(t *testing.T) {
 	}
 	l1 := c.Series[0].Y
 	if l1[0] > 0.96 || l1[3] < 0.98 {
-		t.Errorf("the parts of 8 cores fit in their caches, one core's does not: %v", l1)
+		t.Errorf("hit rates of L1 are %v, want more hits with 8 cores, whose parts of the data fit, than with one", l1)
 	}
 	if s := d.charts["speedup"]; s == nil || s.Series[0].Y[0] != 1 || s.Series[0].Y[2] < 2 {
 		t.Errorf("%+v", s)
@@ -47,15 +47,15 @@ func TestPredictCores(t *testing.T) {
 
 	d.act(func() { d.app.SetCores(6) })
 	d.predictedAll()
-	d.wants("With 6 cores", `>6</output>`)
+	d.wants("Misses with 6 cores", `>6</output>`)
 	if n := len(d.charts["rates"].At); n != 8 || !strings.Contains(d.hash, "cores=6") {
-		t.Errorf("%d numbers of cores, %s", n, d.hash)
+		t.Errorf("the chart has %d numbers of cores, want 8; the hash is %s", n, d.hash)
 	}
 	before := d.charts["rates"].Series[0].Y[4]
 	d.act(func() { d.app.SetSchedule("dynamic,1") })
 	d.predictedAll()
 	if after := d.charts["rates"].Series[0].Y[4]; after >= before {
-		t.Errorf("rows that move from core to core hit as often: %v, %v", before, after)
+		t.Errorf("with a dynamic schedule, the hit rate goes from %v to %v, want fewer hits", before, after)
 	}
 	if s := state.ParseScreen(d.hash); s.Schedule != "dynamic,1" || s.Cores != 6 {
 		t.Errorf("%+v of %s", s, d.hash)
@@ -76,14 +76,14 @@ func TestPredictCores(t *testing.T) {
 	}
 }
 
-// The questions to SDCM can be chosen, and answers name their sample; the order of clocks and
-// divisions without times have answers.
+// The input of SDCM can be chosen, and the page describes the sample. The order by clocks works,
+// and so do divisions without times.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
-	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1: bands and ± are 95 % confidence intervals.")
+	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1. Bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
 	d.predictedAll()
-	d.wants("SDCM is asked about ", "executions of blocks, in L1", "±")
+	d.wants("SDCM models ", "executions of blocks, in L1", "±")
 	if !strings.Contains(d.hash, "sdcm=windows") || state.ParseScreen(d.hash).Model != "windows" {
 		t.Error(d.hash)
 	}
@@ -98,13 +98,13 @@ func TestCoresByWindows(t *testing.T) {
 		}
 	}
 	if bands == 0 || len(d.charts["rates"].Series) != 2*bands {
-		t.Errorf("%d bands of %d curves", bands, len(d.charts["rates"].Series))
+		t.Errorf("%d of %d curves have a band", bands, len(d.charts["rates"].Series))
 	}
 	some := d.charts["rates"].Series[1]
 	d.act(func() { d.app.SetModel("windows-10") })
 	d.predictedAll()
 	if more := d.charts["rates"].Series[1]; more.High[2]-more.Low[2] >= some.High[2]-some.Low[2] {
-		t.Errorf("ten times the windows, and from %v to %v instead of %v to %v", more.Low[2], more.High[2], some.Low[2], some.High[2])
+		t.Errorf("with ten times the windows, the interval is %v to %v, no narrower than %v to %v", more.Low[2], more.High[2], some.Low[2], some.High[2])
 	}
 	d.act(func() { d.app.SetModel("none") })
 	d.predictedAll()
@@ -113,21 +113,21 @@ func TestCoresByWindows(t *testing.T) {
 	}
 	d.act(func() { d.app.SetInterleave("time") })
 	d.predictedAll()
-	d.wants("With 4 cores")
+	d.wants("Misses with 4 cores")
 	d.act(func() { d.app.SetInterleave(""); d.app.SetDivision("region") })
 	d.predictedAll()
-	d.wants("With 4 cores")
+	d.wants("Misses with 4 cores")
 	if strings.Contains(d.html(), `id="processor"`) {
-		t.Error("a processor is to choose for a division that knows no times")
+		t.Error("the page offers processors for a division without times")
 	}
 	d.act(func() {
 		if d.app.predicted().Table("speedup") != nil || d.app.cores.failed != "" {
-			t.Errorf("times by a division that has none; %s", d.app.cores.failed)
+			t.Errorf("the page shows times for a division without times; %s", d.app.cores.failed)
 		}
 	})
 }
 
-// The threads of a number of cores can be kept, and are compared with others.
+// Predicted threads can be kept, and compared with measured ones.
 func TestKeepCores(t *testing.T) {
 	d := alone(t)
 	one := d.app.Screen.Open
@@ -143,7 +143,7 @@ func TestKeepCores(t *testing.T) {
 	kept := d.app.Screen.Open
 	d.act(func() {
 		if d.app.cores.of != nil || d.app.cores.asker != nil {
-			t.Error("what is out of view is still predicted")
+			t.Error("the prediction continues after the view was left")
 		}
 	})
 	d.app.Navigate("#" + state.Screen{Open: one, Other: kept, Tab: state.TabThreads}.Hash())
@@ -155,17 +155,18 @@ func TestKeepCores(t *testing.T) {
 	d.act(func() {
 		table := d.app.besideMeasured()
 		if table == nil || table.Rows < 2 {
-			t.Fatal("nothing beside each other")
+			t.Fatal("no comparison of predicted and measured threads")
 		}
 		for i := range table.Rows {
 			if row := table.Row(i); row[0] == "L1" && row[4] != row[5] {
-				t.Errorf("the same threads differ in the first level: %q", row)
+				t.Errorf("equal threads differ in the first level: %q", row)
 			}
 		}
 	})
 }
 
-// Without a parallel region there is nothing to predict; without its file, nothing to read.
+// A run without a parallel region cannot be predicted, and neither can one whose trace file is
+// missing.
 func TestNothingToPredict(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

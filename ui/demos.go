@@ -15,7 +15,7 @@ import (
 // demo-NAME-HASH if the settings are not the defaults.
 const demoPrefix = "demo-"
 
-// demo finds a demo by its name; nil: there is none.
+// demo returns the demo with a name; nil if there is none.
 func (a *App) demo(name string) *Demo {
 	for _, d := range a.Port.Demos() {
 		if d.Name == name {
@@ -25,7 +25,7 @@ func (a *App) demo(name string) *Demo {
 	return nil
 }
 
-// demoOfKey returns the demo of a key: the longest name that matches.
+// demoOfKey returns the demo to which a key belongs: the one with the longest matching name.
 func (a *App) demoOfKey(key string) (found *Demo) {
 	for _, d := range a.Port.Demos() {
 		prefix := demoPrefix + d.Name
@@ -36,12 +36,12 @@ func (a *App) demoOfKey(key string) (found *Demo) {
 	return found
 }
 
-// item is a demo as [App.Offer] takes it. The link's settings override the demo's.
+// item returns the demo as an item for [App.Offer]. The link's settings override the demo's.
 func (d *Demo) item(link string) Item {
 	return Item{Demo: d.Name, URL: d.URL, Title: d.Title, opens: link, link: true}
 }
 
-// screenOf is the screen that an item opens, under a key.
+// screenOf returns the screen that an item opens under a key.
 func (a *App) screenOf(item Item, key string) state.Screen {
 	d := a.demo(item.Demo)
 	if d == nil {
@@ -58,7 +58,7 @@ func (a *App) screenOf(item Item, key string) state.Screen {
 	return s
 }
 
-// screen is the screen that a demo opens, as in the URL's hash.
+// screen returns the screen that the demo opens, as in the URL's hash.
 func (d *Demo) screen() string { return cmp.Or(d.Opens, "view="+state.TabCaches.Slug()) }
 
 // spec returns the analysis of an item, with the form's settings.
@@ -72,14 +72,14 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
 		spec.Analyses &^= analysis.Regular
 	}
-	if d != nil && !item.again { // measured in the same way for every link
+	if d != nil && !item.again { // every link measures a demo in the same way
 		h = a.askedOn(state.ParseScreen(d.screen()))
 	}
 	state.Measure(&spec, h.Levels)
 	return spec, nil
 }
 
-// demoKey is the key of a demo's analysis.
+// demoKey returns the key of a demo's analysis.
 func (a *App) demoKey(item Item, spec analysis.Spec) string {
 	key := demoPrefix + item.Demo
 	usual, err := a.spec(Item{Demo: item.Demo}, state.Settings{})
@@ -140,8 +140,8 @@ func (a *App) openKept(key string, item Item) {
 	})
 }
 
-// leaveIfNothing returns to the first screen if a link led to no result. The problem is shown
-// already.
+// leaveIfNothing returns to the first screen if a link led to no result. The problem has already
+// been shown.
 func (a *App) leaveIfNothing() {
 	var nothing bool
 	var problem string
@@ -174,7 +174,7 @@ func (a *App) openDemo(name, hash string) {
 	}
 }
 
-// analysesLinked reports whether a key belongs to a demo that is not kept here, and if it does,
+// analysesLinked reports whether a key belongs to a demo whose analysis is not kept here. If so, it
 // starts to analyse the demos of the screen. It waits for the store.
 func (a *App) analysesLinked(key string) bool {
 	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// siteDemos are the demos of the page.
+// siteDemos returns the demos of the page.
 func siteDemos(t *testing.T) (list []Demo) {
 	t.Helper()
 	var read []struct {
@@ -30,7 +30,7 @@ func siteDemos(t *testing.T) (list []Demo) {
 	return list
 }
 
-// arrives waits until an analysis is in view and complete.
+// arrives waits until a complete analysis is in view.
 func (d *desk) arrives(key string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -45,15 +45,15 @@ func (d *desk) arrives(key string) {
 	}
 }
 
-// A link to a demo opens it in any browser: by its name, and by its address once it is open. It
-// opens in the view that answers its question.
+// A link opens a demo in any browser, whether it contains the demo's name or is the address of the
+// open demo. The demo opens in the view that answers its question.
 func TestDemoLinks(t *testing.T) {
 	demos := siteDemos(t)
 	d, fresh := newDesk(t), newDesk(t)
 	d.demos, fresh.demos = demos, demos
 	for i, demo := range demos {
 		if unread := state.Unread(demo.Opens); unread != nil {
-			t.Errorf("%s opens on %q: %q", demo.Name, demo.Opens, unread)
+			t.Errorf("%s opens the screen %q, which has unreadable parts: %q", demo.Name, demo.Opens, unread)
 		}
 		key := "demo-" + demo.Name
 		d.hash = "demo=" + demo.Name
@@ -63,10 +63,10 @@ func TestDemoLinks(t *testing.T) {
 			t.Errorf("%s: the hash is %q, want %q", demo.Name, d.hash, want)
 		}
 		if page := d.html(); strings.Contains(page, `id="missing"`) || !strings.Contains(page, demo.Question) {
-			t.Errorf("%s opens on a view that has nothing to show, or no question", demo.Name)
+			t.Errorf("%s opens on a view with nothing to show, or without its question", demo.Name)
 		}
 		if len(d.history) > 0 {
-			t.Errorf("the way back from %s leads to %q", demo.Name, d.history)
+			t.Errorf("Back leads from %s to %q, want no entry in the history", demo.Name, d.history)
 		}
 		if e := d.entries(); len(e) != i+1 {
 			t.Errorf("%s: %d analyses are kept", demo.Name, len(e))
@@ -75,7 +75,7 @@ func TestDemoLinks(t *testing.T) {
 		if i%4 > 0 {
 			continue
 		}
-		// The address of the open demo, in another browser.
+		// Open the address of the open demo in another browser.
 		link := state.Screen{Open: key, Tab: state.TabLocality, Preset: "i7-6700"}.Hash()
 		fresh.app.Navigate("#" + link)
 		fresh.arrives(key)
@@ -83,14 +83,14 @@ func TestDemoLinks(t *testing.T) {
 			t.Errorf("%s: the hash is %q, want %q", demo.Name, fresh.hash, link)
 		}
 	}
-	// Kept results have their trace available also in a page that was just loaded.
+	// The trace of a kept demo is available even in a page that was just loaded.
 	d.app = &App{Env: d.app.Env, Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.app.Start("#open=demo-openmp-alone&view=threads")
 	d.arrives("demo-openmp-alone")
 	d.act(func() {
 		if !d.app.CanRepeat() || !d.app.canPredict() {
-			t.Error("the trace of a kept demo is not at hand")
+			t.Error("the trace of a kept demo is not available")
 		}
 	})
 	d.app.Navigate("#demo=matmul-naive&cell=3x99")
@@ -99,10 +99,10 @@ func TestDemoLinks(t *testing.T) {
 	d.arrives("demo-matmul-naive")
 	until(t, func() bool { return strings.Contains(d.html(), `id="diagnosis"`) })
 	if s := d.app.Screen; s.Tab != state.TabDiagnosis || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
-		t.Errorf("with words of its own, the link opens %+v; %d analyses are kept", s, len(d.entries()))
+		t.Errorf("a link with settings of its own opens %+v; %d analyses are kept", s, len(d.entries()))
 	}
 
-	// Two side by side.
+	// Compare two demos.
 	pair := newDesk(t)
 	pair.demos = demos
 	link := state.Screen{Open: "demo-false-sharing", Other: "demo-false-sharing-padded"}.Hash()
@@ -112,7 +112,7 @@ func TestDemoLinks(t *testing.T) {
 		t.Errorf("the hash is %q, want %q; %d analyses are kept", pair.hash, link, len(pair.entries()))
 	}
 
-	// A demo that cannot be had.
+	// The trace of this demo does not exist.
 	pair.demos = append([]Demo{{Name: "gone", URL: "demos/gone.sgt"}}, demos...)
 	for _, link := range []string{"demo=gone", "open=demo-gone", "open=demo-false-sharing&with=demo-gone"} {
 		pair.app.Navigate("#" + link)
@@ -132,8 +132,8 @@ func TestDemoLinks(t *testing.T) {
 	}
 }
 
-// A demo with other settings is another analysis; elsewhere, its link opens the demo with the usual
-// settings.
+// Other settings make another analysis of a demo. In another browser, the link to that analysis
+// opens the demo with the default settings.
 func TestDemoWithSettings(t *testing.T) {
 	d := newDesk(t)
 	d.settings.LineBytes = []string{"128"}

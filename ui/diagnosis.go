@@ -9,13 +9,13 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// mostProblems is how many findings a diagnosis shows.
+// mostProblems is the maximum number of findings that a diagnosis shows.
 const mostProblems = 5
 
-// diagnosisState is the diagnosis of the run in view.
+// diagnosisState holds the diagnosis of the run in view.
 type diagnosisState struct {
 	verbAnswer
-	// The reply.
+	// These are decoded from the reply.
 	verdict string
 	advice  []state.Advice
 }
@@ -54,7 +54,7 @@ func (c *Diagnosis) Table(name string) *state.Table {
 	return c.App.diagnosis.table(name)
 }
 
-// live reports whether the trace is still being read, before there is a diagnosis.
+// live reports whether the trace is still being read, so that there is no diagnosis yet.
 func (c *Diagnosis) live() bool { return c.App.result == nil || c.App.result.Live }
 
 func (c *Diagnosis) busy() string {
@@ -77,10 +77,10 @@ func (c *Diagnosis) verdict() string {
 	return s.verdict
 }
 
-// advice is the first findings.
+// advice returns the top findings.
 func (c *Diagnosis) advice() []state.Advice { return c.App.diagnosis.advice }
 
-// notes are the assumptions of the diagnosis, and its warnings.
+// notes returns the assumptions and the warnings of the diagnosis.
 func (c *Diagnosis) notes() []string {
 	if r := c.App.diagnosis.reply; r != nil {
 		return r.Notes
@@ -98,8 +98,8 @@ func (c *Diagnosis) lacksLoops() bool {
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
 }
 
-// unfolded reports whether the facts of a complete run are shown: the reader opened them, or
-// a link leads to a table among them.
+// unfolded reports whether the facts of a complete run are shown, because the reader opened them or
+// a link leads to one of their tables.
 func (c *Diagnosis) unfolded() bool { return c.App.Screen.Facts || c.App.Screen.Table != "" }
 
 func (c *Diagnosis) expanded() string {
@@ -115,11 +115,11 @@ func (c *Diagnosis) toggle() {
 	c.App.goTo(s, true)
 }
 
-// hrefOf is the address of a view of the result.
+// hrefOf returns the address of a view of the result.
 func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
 
-// hrefOfLine is the address of a source line in the Code view, or without a file of the Caches
-// view.
+// hrefOfLine returns the address of a source line in the Code view, or that of the Caches view if
+// file is "".
 func (a *App) hrefOfLine(file string, line uint32) string {
 	if file == "" {
 		return a.hrefOf(state.TabCaches)
@@ -133,7 +133,7 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 	return "#" + s.Hash()
 }
 
-// sourceLine is the text of a source line, "" if the reader did not give the file.
+// sourceLine returns the text of a source line, or "" if the file is not available.
 func (a *App) sourceLine(file string, line uint32) string {
 	list := a.sourcesOf(file)
 	if file == "" || len(list) != 1 || line < 1 || int(line) > len(list[0].Lines) {
@@ -142,15 +142,15 @@ func (a *App) sourceLine(file string, line uint32) string {
 	return strings.TrimSpace(list[0].Lines[line-1])
 }
 
-// askDiagnosis asks for the diagnosis of the run in view, unless it was asked last. The caller
-// holds the lock.
+// askDiagnosis asks for the diagnosis of the run in view, unless that was the last question. The
+// caller holds the lock.
 func (a *App) askDiagnosis() {
 	r, s := a.result, &a.diagnosis
 	if r == nil || r.Live || r.Profile == nil {
 		return
 	}
 	if !a.comparing() {
-		a.diagnoses.other.asker.end() // its program uses memory
+		a.diagnoses.other.asker.end() // the program would keep its memory
 		a.diagnoses = diagnosesState{}
 	}
 	if s.of != r.Profile {
@@ -173,7 +173,7 @@ func (a *App) diagnosisQuestion() answers.Question {
 	return state.VerbQuestion("diagnose", a.Machine(), args...)
 }
 
-// diagnosesState compares the problems of A and B.
+// diagnosesState holds the comparison of the problems of A and B.
 type diagnosesState struct {
 	other    verbAnswer // the diagnosis of B
 	of       [2]*answers.Reply
@@ -181,7 +181,7 @@ type diagnosesState struct {
 	problems *state.Table // nil: there are none
 }
 
-// askDiagnoses asks for the diagnoses of both runs that are compared. The caller holds the lock.
+// askDiagnoses asks for the diagnoses of both compared runs. The caller holds the lock.
 func (a *App) askDiagnoses() {
 	a.askDiagnosis()
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
@@ -209,7 +209,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 			return without(state.SideName(side) + ": " + x.reply.Problem + ".")
 		}
 	}
-	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // one may be about another hierarchy
+	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // then one reply may be about another hierarchy
 	if s.of != of && !busy {
 		s.of = of
 		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyValue is a value as events have them.
+// anyValue draws a JSON value such as events contain.
 func anyValue(t *rapid.T, deep int) any {
 	most := 5
 	if deep == 0 {
@@ -42,8 +42,9 @@ func anyObject(t *rapid.T, deep int) map[string]any {
 	return object
 }
 
-// Vugu reads events and writes properties with vjson, of which the page has a variant that is not
-// encoding/json: see tags in tools/sitebuild. Both give the same.
+// Vugu reads events and writes properties with the package vjson. The page is built with a variant
+// of vjson that does not use encoding/json (see tags in tools/sitebuild). Both variants give the
+// same results.
 func TestEventsAreReadAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		event := anyObject(t, 3)

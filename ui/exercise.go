@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// An exercise of the workshop is a demo whose result the student predicts first: the view is hidden until
-// then. The predictions stay in this browser.
+// An exercise of the workshop is a demo whose result the student predicts first; until then the
+// view is hidden. The predictions are stored in this browser.
 
-// exercise is the demo of the current exercise; nil: none.
+// exercise returns the demo of the current exercise; nil if there is none.
 func (a *App) exercise() *Demo {
 	if r := a.result; a.Screen.Exercise > 0 && r != nil && r.demo != nil && r.demo.Ask != "" && !a.comparing() {
 		return r.demo
@@ -16,10 +16,10 @@ func (a *App) exercise() *Demo {
 	return nil
 }
 
-// predicting reports whether a prediction is to be made before the view is shown.
+// predicting reports whether the student has to make a prediction before the view is shown.
 func (a *App) predicting() bool { return a.exercise() != nil && a.prediction() < 0 }
 
-// predictions are the choices of all exercises, by name, from 0.
+// predictions returns the student's choice in each exercise, by name; choices count from 0.
 func (a *App) predictions() map[string]int {
 	if a.chosen == nil {
 		a.chosen = map[string]int{}
@@ -33,7 +33,8 @@ func (a *App) predictions() map[string]int {
 	return a.chosen
 }
 
-// prediction is the student's prediction in the current exercise, from 0; -1: nothing yet.
+// prediction returns the student's prediction in the current exercise, from 0; -1 if there is none
+// yet.
 func (a *App) prediction() int {
 	d := a.exercise()
 	if n, ok := a.predictions()[d.Name]; ok && n < len(d.Choices) {
@@ -65,7 +66,7 @@ func (a *App) Predict(choice int) {
 	}
 }
 
-// judgement says whether the prediction is right.
+// judgement returns a sentence that says whether the prediction is right.
 func (a *App) judgement() string {
 	d, n := a.exercise(), a.prediction()
 	if n == d.Right {

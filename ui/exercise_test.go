@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestExercise: the view is hidden until something is predicted, which stays in the browser.
+// The view is hidden until the student makes a prediction, which is stored in the browser.
 func TestExercise(t *testing.T) {
 	d := newDesk(t)
 	d.demos = d.Demos()
 	d.demos[0].Ask, d.demos[0].Choices, d.demos[0].Right, d.demos[0].Why = "How large?", []string{"32 lines", "34 lines"}, 1, "It is a column."
 	d.app.Offer(demoItem())
 	if page := d.html(); strings.Contains(page, `id="predict"`) {
-		t.Error("a demo asks for a prediction though it is no exercise")
+		t.Error("a demo that is not an exercise asks for a prediction")
 	}
 	d.app.Navigate("#" + d.app.Screen.Hash() + "&exercise=1")
 	d.wants(`id="predict-ask"`, "How large?", "Exercise 1 of 2")

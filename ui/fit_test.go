@@ -15,7 +15,8 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// malicious is the encoded profile of a program whose names are all markup, and megabytes long.
+// malicious returns the encoded profile of a program in which every name is markup and megabytes
+// long.
 func malicious(t *testing.T, markup string) []byte {
 	t.Helper()
 	name := markup + strings.Repeat("&", 1<<20)
@@ -45,8 +46,8 @@ func malicious(t *testing.T, markup string) []byte {
 	return r.Finish(profile.State{Partial: true, Reason: name}).Encode()
 }
 
-// Names from files are text, whatever they contain, and are shortened to a length that the page can
-// show; exports contain them unchanged.
+// The page treats names from files as plain text, and shortens them to a length that it can show.
+// Exports contain them unchanged.
 func TestMaliciousNames(t *testing.T) {
 	const markup = `<img src=x onerror=alert(1)>"'--><script>alert(1)</script>`
 	d := newDesk(t)
@@ -68,7 +69,7 @@ func TestMaliciousNames(t *testing.T) {
 				for _, cells := range rows {
 					for _, cell := range cells {
 						if len(cell) > state.MostText {
-							t.Fatalf("%s: a cell of %d bytes", id, len(cell))
+							t.Fatalf("%s: a cell has %d bytes", id, len(cell))
 						}
 					}
 				}
@@ -80,11 +81,11 @@ func TestMaliciousNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(out.String(), "<img src=x") || strings.Contains(out.String(), "<script>") {
-				t.Errorf("%v: markup of a name is markup of the page", tab)
+				t.Errorf("%v: markup in a name became markup of the page", tab)
 			}
 			for _, text := range strings.FieldsFunc(out.String(), func(r rune) bool { return r == '<' || r == '>' }) {
 				if len(html.UnescapeString(text)) > 2*state.MostText {
-					t.Fatalf("%v: a text of %d bytes: %s", tab, len(text), text[:100])
+					t.Fatalf("%v: a text has %d bytes: %s", tab, len(text), text[:100])
 				}
 			}
 			seen += strings.Count(out.String(), "onerror=alert")
@@ -95,27 +96,28 @@ func TestMaliciousNames(t *testing.T) {
 	}
 }
 
-// An element without content would keep its previous content.
+// Fit puts a text into an empty element, because the renderer would otherwise keep the previous
+// content.
 func TestFitFillsContainers(t *testing.T) {
 	parent := &vugu.VGNode{Type: vugu.ElementNode, Data: "div"}
 	empty, drawn := addElement(parent, "div\x00class\x00slot threads-on"), addElement(parent, "sg-chart")
 	Fit(&vugu.BuildResults{Out: &vugu.BuildOut{Out: []*vugu.VGNode{parent}}})
 	if empty.FirstChild == nil || drawn.FirstChild != nil {
-		t.Errorf("the container has %v, what scripts fill %v", empty.FirstChild, drawn.FirstChild)
+		t.Errorf("the first child of the container is %v, and that of the element that scripts fill is %v", empty.FirstChild, drawn.FirstChild)
 	}
 }
 
 func TestFit(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", state.MostText)} {
 		if got := state.Fit(text); got != text {
-			t.Errorf("%d bytes are %d", len(text), len(got))
+			t.Errorf("a text of %d bytes became one of %d", len(text), len(got))
 		}
 	}
 	for _, letter := range []string{"x", "é", "漢", "&amp;", "&#34;"} {
 		got := state.Fit(strings.Repeat(letter, state.MostText+1))
 		letters, tail, _ := strings.Cut(got, "…")
 		if len(got) > state.MostText || strings.Trim(letters, letter) != "" || len(letters)%len(letter) != 0 || !strings.HasSuffix(tail, " bytes)") {
-			t.Errorf("%q is cut to %q", letter, got[len(got)-40:])
+			t.Errorf("a text of many %q ends with %q", letter, got[len(got)-40:])
 		}
 	}
 }

@@ -2,20 +2,20 @@ package ui
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// Handles open dropped files again, in browsers that can keep a handle: the location of a file, not
-// its contents. Its methods wait.
+// Handles reopens dropped files in browsers that can store a file handle, which refers to the file
+// but does not contain it. Its methods may block.
 type Handles interface {
 	// Keep remembers a file under the key of its analysis.
 	Keep(key string, f File)
-	// Keys returns the keys under which handles are kept.
+	// Keys returns the keys of all stored handles.
 	Keys() []string
-	// Reopen returns the file as it is now, after the reader has allowed it. Browsers ask only
-	// during a click.
+	// Reopen returns the file in its current state, once the reader has allowed it. Browsers ask
+	// for permission only during a click.
 	Reopen(key string) (File, error)
 	Forget(key string)
 }
 
-// keepFile remembers the file of an analysis that begins.
+// keepFile remembers the file of an analysis that is starting.
 func (a *App) keepFile(key string, f File) {
 	if a.Handles != nil && f.Handle != nil {
 		go a.Handles.Keep(key, f)

@@ -12,7 +12,7 @@ func (a *App) Rows() []state.KeptRow {
 	var shown []profile.Entry
 	for _, e := range a.kept {
 		if a.run != nil && e.Key == a.run.key && e.State == profile.EntryInterrupted {
-			continue // the checkpoint of the running analysis
+			continue // this is the checkpoint of the running analysis
 		}
 		shown = append(shown, e)
 	}
@@ -23,14 +23,14 @@ func (a *App) Rows() []state.KeptRow {
 	return rows
 }
 
-// Edit begins to rename an entry.
+// Edit starts renaming an entry.
 func (a *App) Edit(row state.KeptRow) {
 	a.editing, a.newName, a.doomed = row.Key, row.Name, ""
 	a.Port.Focus("rename-input")
 	a.touch()
 }
 
-// Rename ends the renaming: the entry gets the name unless it is blank.
+// Rename gives the entry the new name, unless that is blank, and ends renaming.
 func (a *App) Rename() {
 	key, name := a.editing, strings.TrimSpace(a.newName)
 	a.editing = ""
@@ -59,14 +59,14 @@ func (a *App) Doom(key string) {
 	a.touch()
 }
 
-// Spare ends renaming and deleting without either.
+// Spare cancels renaming and deleting.
 func (a *App) Spare() {
 	a.doomed, a.editing = "", ""
 	a.Port.Focus("kept-title")
 	a.touch()
 }
 
-// Delete removes the entry that was doomed.
+// Delete deletes the entry that [App.Doom] asked about.
 func (a *App) Delete() {
 	key := a.doomed
 	a.Spare()
@@ -83,7 +83,7 @@ func (a *App) Delete() {
 			if a.result != nil && a.result.Key == key {
 				a.result = nil
 			}
-			delete(a.items, key) // which keep its file readable
+			delete(a.items, key) // so that its file can be freed
 			a.Port.Announce("Deleted")
 		})
 		a.Sweep()
@@ -104,7 +104,7 @@ func (a *App) Export(row state.KeptRow) {
 	}()
 }
 
-// GoOn asks for the file of an interrupted analysis, or opens it again.
+// GoOn resumes an interrupted analysis: it reopens the file, or asks the reader for it.
 func (a *App) GoOn(row state.KeptRow) {
 	if a.files[row.Key] {
 		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file. The analysis resumes where it stopped."
@@ -118,7 +118,7 @@ func (a *App) GoOn(row state.KeptRow) {
 	a.touch()
 }
 
-// FileName makes a file name from an analysis' name.
+// FileName returns a file name for an analysis of that name.
 func FileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {

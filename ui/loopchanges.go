@@ -9,21 +9,23 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// changeState are changes to the code that are tried on a nest, each by a question of its own.
+// changeState holds the changes to the code that are tried on a nest, each with a separate
+// question.
 type changeState struct {
-	nest int // its first loop
+	nest int // the nest's first loop
 
-	kind, text string   // in the form
-	problem    string   // of the form's contents, a sentence
-	tried      []string // arguments of the verb loops, as in pad=b=+8
-	search     bool     // proposals are wanted
-	busy       bool     // being counted
+	kind, text string   // the contents of the form
+	problem    string   // what is wrong with the form's contents, in a sentence
+	tried      []string // arguments of "stackglass loops", as in pad=b=+8
+	search     bool     // the reader wants proposals
+	busy       bool     // misses are being counted
 
-	replies map[string]*answers.Reply // by the words of the questions
+	replies map[string]*answers.Reply // keyed by the words of the questions
 	tables  map[*answers.Reply]*state.Table
 }
 
-// changes is the state of the changes to the nest of the selected loop. The caller holds the lock.
+// changes returns the state of the changes to the nest of the selected loop. The caller holds the
+// lock.
 func (a *App) changes() *changeState {
 	s, picked := &a.nests.changes, a.pickedLoop()
 	if s.kind == "" {
@@ -38,7 +40,7 @@ func (a *App) changes() *changeState {
 	return s
 }
 
-// wanted reports whether changes are tried or searched for.
+// wanted reports whether the reader tries changes or searches for them.
 func (s *changeState) wanted() bool { return len(s.tried) > 0 || s.search }
 
 // proposals is the number of changes that a search lists.
@@ -59,7 +61,7 @@ func (a *App) changeQuestions() (list []answers.Question) {
 
 func keyOf(words []string) string { return strings.Join(words, "\n") }
 
-// changeQuestion is the next question about the changes that is not answered.
+// changeQuestion returns the next unanswered question about the changes.
 func (a *App) changeQuestion() (q answers.Question, wanted bool) {
 	for _, q := range a.changeQuestions() {
 		if a.changes().replies[keyOf(q.Words)] == nil {
@@ -83,7 +85,7 @@ func (a *App) TryChange() {
 	a.touch()
 }
 
-// ProposeChanges searches for changes that save misses, or ends that.
+// ProposeChanges starts a search for changes that save misses, or ends a running search.
 func (a *App) ProposeChanges() {
 	s := a.changes()
 	if a.changesRefused() != "" {
@@ -106,7 +108,7 @@ func (a *App) stopLoops() {
 	a.nests.asker, a.nests.asked = nil, nil
 }
 
-// ForgetChanges empties the tables.
+// ForgetChanges discards all changes and their tables.
 func (a *App) ForgetChanges() {
 	s := a.changes()
 	if s.busy {
@@ -130,8 +132,8 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange handles the answer about a change. An impossible change returns to the form. The
-// caller holds the lock.
+// takeChange handles the answer about a change. A change that is not possible is put back into the
+// form. The caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()
 	s.replies[keyOf(a.nests.asked)] = reply
@@ -143,11 +145,12 @@ func (a *App) takeChange(reply *answers.Reply) {
 		}
 	}
 	if _, more := a.changeQuestion(); !more {
-		a.Port.Announce("The changes are counted.")
+		a.Port.Announce("The misses with these changes have been counted.")
 	}
 }
 
-// changeTable is a table of changes: "proposed", or "tried-1" and so on; nil if there is none.
+// changeTable returns the table of the proposed changes ("proposed") or of a tried change
+// ("tried-1" and so on); nil if there is none.
 func (a *App) changeTable(chart string) *state.Table {
 	if a.loops() == nil {
 		return nil
@@ -170,7 +173,7 @@ func (a *App) changeTable(chart string) *state.Table {
 	return nil
 }
 
-// changeDoubts are the warnings of the answers about the changes, or the reason why there is no
+// changeDoubts returns the warnings of the answers about the changes, or the reason why there is no
 // answer.
 func (a *App) changeDoubts() (list []string) {
 	if a.loops() == nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// loopState is the state of the Loops view that is not in the URL: the verb loops' answers for the run in
-// view.
+// loopState is the part of the state of the Loops view that is not in the URL: what "stackglass
+// loops" answers for the run in view.
 type loopState struct {
 	of     *profile.Profile
-	asker  *asker       // nil: no question was asked
-	asked  []string     // last
+	asker  *asker       // nil before the first question
+	asked  []string     // the last question
 	loops  *state.Loops // the last answer, for any hierarchy; nil: none yet
-	failed string       // why there is none, in a sentence
+	failed string       // why there is no answer, in a sentence
 
 	tables map[string]*state.Table
-	picked int // that tables are of
+	picked int // the loop that the tables show
 
 	changes changeState
 }
@@ -35,7 +35,7 @@ func (c *LoopsView) Waits() string {
 	switch {
 	case why != "":
 	case c.App.result.Live:
-		return "Loops are listed once the trace is read."
+		return "The loops will be listed once the trace has been read."
 	case c.App.loops() == nil:
 		return c.App.nests.failed
 	}
@@ -47,10 +47,10 @@ func (c *LoopsView) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Loops != nil {
 		return "", nil
 	}
-	return "Analyse again, with its loops", c.App.RepeatForLoops
+	return "Analyse again, including loops", c.App.RepeatForLoops
 }
 
-// Draw hands the tree over, and has misses counted.
+// Draw hands the tree to the browser, and asks for the misses.
 func (c *LoopsView) Draw() {
 	a, s := c.App, &c.App.nests
 	l := a.loops()
@@ -91,7 +91,7 @@ func (a *App) loops() *state.Loops {
 	return a.nests.loops
 }
 
-// pickedLoop is the number of the loop that is picked, or -1.
+// pickedLoop returns the number of the selected loop, or -1.
 func (a *App) pickedLoop() int {
 	l := a.loops()
 	if l == nil {
@@ -121,8 +121,8 @@ func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	return a.changeQuestion()
 }
 
-// askLoops asks the next question, unless it was asked last, and cancels other work. The caller
-// holds the lock.
+// askLoops asks the next question, unless that was the last question, and cancels other work. The
+// caller holds the lock.
 func (a *App) askLoops() {
 	s := &a.nests
 	if a.result == nil || a.result.Live || a.loops() == nil && s.failed != "" {
@@ -135,7 +135,7 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // large, and not needed
+		part.Blocks = nil // it is large and not needed
 		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)
@@ -148,7 +148,7 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	case err != nil:
 		s.asker.end()
 		s.asker, s.asked = nil, nil
-		s.failed = "Loops could not be counted: " + err.Error() + ". Reload the page to try once more."
+		s.failed = "The misses of the loops could not be counted: " + err.Error() + ". Reload the page to try once more."
 		s.changes.busy = false
 		a.Port.Announce(s.failed)
 		a.drawAgain(state.TabLoops)
@@ -156,7 +156,7 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	case slices.ContainsFunc(s.asked, func(word string) bool { return strings.HasPrefix(word, "nest=") }):
 		a.takeChange(reply)
 	case reply.Problem != "":
-		s.failed = "Loops could not be counted: " + reply.Problem + "."
+		s.failed = "The misses of the loops could not be counted: " + reply.Problem + "."
 		a.Port.Announce(s.failed)
 	default:
 		s.loops, s.failed = state.NewLoops(s.of, s.asked, reply), ""

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// folded has the desk's demo analysed with its loops, and goes to them.
+// folded analyses the desk's demo including its loops, and goes to the Loops view.
 func folded(t *testing.T, d *desk) {
 	t.Helper()
 	d.settings.Loops = true
@@ -27,7 +27,8 @@ func (d *desk) countedLoops() {
 	})
 }
 
-// From a demo to its tree of loops, the arrays of one, and its misses in any cache.
+// The test opens a demo and looks at its tree of loops, at the arrays of one loop, and at its
+// misses in several caches.
 func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
@@ -49,10 +50,10 @@ func TestLoops(t *testing.T) {
 		t.Errorf("hash %q", d.hash)
 	}
 	if d.app.PickRow("loops", 99); d.app.Screen.Loop != 2 {
-		t.Error("a row that is none was picked")
+		t.Error("a row that does not exist was selected")
 	}
 
-	// The sum over all loops is what the hierarchy misses.
+	// The sum over all loops equals the misses of the hierarchy.
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.act(func() { d.app.goTo(d.app.Screen, true) })
 	d.countedLoops()
@@ -86,7 +87,8 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// A trace without code is folded on request only: the view gives advice, and one button folds it.
+// A trace without code is compressed to loops only on request: the view explains this, and offers a
+// button for it.
 func TestLoopsOnRequest(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))})
@@ -100,9 +102,9 @@ func TestLoopsOnRequest(t *testing.T) {
 	})
 	d.countedLoops()
 	d.wants(`id="loops-counted"`)
-	// Earlier counts are still there.
+	// The results of the earlier analysis are kept.
 	if p := d.app.result.Profile; p.Locality[0].Sets == nil {
-		t.Error("other analyses are lost")
+		t.Error("the results of other analyses are lost")
 	}
 }
 
@@ -122,14 +124,14 @@ func TestLoopsThatCannotBeShown(t *testing.T) {
 	}
 }
 
-// Misses are counted once for a hierarchy, and not for a result that is closed.
+// Misses are counted once per hierarchy, and not for a closed result.
 func TestLoopsCountOnce(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
 	first := d.app.loops()
 	d.act(func() { d.app.goTo(d.app.Screen, true) })
 	if d.app.loops() != first || !d.rests() {
-		t.Error("counted again")
+		t.Error("the misses were counted again")
 	}
 	d.act(func() { d.app.SetSize(1, 1<<20); d.app.result.Profile = new(profile.Profile) })
 	until(t, func() (yes bool) {
@@ -147,8 +149,8 @@ func (d *desk) tried() {
 	})
 }
 
-// Changes to a nest are tried by name, proposed, counted again for other caches, and
-// forgotten.
+// The reader can try changes to a nest by name, have some proposed, count them for other caches,
+// and discard them.
 func TestLoopChanges(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
@@ -186,7 +188,7 @@ func TestLoopChanges(t *testing.T) {
 		return n
 	}
 	if n := rows(); n != 2*2 { // the third level is hashed
-		t.Errorf("%d rows of two changes", n)
+		t.Errorf("%d rows, want 4 for two changes", n)
 	}
 	first := ""
 	d.act(func() { first = d.app.changeTable("tried-1").Row(0)[2] })
@@ -194,21 +196,21 @@ func TestLoopChanges(t *testing.T) {
 	d.tried()
 	d.act(func() {
 		if now := d.app.changeTable("tried-1").Row(0)[2]; now == first {
-			t.Errorf("half of the cache, and %s misses again", now)
+			t.Errorf("with half of the cache there are still %s misses", now)
 		}
 	})
 	d.act(d.app.ForgetChanges)
 	d.act(func() {
 		if d.app.changeTable("tried-1") != nil || d.app.changeTable("proposed") != nil {
-			t.Error("tables are left")
+			t.Error("tables of discarded changes are left")
 		}
 	})
-	// A search that is ended leaves nothing.
+	// A search that the reader ends leaves no proposals.
 	d.act(func() { d.app.ProposeChanges(); d.app.ProposeChanges() })
 	d.tried()
 	d.act(func() {
 		if d.app.changeTable("proposed") != nil {
-			t.Error("proposals of a search that was ended")
+			t.Error("proposals from a search that the reader ended")
 		}
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked is the hierarchy in question: the URL's, or the preset.
+// asked returns the hierarchy in question: the one in the URL, or the preset.
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
-// askedOn is the hierarchy in question on a screen.
+// askedOn returns the hierarchy of a screen.
 func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
 	if h = *a.presetOf(s); s.Levels != nil {
 		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}
@@ -24,14 +24,14 @@ func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// Machine is the hierarchy in question with lines that the profile has.
+// Machine returns the hierarchy in question, with line sizes that the profile has.
 func (a *App) Machine() hierarchy.Hierarchy {
 	h := a.asked()
 	h.Levels = a.Levels()
 	return h
 }
 
-// Levels are its caches.
+// Levels returns the caches of the hierarchy in question.
 func (a *App) Levels() []hierarchy.Cache {
 	levels := a.asked().Levels
 	if a.result == nil || a.result.View == nil {
@@ -55,7 +55,7 @@ func (a *App) presetOf(s state.Screen) *hierarchy.Hierarchy {
 	return &presets[0]
 }
 
-// Presets are computed once, because every render needs them.
+// Presets returns the presets. They are computed once, because every render needs them.
 func (a *App) Presets() []hierarchy.Hierarchy {
 	if a.presets == nil {
 		a.presets = hierarchy.Presets()
@@ -63,7 +63,8 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 	return a.presets
 }
 
-// answer is the prediction for the hierarchy in question, made when it or the view change.
+// answer returns the prediction for the hierarchy in question. It is recomputed when the hierarchy
+// or the view changes.
 func (a *App) answer() *state.Caches {
 	r := a.result
 	h := a.asked()
@@ -73,17 +74,17 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// change changes the levels for a control; memory and clock stay.
+// change changes the levels on behalf of a control, but not the memory and the clock.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
-// changeLevel changes a level, from 1, for one of its controls.
+// changeLevel changes a level (counted from 1) on behalf of one of its controls.
 func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
 	a.change(of(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }
 
-// changeMachine changes the hierarchy in question for a control.
+// changeMachine changes the hierarchy in question on behalf of a control.
 func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return
@@ -95,17 +96,17 @@ func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	a.sayAnswer()
 }
 
-// of is the name of a level's control, which is its element's id. Levels count from 1.
+// of returns the element id of a level's control. Levels count from 1.
 func of(control string, level int) string { return control + "-" + strconv.Itoa(level) }
 
-// sayAnswer announces the answer for the hierarchy to screen readers.
+// sayAnswer announces the prediction for the hierarchy to screen readers.
 func (a *App) sayAnswer() {
 	if r := a.result; r != nil && r.View != nil && !a.comparing() {
 		a.Port.Announce(a.answer().Sentence())
 	}
 }
 
-// SetSize sets the size of a level, from 1.
+// SetSize sets the size of a level (counted from 1).
 func (a *App) SetSize(level int, bytes uint64) {
 	a.changeLevel("size", level, func(c *hierarchy.Cache) {
 		line := uint64(c.LineBytes)
@@ -113,8 +114,8 @@ func (a *App) SetSize(level int, bytes uint64) {
 	})
 }
 
-// StepWays increases or decreases the ways of a level, from 1; nothing changes at the end of the
-// range.
+// StepWays increases or decreases the number of ways of a level (counted from 1); at the end of the
+// range it does nothing.
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
@@ -122,7 +123,7 @@ func (a *App) StepWays(level, by int) {
 	}
 }
 
-// StepLine increases or decreases the line size of a level, from 1.
+// StepLine increases or decreases the line size of a level (counted from 1).
 func (a *App) StepLine(level, by int) {
 	c := a.Levels()[level-1]
 	if line := state.Step(a.LineSizes(), c.LineBytes, by); line != c.LineBytes {
@@ -130,7 +131,7 @@ func (a *App) StepLine(level, by int) {
 	}
 }
 
-// LineSizes are the line sizes that the profile has.
+// LineSizes returns the line sizes that the profile has.
 func (a *App) LineSizes() (list []uint32) {
 	for i := range a.result.Profile.Locality {
 		list = append(list, a.result.Profile.Locality[i].LineBytes)
@@ -138,7 +139,7 @@ func (a *App) LineSizes() (list []uint32) {
 	return list
 }
 
-// SetLatency sets a level's latency from typed text, from 1; "": unknown.
+// SetLatency sets the latency of a level (counted from 1) from typed text; "" means unknown.
 func (a *App) SetLatency(level int, text string) {
 	cycles, ok := typed(text)
 	if !ok {
@@ -148,7 +149,7 @@ func (a *App) SetLatency(level int, text string) {
 	a.changeLevel("latency", level, func(c *hierarchy.Cache) { c.LatencyCycles = cycles })
 }
 
-// SetMemory sets the latency of memory, or the clock, from typed text.
+// SetMemory sets the memory latency or the clock frequency from typed text.
 func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	if x, ok := typed(text); ok {
 		a.changeMachine("memory", func(s *state.Screen) { set(s, x) })
@@ -157,14 +158,14 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	a.refuseTyped(text)
 }
 
-// refuseTyped explains why a field is reset.
+// refuseTyped explains to the reader why a field was reset.
 func (a *App) refuseTyped(text string) {
 	a.Note = "“" + text + "” is not accepted: latencies and the clock are numbers above zero, such as 4 or 3.5. Leave the field empty if a number is unknown."
 	a.Port.Announce(a.Note)
 	a.touch()
 }
 
-// typed reads a number above zero, or nothing, which is 0.
+// typed parses a positive number; blank text is 0.
 func typed(text string) (x float64, ok bool) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, ",", "."))
 	if text == "" {
@@ -180,7 +181,7 @@ func (a *App) AddLevel() {
 	})
 	n := len(a.Levels())
 	a.Port.Announce(strconv.Itoa(n) + " levels")
-	// The last level leaves no button.
+	// The button disappears with the last possible level.
 	if a.Port.Focus("level-add"); n >= state.MaxLevels {
 		a.Port.Focus("size-" + strconv.Itoa(n))
 	}
@@ -193,13 +194,13 @@ func (a *App) RemoveLevel(level int) {
 	a.Port.Focus("level-add")
 }
 
-// asks reports whether there is a hierarchy to ask about.
+// asks reports whether the result in view can be asked about a hierarchy.
 func (a *App) asks() bool {
 	return a.result != nil && (a.result.View != nil || a.blocks() != nil)
 }
 
-// processors is the table of processors, for views that depend on one, from the latest answer, so
-// that the choice stays while another answer is computed.
+// processors returns the table of processors if the view depends on one. The table comes from the
+// latest answer, so that the reader can choose while another answer is computed.
 func (a *App) processors() *report.Table {
 	v, is := a.view().(timed)
 	if !is {
@@ -215,7 +216,7 @@ func (a *App) processors() *report.Table {
 	return a.cpus
 }
 
-// SetPreset sets a preset's levels.
+// SetPreset selects the hierarchy of a preset.
 func (a *App) SetPreset(slug string) {
 	s := a.Screen
 	s.Levels, s.Preset = nil, slug
@@ -223,14 +224,14 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
-// PlaceThreads has the threads run on other cores, as a choice of state.Placements names them.
+// PlaceThreads places the threads on other cores; choice is one of state.Placements.
 func (a *App) PlaceThreads(choice string) {
 	a.goTo(a.Screen.ThreadsOn(choice), true)
 	a.Port.Announce(a.threadsLine())
 	a.sayAnswer()
 }
 
-// placements are the choices of cores for the threads in view.
+// placements returns the possible placements of the threads in view.
 func (a *App) placements() []state.Choice {
 	for _, r := range []*Result{a.result, a.other} {
 		if r == nil || r.Profile == nil || r == a.other && !a.comparing() {
@@ -243,7 +244,8 @@ func (a *App) placements() []state.Choice {
 	return nil
 }
 
-// threadsLine says on which cores the threads in view run; "" for one thread.
+// threadsLine returns a sentence that says on which cores the threads in view run; "" for one
+// thread.
 func (a *App) threadsLine() string {
 	if c := a.comparison(); c != nil {
 		return c.ThreadsOn(a.Machine())
@@ -254,19 +256,20 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside keeps the hierarchy in question as B; drop removes B.
+// KeepBeside keeps the hierarchy in question as B, or removes B if drop is set.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {
-		a.Port.Focus("machine-keep") // the button disappears
+		a.Port.Focus("machine-keep") // the button that had the focus disappears
 	} else {
 		s.Beside = state.AgainstWords(a.Machine())
-		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
+		a.Port.Announce("Kept as B. Change the hierarchy to compare the two.")
 	}
 	a.adjust("beside", s)
 }
 
-// Move sets the size of a level, from 1, from a goroutine: a handle on the curve was dragged.
+// Move sets the size of a level (counted from 1) when its handle on the curve is dragged. Call it
+// from a goroutine of its own.
 func (a *App) Move(level int, bytes uint64) {
 	a.update(func() { a.SetSize(level, bytes) })
 }
@@ -277,8 +280,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes reports whether a file's name is that of a description of a hierarchy, and not of a
-// trace or source file.
+// describes reports whether a file name is one of a hierarchy description, not of a trace or source
+// file.
 func describes(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
@@ -289,7 +292,8 @@ func describes(name string) bool {
 }
 
 // takeMachine opens a file that describes a hierarchy, in a view that uses one, and reports whether
-// it did: the reader chose it for this, or its name shows it. It may block.
+// it did: it does so if the reader chose the file for this, or the file's name shows it. It may
+// block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&
@@ -311,13 +315,13 @@ func (a *App) takeMachine(file File) (taken bool) {
 	}
 	a.update(func() {
 		if err != nil {
-			a.trouble(file.Name + " describes no hierarchy that the page can ask about: " + err.Error() + ".")
+			a.trouble(file.Name + " does not describe a hierarchy that the page supports: " + err.Error() + ".")
 			return
 		}
 		s := a.Screen
 		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
 		a.adjust("machine", s)
-		a.Note = "This is the hierarchy of " + file.Name + "."
+		a.Note = "The page now shows the hierarchy of " + file.Name + "."
 		for _, note := range reply.Notes {
 			a.Note += " " + note + "."
 		}
@@ -326,7 +330,7 @@ func (a *App) takeMachine(file File) (taken bool) {
 	return true
 }
 
-// readLines reads the lines of a description.
+// readLines parses the lines of a hierarchy description.
 func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	for line := range strings.Lines(text) {
 		if err := h.Add(strings.TrimSpace(line)); err != nil {
@@ -339,7 +343,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// cell is the selected cell on the map of sets and ways.
+// cell returns the selected cell on the map of sets and ways.
 func (a *App) cell() state.Cell {
 	c := a.Screen.Cell
 	if c == (state.Cell{}) {
@@ -348,7 +352,7 @@ func (a *App) cell() state.Cell {
 	return a.result.View.Counted(c, false)
 }
 
-// PickCell picks a cache of the map.
+// PickCell selects a cache of the map.
 func (a *App) PickCell(c state.Cell) {
 	r := a.result
 	if r == nil || r.View == nil || r.View.Locality.Sets == nil {
@@ -361,12 +365,13 @@ func (a *App) PickCell(c state.Cell) {
 	a.Port.Announce(r.View.CellSentence(s.Cell))
 }
 
-// MoveCell picks a cache from a goroutine: heatmap.js heard a click or a key.
+// MoveCell selects a cache after a click or a key in heatmap.js. Call it from a goroutine of its
+// own.
 func (a *App) MoveCell(log2Sets, ways int) {
 	a.update(func() { a.PickCell(state.Cell{Log2Sets: log2Sets, Ways: ways}) })
 }
 
-// ShowConflicts chooses the numbers of the map.
+// ShowConflicts chooses whether the map shows conflict misses or miss ratios.
 func (a *App) ShowConflicts(yes bool) {
 	s := a.Screen
 	s.Conflicts = yes

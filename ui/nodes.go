@@ -7,7 +7,7 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// The functions below build the nodes of components. Generated code calls them: see
+// The functions below build the nodes of components. The generated code calls them; see
 // tools/compactui.
 
 // addText adds a text to the children of a node.
@@ -15,8 +15,8 @@ func addText(parent *vugu.VGNode, text string) {
 	parent.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: text})
 }
 
-// addElement adds an element to the children of a node: its name, then the name and the
-// value of each attribute, separated by zero bytes.
+// addElement adds an element to the children of a node. words contains the element's name, then the
+// name and the value of each attribute, separated by zero bytes.
 func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
 	name, rest, more := strings.Cut(words, "\x00")
 	n := &vugu.VGNode{Type: vugu.ElementNode, Data: name}
@@ -33,7 +33,7 @@ func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
 	return n
 }
 
-// addListener has a node call a function at each event of a type.
+// addListener makes a node call a function on each event of a type.
 func addListener(n *vugu.VGNode, event string, call func(vugu.DOMEvent)) {
 	n.DOMEventHandlerSpecList = append(n.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{EventType: event, Func: call})
 }
@@ -49,7 +49,7 @@ func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c v
 func addProperty(n *vugu.VGNode, key string, value any) {
 	b, err := vjson.Marshal(value)
 	if err != nil {
-		panic(err) // of a type without JSON: a bug in a component
+		panic(err) // the type has no JSON form, which is a bug in a component
 	}
 	n.Prop = append(n.Prop, vugu.VGProperty{Key: key, JSONVal: vjson.RawMessage(b)})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Each thread runs on its own core, unless the reader puts all on one: in the answers,
-// the overview, exports and comparisons, and in the address.
+// Each thread runs on its own core unless the reader puts all threads on one core. The answers, the
+// overview, exports, comparisons and the address follow this choice.
 func TestThreadsRunOnCores(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCaches)
 	d.act(func() { d.app.SetPreset("i7-4770K") })
@@ -43,10 +43,10 @@ func TestThreadsRunOnCores(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants(`<dd class="misses">515</dd>`)
 	if page := d.html(); strings.Contains(page, `class="coherence"`) || strings.Contains(page, `id="table-by-core"`) {
-		t.Error("one core has coherence misses")
+		t.Error("there are coherence misses on one core")
 	}
 
-	// Both can be seen side by side.
+	// The two placements can be compared.
 	d.act(func() { d.app.KeepBeside(false); d.app.PlaceThreads("") })
 	d.wants(`id="table-against"`, "8 707")
 	if b := state.ParseScreen(d.hash).Beside; !slices.Contains(b, "threads=one-core") {
@@ -54,7 +54,7 @@ func TestThreadsRunOnCores(t *testing.T) {
 	}
 }
 
-// Two runs are compared with the threads on the cores that the reader chose.
+// A comparison of two runs places the threads on the cores that the reader chose.
 func TestComparedOnCores(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(Item{Demo: "false-sharing", URL: "demos/false-sharing.sgt", Title: "Four counters"},
@@ -66,12 +66,12 @@ func TestComparedOnCores(t *testing.T) {
 	d.act(func() { d.app.PlaceThreads("one-core") })
 	d.wants("4 threads, all on one core", "515", "517")
 	if strings.Contains(d.html(), "8 189") {
-		t.Error("one core has coherence misses")
+		t.Error("there are coherence misses on one core")
 	}
 }
 
-// A level that some cores share needs the stacks of these cores together: the page says so, and
-// analyses again with the groups.
+// A level that several cores share needs a common stack of these cores. If the profile has none,
+// the page says so, and offers another analysis with these groups.
 func TestGroupsForHierarchy(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n"
@@ -89,7 +89,7 @@ func TestGroupsForHierarchy(t *testing.T) {
 	}
 	d.act(func() { d.app.PlaceThreads("one-core") })
 	if problem := d.app.answer().Problem; problem != "" {
-		t.Errorf("one core has no answer: %s", problem)
+		t.Errorf("with all threads on one core there is no answer: %s", problem)
 	}
 	d.act(func() { d.app.PlaceThreads("") })
 	before := d.app.result
@@ -100,6 +100,6 @@ func TestGroupsForHierarchy(t *testing.T) {
 	})
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	if a := d.app.answer(); a.Problem != "" || len(a.Prediction.Cores) != 5 {
-		t.Errorf("after another analysis: %+v", a)
+		t.Errorf("after the second analysis there is no answer: %+v", a)
 	}
 }

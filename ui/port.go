@@ -1,8 +1,8 @@
-// Package ui is the page's program: the state with its reactions to drops, messages and clicks
-// ([App]), and the Vugu components that show it.
+// Package ui is the page's program: the state and its reactions to drops, messages and clicks
+// ([App]), and the Vugu components that show the state.
 //
-// Components contain no numbers of their own; they lay out the tables, charts and sentences of
-// package state. The browser is behind [Port], so that everything here runs natively in tests:
+// Components compute no numbers; they lay out the tables, charts and sentences of package state.
+// The browser is accessed only through [Port], so that everything here runs natively in tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
@@ -22,13 +22,13 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Port is the page's interface to the browser. Only methods that return an error wait.
+// Port is the page's interface to the browser. Only methods that return an error may block.
 type Port interface {
 	// Connect starts a worker and returns the carrier to it.
 	Connect() (workers.Carrier, error)
 	// Fetch fetches a file of this site.
 	Fetch(url, name string) (File, error)
-	// Answerer starts the program with the expensive answers, a workers.AnswerHost.
+	// Answerer starts the program that computes the expensive answers, a workers.AnswerHost.
 	Answerer() (workers.Carrier, error)
 	// Copy copies text to the clipboard.
 	Copy(text string) error
@@ -48,59 +48,60 @@ type Port interface {
 	Matrix(m *state.Matrix)
 	// Graph hands a graph to graph.js, which draws it where an sg-graph element has its id.
 	Graph(g *state.Graph)
-	// SavePicture downloads a chart as it is drawn.
+	// SavePicture downloads a picture of a chart as drawn.
 	SavePicture(chart, name string)
 	// ResetZoom shows all of a chart.
 	ResetZoom(chart string)
-	// Save downloads content under a name.
+	// Save downloads content as a file of that name.
 	Save(name, mediaType string, content []byte)
-	// Remember keeps a short text in this browser, where it allows that, and Remembered returns it.
+	// Remember stores a short text in this browser, if the browser allows it, and Remembered
+	// returns the text.
 	Remember(name, text string)
 	Remembered(name string) string
 	// Pick opens the file picker.
 	Pick()
 	// Hash returns the URL's hash, without "#"; "" if there is none.
 	Hash() string
-	// SetHash changes the URL's hash; replace leaves no entry in the history.
+	// SetHash changes the URL's hash; with replace, it adds no entry to the history.
 	SetHash(hash string, replace bool)
-	// ShowProgress writes the numbers of a bar into the page; false: the bar is not there, or has
-	// other parts.
+	// ShowProgress writes the numbers of a bar into the page. It returns false if the page has no
+	// bar, or one with other parts.
 	ShowProgress(bar state.RunBar) bool
-	// Breathe lets waiting events in, so that long work consists of several tasks of the page. It
+	// Breathe yields to waiting events, which splits long work into several tasks of the page. It
 	// is called without the lock.
 	Breathe()
 	// ShowFirst shows or hides the static first screen.
 	ShowFirst(show bool)
-	// SetTitle names the window.
+	// SetTitle sets the title of the window.
 	SetTitle(title string)
 	// Announce announces a text to screen readers.
 	Announce(text string)
 	// Focus moves the focus to the element with that id after the next render.
 	Focus(id string)
-	// Now is the reader's clock, in the reader's time zone.
+	// Now returns the current time in the reader's time zone.
 	Now() time.Time
 }
 
-// File is a file of the reader's, or of the demos.
+// File is a file from the reader, or the trace of a demo.
 type File struct {
 	Name     string
-	Path     string // relative to the folder that was chosen; "" if unknown
+	Path     string // relative to the chosen folder; "" if unknown
 	Bytes    uint64
 	Modified int64 // milliseconds since 1970; 0: unknown
-	Ref      any   // sent as attachment of Start
+	Ref      any   // sent as the attachment of Start
 	Handle   any   // for [Handles]; nil: none
-	// Read returns the content, or only its first most bytes; most 0: all of it.
+	// Read returns the first most bytes of the content, or all of it if most is 0.
 	Read func(most int) ([]byte, error)
 }
 
 // Demo is a trace that comes with the page, with the lesson that it teaches.
 type Demo struct {
 	Name, Question    string
-	Title             string // describes its program
-	URL               string // of its trace
-	Opens             string // the screen that it opens, as in the URL's hash: the view, and the caches
-	Source            string // address of its source; "" if it has none
-	References, Lines uint64 // of the whole trace, in lines of 64 bytes
+	Title             string // describes the demo's program
+	URL               string // the address of its trace
+	Opens             string // the screen that the demo opens, as in the URL's hash: the view and the caches
+	Source            string // the address of its source; "" if it has none
+	References, Lines uint64 // totals of the whole trace, with 64-byte lines
 	Lesson            []Sentence
 
 	// As an exercise: the question, the answers to choose from, the index of the right one, and the
@@ -113,21 +114,21 @@ type Demo struct {
 // Sentence is a part of a lesson.
 type Sentence struct {
 	Text string
-	Tab  state.Tab // that shows it
+	Tab  state.Tab // the tab that shows it
 }
 
 // Item is a file or demo that a person opens.
 type Item struct {
 	File  File   // empty for a demo
-	More  bool   // it was dropped together with the item before
+	More  bool   // the item was dropped together with the previous one
 	Demo  string // name of a demo
-	URL   string // of the demo's file
+	URL   string // the address of the demo's trace
 	Title string // of the demo
 	opens string // the settings of the link to the demo, which override the demo's
 	link  bool   // a link led to the demo, and Back must not lead to the link again
-	again bool   // it is analysed again, from the view that it is analysed for
+	again bool   // the item is analysed again, for the view that asked for it
 
-	domains  [][]uint32        // threads that share a cache in that view
-	needs    [][]uint32        // the same, for the hierarchy in question
-	analyses analysis.Analyses // in addition to those of the settings
+	domains  [][]uint32        // groups of threads that share a cache in that view
+	needs    [][]uint32        // groups of threads that share a cache in the hierarchy in question
+	analyses analysis.Analyses // in addition to the analyses of the settings
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Rehearse returns steps that show a small profile in every view of an invisible page: a browser
-// compiles a function at its first call, and this moves the compilation before the first result.
+// compiles a function on its first call, and these steps make that happen before the first result.
 // build builds a component.
 func Rehearse(build func(vugu.Builder)) []func() {
 	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}
@@ -53,8 +53,8 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	return steps
 }
 
-// walked is the encoded profile of a walk over a triangle of lines, which has many distances and a
-// few windows.
+// walked returns the encoded profile of a walk over a triangle of lines, which has many distances
+// and a few windows.
 func walked() []byte {
 	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
 	for err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// how says how the drawn numbers were computed: for two analyses, how the estimates were.
+// how describes how the drawn numbers were computed; for two analyses, how their estimates were.
 func (a *App) how() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {
@@ -27,8 +27,8 @@ func (a *App) draw(c *state.Chart) {
 	}
 }
 
-// handsOver reports whether the browser has not drawn this object under that id yet: drawing many
-// curves or cells again takes long.
+// handsOver reports whether the browser has yet to draw this object under that id. Drawing many
+// curves or cells again would take long.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -38,7 +38,7 @@ func (a *App) handsOver(id string, drawn any) bool {
 	return was != drawn
 }
 
-// capacities are the capacities of the view over time.
+// capacities returns the capacities that the view over time shows.
 func (a *App) capacities() []int {
 	if a.Screen.Log2Lines != nil {
 		return a.Screen.Log2Lines
@@ -49,8 +49,8 @@ func (a *App) capacities() []int {
 	return a.result.View.DefaultLog2Lines()
 }
 
-// demoOf recognises a demo by its counts, under any name:
-// a lesson's numbers hold for the whole trace in lines of 64 bytes.
+// demoOf recognises a demo by its counts, whatever its name: the numbers in a lesson are valid for
+// the whole trace with 64-byte lines.
 func (a *App) demoOf(r *Result) *Demo {
 	if r.Live || r.Profile == nil || r.Profile.State.Partial {
 		return nil
@@ -67,7 +67,8 @@ func (a *App) demoOf(r *Result) *Demo {
 	return nil
 }
 
-// Findings are sentences about the run, made when the view or the hierarchy in question change.
+// Findings returns sentences about the run. They are recomputed when the view or the hierarchy in
+// question changes.
 func (a *App) Findings() []state.Finding {
 	r, h := a.result, a.Machine()
 	if r.View != nil && (r.findings == nil || !state.SameMachine(r.foundFor, h)) {
@@ -76,10 +77,10 @@ func (a *App) Findings() []state.Finding {
 	return r.findings
 }
 
-// by says how the counters in view are summed.
+// by returns how the counters in view are grouped.
 func (a *App) by() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
 
-// sumUp computes the tables of counters when the profile, the kind of sum or the order changes.
+// sumUp recomputes the tables of counters if the profile, the grouping or the order has changed.
 func (a *App) sumUp() {
 	r := a.result
 	if r.counters == nil || r.summed != a.by() || r.sorted != a.Screen.Sort {
@@ -95,17 +96,17 @@ func (a *App) export(chart string, take func(t *state.Table, name string)) {
 	}
 }
 
-// SaveJSON downloads the document of a chart's table.
+// SaveJSON downloads a chart's table as JSON.
 func (a *App) SaveJSON(chart string) {
 	a.export(chart, func(t *state.Table, name string) { a.Port.Save(name+".json", "application/json", t.JSON()) })
 }
 
-// SaveCSV downloads a chart's table.
+// SaveCSV downloads a chart's table as CSV.
 func (a *App) SaveCSV(chart string) {
 	a.export(chart, func(t *state.Table, name string) { a.Port.Save(name+".csv", "text/csv", t.CSV()) })
 }
 
-// CopyCSV copies a chart's table to the clipboard.
+// CopyCSV copies a chart's table to the clipboard as CSV.
 func (a *App) CopyCSV(chart string) {
 	a.export(chart, func(t *state.Table, _ string) {
 		text := string(t.CSV())
@@ -113,7 +114,7 @@ func (a *App) CopyCSV(chart string) {
 			err := a.Port.Copy(text)
 			a.update(func() {
 				if err != nil {
-					a.Problem = "The browser did not let the page copy (" + err.Error() + "); use CSV instead."
+					a.Problem = "The browser did not allow the page to copy (" + err.Error() + "); use CSV instead."
 					return
 				}
 				a.Port.Announce("Copied")
@@ -132,7 +133,7 @@ func (a *App) SaveProfile() {
 	a.Port.Save(FileName(r.Name)+".sgp", "application/octet-stream", r.Profile.Encode())
 }
 
-// Forms are the export formats of the result in view.
+// Forms returns the export formats of the result in view.
 func (a *App) Forms() (list []export.Form) {
 	for _, f := range export.Forms() {
 		if !f.Sites || a.result.Profile.Sites != nil {
@@ -142,8 +143,8 @@ func (a *App) Forms() (list []export.Form) {
 	return list
 }
 
-// ExportAs downloads the result in view in the form of another tool, or as a
-// report, with the hierarchy in question.
+// ExportAs downloads the result in view in another tool's format, or as a report, for the hierarchy
+// in question.
 func (a *App) ExportAs(form string) {
 	r := a.result
 	if r == nil || r.View == nil {
@@ -159,7 +160,7 @@ func (a *App) ExportAs(form string) {
 	}
 }
 
-// saveExport waits for a file and downloads it.
+// saveExport waits until a file is ready and downloads it.
 func (a *App) saveExport(f export.Form, name string, request *export.Request) {
 	content, err := fileOf(a.askOnce(workers.Subject{Profile: request.Profile}, request.Question()))
 	a.update(func() {

@@ -16,35 +16,35 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// job is the job number: a carrier of the page carries only one job.
+// job is the job number. It is always 1, because each carrier of the page carries only one job.
 const job = 1
 
-// profileHead is the number of bytes by which a profile is recognised.
+// profileHead is the number of leading bytes that suffice to recognise a profile.
 const profileHead = 64
 
-// errWorkerEnded is the reason of a partial profile whose worker did not finish.
+// errWorkerEnded is the reason why a profile is partial if its worker died.
 var errWorkerEnded = errors.New("the worker died")
 
-// errLeft ends a run in a page that the reader left and that the browser may bring back.
-var errLeft = errors.New("the page was left, which ends what runs there")
+// errLeft ends a run in a page that the reader has left but the browser may restore.
+var errLeft = errors.New("the page was left, which ends its analyses")
 
 // run is one running analysis.
 type run struct {
 	key, name string
 	carrier   workers.Carrier
 	progress  workers.Progress
-	cores     [][]uint32       // the groups of threads that the user chose
-	pausing   bool             // Pause or Resume was sent and not answered yet
+	cores     [][]uint32       // the groups of threads that the reader chose
+	pausing   bool             // Pause or Resume was sent and has not been answered yet
 	stopping  bool             // Cancel was sent
-	snapshot  []byte           // the last one, still encoded
-	growing   *profile.Profile // the same
-	leave     chan struct{}    // closing it ends watching; nil: it runs in this tab
-	release   func()           // lets other tabs run it
+	snapshot  []byte           // the last snapshot, still encoded
+	growing   *profile.Profile // the last snapshot, decoded
+	leave     chan struct{}    // closing it ends watching another tab; nil: the run is in this tab
+	release   func()           // lets other tabs take over the analysis
 	left      bool             // the page was left
 }
 
-// Offer takes a dropped or picked file, or a demo: a profile is imported, a trace is analysed now
-// or after the running analysis.
+// Offer takes a dropped or picked file, or a demo. It imports a profile, and analyses a trace at
+// once or after the running analysis.
 func (a *App) Offer(item Item) {
 	a.update(func() {
 		if !item.More && a.run == nil {
@@ -101,7 +101,7 @@ func (a *App) Offer(item Item) {
 	}
 }
 
-// importProfile keeps a profile from a file and opens it.
+// importProfile stores a profile from a file and opens it.
 func (a *App) importProfile(file File) {
 	data, err := file.Read(0)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *App) importProfile(file File) {
 	a.importData(file.Name, data, state.TabDiagnosis)
 }
 
-// importData keeps an encoded profile and opens it on a tab.
+// importData stores an encoded profile and opens it on a tab.
 func (a *App) importData(from string, data []byte, tab state.Tab) {
 	p, err := profile.Decode(data)
 	if err != nil {
@@ -147,7 +147,7 @@ func digestOf(p *profile.Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put keeps a profile; it returns a sentence if it cannot.
+// put stores a profile; if that fails, it returns a sentence that says why.
 func (a *App) put(e profile.Entry, data []byte) string {
 	if a.Store == nil {
 		return a.NoStore
@@ -224,7 +224,7 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: key, Name: name, Live: true})
 		if len(a.Port.Settings().LineBytes) == 0 {
-			a.Note = "No line size is chosen in the settings: lines of 64 bytes are taken."
+			a.Note = "No line size is selected in the settings, so 64-byte lines are used."
 		}
 		a.Port.Announce("Analysing " + name)
 		a.Port.Focus("result-title")
@@ -244,14 +244,14 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	_ = carrier.Close()
 }
 
-// CanRepeat reports whether the trace of the result in view can be read again: it was opened since
-// the page was loaded.
+// CanRepeat reports whether the trace of the result in view can be read again, that is, whether it
+// was opened since the page was loaded.
 func (a *App) CanRepeat() bool {
 	_, known := a.items[a.result.Key]
 	return known && !a.result.Live
 }
 
-// Repeat analyses the trace of the result in view again, and measures the hierarchy
+// Repeat analyses the trace of the result in view again, and measures the misses of the hierarchy
 // in question by site.
 func (a *App) Repeat() {
 	if item, known := a.items[a.result.Key]; known {
@@ -259,7 +259,7 @@ func (a *App) Repeat() {
 	}
 }
 
-// RepeatWith analyses the trace of the result in view again, with more analyses.
+// RepeatWith analyses the trace of the result in view again, with additional analyses.
 func (a *App) RepeatWith(more analysis.Analyses) {
 	if item, known := a.items[a.result.Key]; known {
 		item.analyses |= more
@@ -292,7 +292,7 @@ func (a *App) repeat(item Item) {
 	go a.Offer(item)
 }
 
-// stopped ends a run that has not begun.
+// stopped ends a run that has not started.
 func (a *App) stopped(problem string) {
 	a.update(func() {
 		a.run = nil
@@ -301,7 +301,7 @@ func (a *App) stopped(problem string) {
 	a.next()
 }
 
-// Waiting names the files dropped during the run; "" if there are none.
+// Waiting returns a sentence that names the files dropped during the run; "" if there are none.
 func (a *App) Waiting() string {
 	if len(a.waiting) == 0 {
 		return ""
@@ -313,10 +313,10 @@ func (a *App) Waiting() string {
 	return text + "."
 }
 
-// trouble adds a problem to the earlier ones. The caller holds the lock.
+// trouble adds a problem to those that the page shows. The caller holds the lock.
 func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
-// next starts the next waiting item.
+// next starts the analysis of the next waiting item.
 func (a *App) next() {
 	var item Item
 	found := false
@@ -333,8 +333,8 @@ func (a *App) next() {
 }
 
 // keyFor returns a key that depends on the file and the settings of its analysis, so that dropping
-// the file of an interrupted analysis again finds its checkpoint. Finished entries stay: a second
-// analysis gets another key.
+// the file of an interrupted analysis again finds its checkpoint. Finished entries are not
+// replaced: a second analysis gets another key.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	h, file := fnv.New64a(), item.File
 	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
@@ -365,7 +365,7 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 }
 
 // freeName returns a name that no other analysis has, so that lists show different names: app
-// (2).lackey.lz4 if app.lackey.lz4 is kept. The number is before the endings, which select the
+// (2).lackey.lz4 if app.lackey.lz4 is kept. The number precedes the extensions, which determine the
 // format.
 func (a *App) freeName(name string) string {
 	taken := map[string]bool{}
@@ -428,9 +428,9 @@ func (a *App) receive(m workers.Message) (last bool) {
 	return false
 }
 
-// progress shows the progress of the run, and returns its key. It is called five times a second: if
-// only the numbers of the bar change, they are written directly, because rendering the page takes a
-// hundred times as long.
+// progress shows the progress of the run, and returns the run's key. It is called five times a
+// second. If only the numbers of the bar change, it writes them directly, because rendering the
+// page takes a hundred times as long.
 func (a *App) progress(p workers.Progress) (key string) {
 	a.Env.Lock()
 	if p.Beyond && !a.run.progress.Beyond {
@@ -511,20 +511,20 @@ func (a *App) lost(err error) {
 	a.update(func() {
 		key, name, snapshot = a.run.key, a.run.name, a.run.snapshot
 		if a.run.left {
-			err, snapshot = errLeft, nil // another tab may have it now
+			err, snapshot = errLeft, nil // another tab may be running the analysis now
 		}
 	})
 	problem := name + ": " + err.Error() + "."
 	e, kept := a.entry(key)
 	switch {
 	case kept && e.State != profile.EntryInterrupted:
-		// The worker had kept its result already, and died before it reported that.
+		// The worker had already stored its result, but died before it reported that.
 		a.endRun(key)
 		return
 	case kept:
 		problem += " Its work up to the last checkpoint is kept: resume it from the list."
 	case snapshot == nil:
-		problem += " It had no result yet. Analyse it again, or a part of the trace, or use the command."
+		problem += " It had no result yet. Analyse the trace again, analyse a part of it, or use the command."
 	default:
 		problem += a.keepSnapshot(key, name, snapshot)
 	}
@@ -584,7 +584,7 @@ func (a *App) PauseOrResume() {
 	}
 }
 
-// Cancel ends the run; its counts so far are kept as a partial analysis.
+// Cancel ends the run and keeps its counts so far as a partial analysis.
 func (a *App) Cancel() {
 	if a.run == nil || a.run.stopping {
 		return

@@ -5,16 +5,17 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Shelves are the spill stores of analyses that do not fit in memory. Their methods wait.
+// Shelves gives access to the spill stores of analyses that do not fit in memory. Its methods may
+// block.
 type Shelves interface {
-	// Keys are the keys of the analyses that have one.
+	// Keys returns the keys of the analyses that have a spill store.
 	Keys() []string
 	Delete(key string)
 }
 
-// Sweep deletes spill stores that nobody needs: of analyses that are finished or deleted, or whose
-// tab died before their first checkpoint. It deletes none if tabs cannot exchange what they run. It
-// waits.
+// Sweep deletes spill stores that are no longer needed, because their analysis is finished or
+// deleted, or its tab died before the first checkpoint. If tabs cannot tell each other what they
+// run, Sweep deletes nothing. It may block.
 func (a *App) Sweep() {
 	if a.Shelves == nil || a.Tabs == nil || a.Store == nil {
 		return
@@ -25,7 +26,7 @@ func (a *App) Sweep() {
 		}
 		release := a.Tabs.Own(key)
 		if release == nil {
-			continue // it runs
+			continue // the analysis is running
 		}
 		if !a.isNeeded(key) { // a run that has just ended may have left a checkpoint
 			a.Shelves.Delete(key)
@@ -34,7 +35,8 @@ func (a *App) Sweep() {
 	}
 }
 
-// isNeeded reports whether an interrupted analysis may be resumed, or the store cannot say.
+// isNeeded reports whether an interrupted analysis may be resumed; it also returns true if the
+// store cannot be read.
 func (a *App) isNeeded(key string) bool {
 	entries, err := a.Store.List()
 	for _, e := range entries {

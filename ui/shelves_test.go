@@ -27,7 +27,7 @@ func TestBeyondMemory(t *testing.T) {
 	d.wants(`id="storage-total"`, `id="storage-finished"`, "finished analyses", e.Reason)
 }
 
-// drawers are shelves of some keys.
+// drawers is a Shelves with some keys.
 type drawers struct {
 	mu            sync.Mutex
 	keys, deleted []string
@@ -46,8 +46,8 @@ func (s *drawers) Delete(key string) {
 	s.keys = slices.DeleteFunc(s.keys, func(k string) bool { return k == key })
 }
 
-// Spilled data that no analysis needs is deleted; that of an interrupted analysis or another tab is
-// kept.
+// Sweep deletes spilled data that no analysis needs, but not the data of an interrupted analysis or
+// of another tab.
 func TestSweep(t *testing.T) {
 	w := newWindow()
 	d := w.open(t, nil)
@@ -73,7 +73,7 @@ func TestSweep(t *testing.T) {
 	release()
 	d.app.Sweep()
 	if !slices.Equal(shelves.keys, []string{"interrupted"}) {
-		t.Errorf("left %q", shelves.keys)
+		t.Errorf("keys left: %q", shelves.keys)
 	}
 	d.app.reload()
 	d.wants(`id="storage-outside"`, "stacks outside of memory")

@@ -92,7 +92,7 @@ func (c *Threads) table(name string) *state.Table {
 	return nil
 }
 
-// threads is the threads view of the result in view; nil if there is none.
+// threads returns the threads view of the result in view; nil if there is none.
 func (a *App) threads() *state.Threads {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Threads()
@@ -100,24 +100,25 @@ func (a *App) threads() *state.Threads {
 	return nil
 }
 
-// groups are the cores that share a cache in the view of threads.
+// groups returns the cores that share a cache in the view of threads.
 func (a *App) groups() state.Groups {
 	return state.ParseGroups(a.Screen.Groups, len(a.threads().Cores))
 }
 
-// ownBytes is the size of each thread's own cache in question: the first level's
+// ownBytes returns the size of each thread's own cache in question: the first level's
 // unless another is chosen.
 func (a *App) ownBytes() uint64 {
 	return a.lineMultiple(a.Screen.OwnBytes, a.Levels()[0].SizeBytes)
 }
 
-// sharedBytes is the size of shared caches in question: the last level's unless another is chosen.
+// sharedBytes returns the size of shared caches in question: the last level's unless another is
+// chosen.
 func (a *App) sharedBytes() uint64 {
 	levels := a.Levels()
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)
 }
 
-// lineMultiple is the chosen size, or else the other one, in whole lines.
+// lineMultiple returns the chosen size, or else the other one, in whole lines.
 func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	if chosen == 0 {
 		chosen = other
@@ -126,7 +127,7 @@ func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	return max(chosen-chosen%line, line)
 }
 
-// stack is the stack whose curves are shown for all threads.
+// stack returns the stack whose curves are shown for all threads.
 func (a *App) stack() state.Stack {
 	if a.Screen.Stack == "" {
 		return state.PrivateStack

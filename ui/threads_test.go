@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// threaded is a demo of several threads.
+// threaded returns a demo of several threads.
 func threaded(name string) Item { return Item{Demo: name, URL: "demos/" + name + ".sgt", Title: name} }
 
 // at has a desk show a tab of a demo of several threads.
@@ -222,7 +222,7 @@ func (d *desk) threadIndex(thread uint32) int {
 	return -1
 }
 
-// matrixOf is the matrix that was handed over last by that id.
+// matrixOf returns the matrix that was handed over last by that id.
 func (d *desk) matrixOf(id string) *state.Matrix { return d.matrices[id] }
 
 func TestOwners(t *testing.T) {

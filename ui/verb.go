@@ -41,7 +41,7 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	x.asker.ask(q, nil)
 }
 
-// namedSubject is a profile that answers name so.
+// namedSubject returns a profile that answers name so.
 func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
@@ -54,7 +54,7 @@ func (x *verbAnswer) table(key string) *state.Table {
 	return state.AnsweredTable(x.reply, key)
 }
 
-// processors is the table of processors to choose from; nil if it is unknown.
+// processors returns the table of processors to choose from; nil if it is unknown.
 func (x *verbAnswer) processors() *report.Table {
 	if x.reply == nil {
 		return nil

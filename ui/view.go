@@ -51,7 +51,7 @@ var views = map[state.Tab]func(*App) View{
 	state.TabFootprint:     newFootprint,
 }
 
-// view is the chosen view, of one result or of two that are compared.
+// view returns the chosen view, of one result or of two that are compared.
 func (a *App) view() View {
 	if a.comparing() {
 		if a.both == nil {

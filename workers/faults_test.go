@@ -292,7 +292,7 @@ func TestCancelWithoutRows(t *testing.T) {
 	}
 }
 
-// packedTwice is text in gzip in gzip: a thousandth, twice.
+// packedTwice returns text in gzip in gzip: a thousandth, twice.
 func packedTwice(t *testing.T, text []byte) []byte {
 	t.Helper()
 	for range 2 {

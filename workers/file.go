@@ -121,7 +121,7 @@ func (f *File) Wrong() error {
 	return f.wrong
 }
 
-// Position is the number of bytes that were read.
+// Position returns the number of bytes that were read.
 func (f *File) Position() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

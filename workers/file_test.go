@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// prefixOf is the reference implementation of what File sums up.
+// prefixOf returns the reference implementation of what File sums up.
 func prefixOf(b []byte) Prefix {
 	p := Prefix{Bytes: uint64(len(b))}
 	for ; len(b) >= BlockBytes; b = b[BlockBytes:] {

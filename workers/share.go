@@ -123,7 +123,7 @@ func (t *team) close() {
 	}
 }
 
-// size is the number of live helpers.
+// size returns the number of live helpers.
 func (t *team) size() (n uint32) {
 	t.each(func(h *helper) {
 		if h.carrier != nil && !h.gone {
@@ -133,7 +133,7 @@ func (t *team) size() (n uint32) {
 	return n
 }
 
-// memory is the memory of the helpers' programs.
+// memory returns the memory of the helpers' programs.
 func (t *team) memory() (bytes uint64) {
 	t.each(func(h *helper) { bytes += h.memory })
 	return bytes

@@ -36,10 +36,10 @@ func TestCores(t *testing.T) {
 	p.predicted()
 	p.shoot("cores")
 	const misses = `document.querySelector("#table-rates-of tbody tr").cells[2].textContent`
-	p.wait("four cores", `document.querySelector("#cores-sentence").textContent.startsWith("With 4 cores these miss of all accesses: L1 ")`)
+	p.wait("four cores", `document.querySelector("#cores-sentence").textContent.startsWith("Misses with 4 cores, as shares of all accesses: L1 ")`)
 	p.tabTo("the slider", `document.activeElement.id === "cores-number"`)
 	p.press(kb.ArrowRight)
-	p.wait("five cores", `document.querySelector("#cores-sentence")?.textContent.startsWith("With 5 cores")`)
+	p.wait("five cores", `document.querySelector("#cores-sentence")?.textContent.startsWith("Misses with 5 cores")`)
 	p.predicted()
 	static := eval[string](p, misses)
 	p.choose("cores-schedule", "dynamic")

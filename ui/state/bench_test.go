@@ -82,7 +82,7 @@ func BenchmarkCode(b *testing.B) {
 	}
 }
 
-// manySites is a profile of n sites, each with a handful of distances.
+// manySites returns a profile of n sites, each with a handful of distances.
 func manySites(n int) *profile.Profile {
 	s := &profile.Sites{LineBytes: 64}
 	hist := new(profile.Histogram)

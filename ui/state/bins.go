@@ -23,7 +23,7 @@ func (v *View) Bins() (counts []uint64, cold uint64) {
 	return counts, v.Curve.Cold
 }
 
-// HistogramTable is every distance that occurs with its exact count.
+// HistogramTable returns every distance that occurs with its exact count.
 func (v *View) HistogramTable() *Table {
 	return v.once("histogram", func() *Table {
 		return v.table("Accesses by stack distance", v.question("histogram"), nil)

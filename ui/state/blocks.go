@@ -51,7 +51,7 @@ func cell(t *report.Table, row int, key string) report.Value {
 	return report.None()
 }
 
-// number is a value as a number, 0 for words.
+// number returns a value as a number, 0 for words.
 func number(v report.Value) float64 {
 	x, _ := v.Number()
 	return x
@@ -97,7 +97,7 @@ func rowsOf(t *report.Table) [][]report.Value {
 	return t.Rows
 }
 
-// Functions is the table of functions.
+// Functions returns the table of functions.
 func (b *Blocks) Functions() *Grid {
 	t := b.Shown("functions", "Functions", "function", "source", "calls", "instructions", "share", "cycles", "limit")
 	if t == nil {
@@ -106,7 +106,7 @@ func (b *Blocks) Functions() *Grid {
 	return &Grid{Table: t, ID: "functions", Order: "functions", Selected: b.row("functions", b.Function)}
 }
 
-// OfFunction is the table of the function's blocks.
+// OfFunction returns the table of the function's blocks.
 func (b *Blocks) OfFunction() *Grid {
 	t := b.Shown("blocks", "Blocks of "+b.FunctionName(), "block", "source", "count", "instructions", "share", "cycles_each", "cycles", "limit")
 	if t == nil {
@@ -127,23 +127,23 @@ func (b *Blocks) OfFunction() *Grid {
 	}}
 }
 
-// Number is the number in a row of a table of functions or blocks, 0 if there is none.
+// Number returns the number in a row of a table of functions or blocks, 0 if there is none.
 func (b *Blocks) Number(table string, row int) uint32 {
 	return uint32(number(cell(b.Table(table), row, "number")))
 }
 
-// FunctionName is the name of the function in view.
+// FunctionName returns the name of the function in view.
 func (b *Blocks) FunctionName() string {
 	return cell(b.Table("functions"), b.row("functions", b.Function), "function").Plain()
 }
 
-// BlockName is the name of the block in view, with its place.
+// BlockName returns the name of the block in view, with its place.
 func (b *Blocks) BlockName() string {
 	t, at := b.Table("blocks"), b.row("blocks", b.Block)
 	return strings.TrimSuffix(cell(t, at, "block").Plain()+", "+cell(t, at, "source").Plain(), ", ")
 }
 
-// Place is the file and the lines of the block in view; 0: unknown.
+// Place returns the file and the lines of the block in view; 0: unknown.
 func (b *Blocks) Place() (file string, first, last int) {
 	source := cell(b.Table("blocks"), b.row("blocks", b.Block), "source").Plain()
 	file, lines, _ := strings.Cut(source, ":")
@@ -193,7 +193,7 @@ func (b *Blocks) RowOf(node int) int {
 	return -1
 }
 
-// graph is the function's graph; nil if it has too many blocks.
+// graph returns the function's graph; nil if it has too many blocks.
 func (b *Blocks) graph() *Graph {
 	t, ways := b.Table("blocks"), b.Table("ways")
 	if t == nil || len(t.Rows) == 0 || len(t.Rows) > mostDrawn {
@@ -323,12 +323,12 @@ func (b *Blocks) MoreBranches() string {
 	return ""
 }
 
-// DoubtsWord is the heading of n caveats.
+// DoubtsWord returns the heading of n caveats.
 func DoubtsWord(n int) string {
 	return Plural(uint64(n), "caveat", "caveats") + " about these numbers"
 }
 
-// Unmodelled is a list as a sentence.
+// Unmodelled returns a list as a sentence.
 func Unmodelled(list []string) string {
 	return "Not modelled: " + strings.Join(list, "; ") + "."
 }
@@ -336,7 +336,7 @@ func Unmodelled(list []string) string {
 // linesAround is the number of source lines that are shown before and after a block.
 const linesAround = 3
 
-// BlockSource is the source of a block, with the lines around it.
+// BlockSource returns the source of a block, with the lines around it.
 func BlockSource(f *Source, first, last int) *Grid {
 	from, to := max(first-linesAround, 1), min(last+linesAround, len(f.Lines))
 	if from > to {
@@ -356,7 +356,7 @@ func BlockSource(f *Source, first, last int) *Grid {
 // Choice is one of several.
 type Choice struct{ Name, Title string }
 
-// Choices are the rows of a table of names and titles.
+// Choices returns the rows of a table of names and titles.
 func (b *Blocks) Choices(table string) (list []Choice) {
 	t := b.Table(table)
 	for i := range rowsOf(t) {
@@ -365,7 +365,7 @@ func (b *Blocks) Choices(table string) (list []Choice) {
 	return list
 }
 
-// Parameters are the named numbers that probabilities depend on.
+// Parameters returns the named numbers that probabilities depend on.
 func (b *Blocks) Parameters() (list []Choice) {
 	t := b.Table("parameters")
 	for i := range rowsOf(t) {

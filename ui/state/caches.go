@@ -96,7 +96,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	return c
 }
 
-// numberOfID is the value of the fact with that ID.
+// numberOfID returns the value of the fact with that ID.
 func numberOfID(facts []Fact, id string) string {
 	if at := slices.IndexFunc(facts, func(f Fact) bool { return f.ID == id }); at >= 0 {
 		return facts[at].Value
@@ -205,8 +205,8 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	return list
 }
 
-// shareOfWhole is the percentage of two predicted numbers, rounded to whole accesses as they are
-// shown: without hits, all accesses miss, not "> 99.9 %".
+// shareOfWhole returns the percentage of two predicted numbers, rounded to whole accesses as they
+// are shown: without hits, all accesses miss, not "> 99.9 %".
 func shareOfWhole(part, whole float64) string {
 	if whole = math.Round(whole); whole == 0 {
 		return "–"
@@ -247,8 +247,8 @@ func WaysText(ways uint32) string {
 	return Plural(uint64(ways), "way", "ways")
 }
 
-// Sizes are the cache sizes to choose from: powers of two and one size between each two, as real
-// caches have them, from 1 KiB to 1 GiB. also is in the list even if it is neither.
+// Sizes returns the cache sizes to choose from: powers of two and one size between each two, as
+// real caches have them, from 1 KiB to 1 GiB. also is in the list even if it is neither.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -272,8 +272,8 @@ func Sizes(also uint64) []uint64 {
 	return list
 }
 
-// Ways are the associativities to choose from: those that divide the cache's lines, ascending, and
-// then 0, fully associative.
+// Ways returns the associativities to choose from: those that divide the cache's lines, ascending,
+// and then 0, fully associative.
 func Ways(c hierarchy.Cache) []uint32 {
 	var list []uint32
 	lines := c.Lines()
@@ -291,7 +291,7 @@ func Ways(c hierarchy.Cache) []uint32 {
 	return append(list, 0)
 }
 
-// Typed is a number as a field shows it; "" for 0, which is unknown.
+// Typed returns a number as a field shows it; "" for 0, which is unknown.
 func Typed(x float64) string {
 	if x == 0 {
 		return ""
@@ -307,7 +307,7 @@ func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
 	return v.table("", q, nil)
 }
 
-// AgainstWords are the words of a hierarchy for [View.Against].
+// AgainstWords returns the words of a hierarchy for [View.Against].
 func AgainstWords(h hierarchy.Hierarchy) []string {
 	words := h.Lines()
 	if h.Threads == hierarchy.OnOwnCores {
@@ -319,7 +319,7 @@ func AgainstWords(h hierarchy.Hierarchy) []string {
 	return words
 }
 
-// withLine is a cache with lines of another size.
+// withLine returns a cache with lines of another size.
 func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	c.LineBytes = lineBytes
 	return fitWays(c)

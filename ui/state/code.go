@@ -61,7 +61,7 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about is the prefix of estimates in a level.
+// about returns the prefix of estimates in a level.
 func (c *Code) about(level int) string {
 	if !c.Levels[level].Exact {
 		return about
@@ -69,7 +69,7 @@ func (c *Code) about(level int) string {
 	return ""
 }
 
-// aboutTotal is the prefix of a level's misses if a model computes them.
+// aboutTotal returns the prefix of a level's misses if a model computes them.
 func (c *Code) aboutTotal(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about

@@ -60,7 +60,7 @@ func (v *CodeView) Find(id int) int {
 	return -1
 }
 
-// sorted is the key of the column that the rows are sorted by.
+// sorted returns the key of the column that the rows are sorted by.
 func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
 
 // column is a column of the grid, with the text of its cells.
@@ -121,7 +121,7 @@ func (v *CodeView) columns() (list []column) {
 
 func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name }
 
-// Grid is the table of the ranking; picked is the selected row, or -1.
+// Grid returns the table of the ranking; picked is the selected row, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
@@ -253,7 +253,7 @@ func (v *CodeView) Location(place int) (file string, line uint32) {
 	return r.File, r.Line
 }
 
-// Files are the names of the source files that sites name.
+// Files returns the names of the source files that sites name.
 func (c *Code) Files() []string {
 	seen := map[string]bool{}
 	var list []string
@@ -277,10 +277,10 @@ func (c *Code) FilesNamed(name string) (list []string) {
 	return list
 }
 
-// Named is the command's name of a place.
+// Named returns the command's name of a place.
 func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]) }
 
-// Distances is the histogram of stack distances of a place.
+// Distances returns the histogram of stack distances of a place.
 func (v *CodeView) Distances(place int) *Chart {
 	counts, cold := v.Binned(&v.rows[place])
 	chart := binsChart("place", "Accesses by stack distance, of this place", counts, cold)
@@ -288,7 +288,7 @@ func (v *CodeView) Distances(place int) *Chart {
 	return chart
 }
 
-// DistancesTable is the accesses of a place by distance.
+// DistancesTable returns the accesses of a place by distance.
 func (v *CodeView) DistancesTable(place int) *Table {
 	whole := v.DistancesOf(&v.rows[place])
 	t := show(&whole, words, nil).unsorted()
@@ -319,7 +319,7 @@ func (c *Code) shareOf(r *attribution.Row, level int) float64 {
 	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
 }
 
-// InFile are the places of a file by line, where places are lines.
+// InFile returns the places of a file by line, where places are lines.
 func (c *Code) InFile(name string) map[uint32]int {
 	if c.files == nil {
 		c.files = map[string]map[uint32]int{}
@@ -465,7 +465,7 @@ func (v *View) sitesQuestion(by attribution.By, h hierarchy.Hierarchy) ask.Quest
 	return q
 }
 
-// worstLine is the finding of the source line that misses most in the first level of
+// worstLine returns the finding of the source line that misses most in the first level of
 // the hierarchy in question.
 func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	r := v.Run.Ranker()
@@ -495,7 +495,7 @@ func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName is the page's name for a row of such a sum.
+// PlaceName returns the page's name for a row of such a sum.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

@@ -110,7 +110,7 @@ func (c *Communication) toldApart() []uint32 {
 	return list[:min(len(list), profile.MaxThreads)]
 }
 
-// Doubts are sentences about parts that are left out or unknown.
+// Doubts returns sentences about parts that are left out or unknown.
 func (c *Communication) Doubts() []string {
 	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
@@ -254,7 +254,7 @@ func (c *Communication) valid(picked [2]int) bool {
 	return picked[0] >= 0 && picked[0] < len(c.threads) && picked[1] >= 0 && picked[1] < len(c.threads)
 }
 
-// flow is the pair of threads of a cell, if it is one.
+// flow returns the pair of threads of a cell, if it is one.
 func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	if !c.valid(picked) {
 		return 0, 0, false
@@ -262,7 +262,7 @@ func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	return c.threads[picked[0]], c.threads[picked[1]], true
 }
 
-// granularity is the verb's name for a granularity.
+// granularity returns the verb's name for a granularity.
 func (c *Communication) granularity(i int) string {
 	switch {
 	case c.Granules[i].Bytes == profile.PageBytes:
@@ -273,7 +273,7 @@ func (c *Communication) granularity(i int) string {
 	return "line"
 }
 
-// FlowsTable is the matrix as a list.
+// FlowsTable returns the matrix as a list.
 func (c *Communication) FlowsTable(granule, window int) *Table {
 	q, where := c.view.question("communication"), map[string]string{}
 	if window > 0 {
@@ -349,8 +349,8 @@ func (c *Communication) FalseTable() *Table {
 // FalseSentence sums false sharing up.
 func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
-// Objects are the data structures whose parts are known, in descending order of the references to
-// parts that several threads use.
+// Objects returns the data structures whose parts are known, in descending order of the references
+// to parts that several threads use.
 func (c *Communication) Objects() []int {
 	if c.objects == nil {
 		c.objects = c.byUse()
@@ -412,7 +412,7 @@ func (c *Communication) drawOwners(o *profile.Ownership) *Matrix {
 	return m
 }
 
-// owner is 1 + the index of the thread that touched a part first, or touches it most.
+// owner returns 1 + the index of the thread that touched a part first, or touches it most.
 func (c *Communication) owner(p *profile.OwnedPart, pass int) float64 {
 	t := p.FirstTouch
 	if pass == 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// ring is the view of a ring of three threads, with a case of false sharing.
+// ring returns the view of a ring of three threads, with a case of false sharing.
 func ring() *View {
 	v := tabled([]uint64{1, 2, 3})
 	p := v.Profile

@@ -36,7 +36,7 @@ func (c *Comparison) both(f func(side int, v *View)) {
 // sideLetter names a side.
 func sideLetter(side int) string { return [...]string{"A", "B"}[side] }
 
-// Curve is both miss-ratio curves in one chart.
+// Curve returns both miss-ratio curves in one chart.
 func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
 	a, b := c.A.MissCurve(levels), c.B.MissCurve(levels)
 	lowest := min(a.Y.Min, b.Y.Min)
@@ -55,7 +55,7 @@ func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// pairOf are the series of A and B.
+// pairOf returns the series of A and B.
 func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	for side, y := range ys {
 		list = append(list, Series{Label: sideLetter(side), Color: compareColors[side], Shape: shape, Dash: side == 1, Y: y})
@@ -98,7 +98,7 @@ func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) 
 	return at, ys
 }
 
-// Histogram is both histograms of stack distances in logarithmic bins.
+// Histogram returns both histograms of stack distances in logarithmic bins.
 func (c *Comparison) Histogram() *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.HistogramChart() })
@@ -178,7 +178,7 @@ func (c *Comparison) ask(q ask.Question, key string) answer {
 	return a
 }
 
-// onWords are the question as the command's option --on has it.
+// onWords returns the question as the command's option --on has it.
 func onWords(q ask.Question) string {
 	return strings.Join(slices.DeleteFunc(q.Words(), func(word string) bool {
 		return word == "line=64" || word == "brief" || strings.HasPrefix(word, "machine=")
@@ -228,7 +228,7 @@ func (a *answer) byRow(title string, style report.Words, by string, columns []st
 	return a.table(title, number, func(j *answers.Compared) *Table { return sortedJoin(j, style, by, columns, numbers...) })
 }
 
-// Facts are the facts of both runs, with differences.
+// Facts returns the facts of both runs, with differences.
 func (c *Comparison) Facts() *Table {
 	a := c.ask(ask.New(ask.Summary), "locality")
 	return a.table("Lines of "+strconv.FormatUint(c.A.LineBytes, 10)+" bytes, A and B", "", func(j *answers.Compared) *Table {
@@ -237,7 +237,7 @@ func (c *Comparison) Facts() *Table {
 	})
 }
 
-// Levels is the hierarchy's answer for both, with differences.
+// Levels returns the hierarchy's answer for both, with differences.
 func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	q := ask.New(ask.VerbOf("what-if"))
 	q.Machine = h
@@ -245,8 +245,8 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	return a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// Doubts are the reasons why the runs cannot be compared number by number, and the warnings about
-// either prediction, each once.
+// Doubts returns the reasons why the runs cannot be compared number by number, and the warnings
+// about either prediction, each once.
 func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	list := c.Mismatches()
 	c.both(func(side int, v *View) {
@@ -280,7 +280,7 @@ func doubtOf(text string) string {
 	return upper(what) + "."
 }
 
-// CountersBy are the counters of both: of the program, of functions, or of blocks.
+// CountersBy returns the counters of both: of the program, of functions, or of blocks.
 func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	q := ask.New(ask.VerbOf("counters"))
 	if by == answers.ByProgram {
@@ -295,8 +295,8 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code is CodeBy, but by function if the sources have no line in common: functions of the same name
-// can be compared even then. The table's By says so.
+// Code returns CodeBy, but by function if the sources have no line in common: functions of the same
+// name can be compared even then. The table's By says so.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -361,7 +361,7 @@ func sortedJoin(j *answers.Compared, style report.Words, by string, columns []st
 // compareSchema names the JSON of comparisons.
 const compareSchema = "stackglass.compare"
 
-// Findings are the largest differences, in sentences.
+// Findings returns the largest differences, in sentences.
 func (c *Comparison) Findings(h hierarchy.Hierarchy) []Finding {
 	list := []Finding{c.work(), c.worstSize()}
 	if f, ok := c.levelFinding(h); ok {
@@ -406,7 +406,7 @@ func (c *Comparison) footprints() Finding {
 	return f
 }
 
-// worstSize is the cache size at which both differ most, in misses of all accesses.
+// worstSize returns the cache size at which both differ most, in misses of all accesses.
 func (c *Comparison) worstSize() Finding {
 	if c.largest == nil {
 		c.largest = &Finding{ID: "size", Title: "Largest difference", Tab: TabCaches, Text: c.worstSizeWords()}
@@ -458,20 +458,20 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// brief is a question about the line size in view, for people.
+// brief returns a question about the line size in view, for people.
 func (c *Comparison) brief(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true
 	return q
 }
 
-// CurveTable is both curves at powers of two of lines.
+// CurveTable returns both curves at powers of two of lines.
 func (c *Comparison) CurveTable() *Table {
 	a := c.ask(c.brief("curve"), "curve")
 	return a.byNumber("Misses by cache size, A and B", []string{"capacity_bytes", "capacity_lines"})
 }
 
-// HistogramTable is the accesses of both by distance, in powers of two.
+// HistogramTable returns the accesses of both by distance, in powers of two.
 func (c *Comparison) HistogramTable() *Table {
 	a := c.ask(c.brief("histogram"), "histogram")
 	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")

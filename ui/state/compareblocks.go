@@ -38,7 +38,7 @@ func (b *Blocks) fact(name string) report.Value {
 	return report.None()
 }
 
-// Functions are the functions of both, joined by name.
+// Functions returns the functions of both, joined by name.
 func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
@@ -52,7 +52,7 @@ func (p *BlocksPair) OfFunction(by string) *Table {
 	return p.table("blocks", "Blocks of "+name+", A and B", by, p.question().With("function", name), []string{"block"}, "cycles", "cycles_each", "count")
 }
 
-// question is the question that the models have answered about both.
+// question returns the question that the models have answered about both.
 func (p *BlocksPair) question() ask.Question {
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{p.Runs.A.Profile: p.A.Reply, p.Runs.B.Profile: p.B.Reply}))
 	q.Machine = p.Machine
@@ -78,7 +78,7 @@ func (p *BlocksPair) Same() uint32 {
 	return 0
 }
 
-// Choices are A's functions, in descending order of time.
+// Choices returns A's functions, in descending order of time.
 func (p *BlocksPair) Choices() (list []Choice) {
 	t := p.A.Table("functions")
 	for i := range rowsOf(t) {

@@ -58,27 +58,27 @@ func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }
 
-// OwnSentence is [Threads.OwnSentence] of both.
+// OwnSentence returns [Threads.OwnSentence] of both.
 func (c *Comparison) OwnSentence(bytes uint64) string {
 	return c.sides(func(v *View) string { return v.Threads().OwnSentence(bytes) })
 }
 
-// SharedSentence is [Threads.SharedSentence] of both, of all threads.
+// SharedSentence returns [Threads.SharedSentence] of both, of all threads.
 func (c *Comparison) SharedSentence(bytes uint64) string {
 	return c.sides(func(v *View) string { return v.Threads().SharedSentence(OneGroup(len(v.Threads().Cores)), bytes) })
 }
 
-// FlowSentence is [Communication.Sentence] of both.
+// FlowSentence returns [Communication.Sentence] of both.
 func (c *Comparison) FlowSentence() string {
 	return c.sides(func(v *View) string { return v.Communication().Sentence() })
 }
 
-// FalseSentence is [Communication.FalseSentence] of both.
+// FalseSentence returns [Communication.FalseSentence] of both.
 func (c *Comparison) FalseSentence() string {
 	return c.sides(func(v *View) string { return v.Communication().FalseSentence() })
 }
 
-// threadFindings are the differences between threads, where both runs have several.
+// threadFindings returns the differences between threads, where both runs have several.
 func (c *Comparison) threadFindings() (list []Finding) {
 	if c.A.Threads() != nil && c.B.Threads() != nil {
 		list = append(list, Finding{ID: "coherence", Title: "Private caches", Tab: TabThreads, Text: c.OwnSentence(commonOwnBytes)})

@@ -20,7 +20,7 @@ import (
 // MostPredicted is the most cores that work is divided among.
 const MostPredicted = 64
 
-// PredictedCores are the numbers of cores of the curves.
+// PredictedCores returns the numbers of cores of the curves.
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
 // parallel caches, for the last profile in question, whether its program has parallel regions,
@@ -47,12 +47,12 @@ func Predictable(p *profile.Profile) bool {
 	return parallel.yes
 }
 
-// Schedules are the schedules that can replace the program's.
+// Schedules returns the schedules that can replace the program's.
 func Schedules() []Choice {
 	return []Choice{{Title: "as the program says"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings are the orders of cores' references; by clocks if blocks have times.
+// Interleavings returns the orders of cores' references; by clocks if blocks have times.
 func Interleavings(timed bool) []Choice {
 	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "in turn, one block each"}}
 	if timed {
@@ -61,7 +61,7 @@ func Interleavings(timed bool) []Choice {
 	return list
 }
 
-// Models are the inputs that the stack distance cache model can use.
+// Models returns the inputs that the stack distance cache model can use.
 func Models() []Choice {
 	return []Choice{{Title: "a few lines"}, {Name: "windows", Title: "1 % of windows"}, {Name: "windows-10", Title: "10 % of windows"}, {Name: "all", Title: "all accesses"}, {Name: "none", Title: "nothing"}}
 }
@@ -88,7 +88,7 @@ func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 	return q
 }
 
-// Divisions are ways of dividing the work of a region.
+// Divisions returns ways of dividing the work of a region.
 func Divisions() []Choice {
 	return []Choice{{Title: "iterations"}, {Name: "region", Title: "blocks, by region"}, {Name: "printed", Title: "blocks, as printed"}}
 }
@@ -144,7 +144,7 @@ func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 // Some reports whether any number was answered.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
-// overCores is a chart over the numbers of cores that are known.
+// overCores returns a chart over the numbers of cores that are known.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
 	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
@@ -205,7 +205,8 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor is the beginning of an axis of shares, chosen such that shares near 1 can be distinguished.
+// floor returns the beginning of an axis of shares, chosen such that shares near 1 can be
+// distinguished.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
@@ -244,7 +245,7 @@ func (c *Cores) RatesSentence(cores int) string {
 			}
 		}
 	}
-	return "With " + Plural(uint64(cores), "core", "cores") + " these miss of all accesses: " + text + "."
+	return "Misses with " + Plural(uint64(cores), "core", "cores") + ", as shares of all accesses: " + text + "."
 }
 
 // SampledSentence describes the sample behind the model's estimates for a number of cores; "" if
@@ -258,13 +259,13 @@ func (c *Cores) SampledSentence(cores int) string {
 		if int(number(cell(t, i, "cores"))) != cores {
 			continue
 		}
-		text := "SDCM is asked about " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses, those "
+		text := "SDCM models " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses, those "
 		if lines := cell(t, i, "lines"); !report.Equal(lines, report.None()) {
 			text += "to " + lines.Shown(words) + " lines"
 		} else {
 			text += "of " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " executions of blocks"
 		}
-		return text + ", in " + cell(t, i, "level").Plain() + ": bands and ± are 95 % confidence intervals."
+		return text + ", in " + cell(t, i, "level").Plain() + ". Bands and ± are 95 % confidence intervals."
 	}
 	return ""
 }
@@ -302,7 +303,7 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 		case cores == 1:
 			return text + "."
 		case limit == "none":
-			return text + ": less than a twentieth of their time is lost."
+			return text + ": less than 5 % of their time is lost."
 		default:
 			return text + "; the largest loss is " + limit + "."
 		}
@@ -314,8 +315,8 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 // symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
-// PredictedTable is a table of the prediction, for one number of cores or, if that is 0, for all;
-// nil if there is none.
+// PredictedTable returns a table of the prediction, for one number of cores or, if that is 0, for
+// all; nil if there is none.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	whole := c.Table(key)
 	if whole == nil {

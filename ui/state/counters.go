@@ -16,7 +16,7 @@ var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 // about is the prefix of numbers that are not exact.
 const about = "≈ "
 
-// CounterTables are the tables of a profile's counters, by their keys, in order:
+// CounterTables returns the tables of a profile's counters, by their keys, in order:
 // the program's, or the one of functions or blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
@@ -100,7 +100,7 @@ func MissingCounters(p *profile.Profile) (list []string) {
 	return list
 }
 
-// operations is the finding about the operations per byte that the program moves.
+// operations returns the finding about the operations per byte that the program moves.
 func (v *View) operations() (Finding, bool) {
 	f := Finding{ID: "operations", Title: "Work", Tab: TabCounters}
 	c := v.Profile.Counters

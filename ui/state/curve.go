@@ -11,7 +11,7 @@ import (
 // has all.
 const curvePoints = 2000
 
-// MissCurve is the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
+// MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
 func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	lowest := v.MissRatio(math.MaxUint64)
 	chart := &Chart{
@@ -125,7 +125,7 @@ func (v *View) curveSentence() string {
 	return text + "."
 }
 
-// CurveTable is every breakpoint of the curve.
+// CurveTable returns every breakpoint of the curve.
 func (v *View) CurveTable() *Table {
 	return v.once("curve", func() *Table {
 		return v.table("Misses by cache size, each size at which they change"+v.oneCache(), v.question("curve"), nil)

@@ -69,12 +69,12 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	return verdict, list
 }
 
-// Assumptions is the heading of the notes of a diagnosis.
+// Assumptions returns the heading of the notes of a diagnosis.
 func Assumptions(notes []string) string {
 	return Plural(uint64(len(notes)), "assumption", "assumptions") + " of these estimates"
 }
 
-// kindTitle is the name of a kind of problem as a title.
+// kindTitle returns the name of a kind of problem as a title.
 func kindTitle(kind string) string {
 	if kind == "tlb" || kind == "numa" {
 		return strings.ToUpper(kind)

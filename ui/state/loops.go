@@ -50,10 +50,10 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	return l
 }
 
-// Len is the number of loops.
+// Len returns the number of loops.
 func (l *Loops) Len() int { return len(l.loops.Rows) }
 
-// Notes are the warnings of the answer, in sentences.
+// Notes returns the warnings of the answer, in sentences.
 func (l *Loops) Notes() (list []string) {
 	for _, note := range l.reply.Notes {
 		list = append(list, Sentence(note))
@@ -70,7 +70,7 @@ func (l *Loops) text(loop int, key string) string { return cell(l.loops, loop, k
 
 func (l *Loops) number(loop int, key string) uint64 { return uint64(number(cell(l.loops, loop, key))) }
 
-// own is the number of references of a loop outside of its inner loops.
+// own returns the number of references of a loop outside of its inner loops.
 func (l *Loops) own(loop int) uint64 {
 	n, depth := l.number(loop, "references"), l.number(loop, "depth")
 	for i := loop + 1; i < l.Len() && l.number(i, "depth") > depth; i++ {
@@ -81,7 +81,7 @@ func (l *Loops) own(loop int) uint64 {
 	return n
 }
 
-// Hottest is the loop with most references of its own, or -1 if there is none.
+// Hottest returns the loop with most references of its own, or -1 if there is none.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
@@ -92,7 +92,7 @@ func (l *Loops) Hottest() int {
 	return best
 }
 
-// Nest is the first loop of the nest that a loop is in.
+// Nest returns the first loop of the nest that a loop is in.
 func (l *Loops) Nest(loop int) int {
 	for l.number(loop, "depth") > 0 {
 		loop--
@@ -136,7 +136,7 @@ func (l *Loops) Method() string {
 // Label numbers a loop.
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
-// source is the location of a loop, as in file.c:12–20.
+// source returns the location of a loop, as in file.c:12–20.
 func (l *Loops) source(loop int) string {
 	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
 	if first != "" {
@@ -182,7 +182,7 @@ func (l *Loops) Sentence(loop int) string {
 	return text + "."
 }
 
-// Grid is the tree as a table, with the known misses in a hierarchy; picked is a loop.
+// Grid returns the tree as a table, with the known misses in a hierarchy; picked is a loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
@@ -237,8 +237,8 @@ func orDash(s string) string {
 // loopWords write sizes with their units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown is a table of the answer with some of its columns, and the rows of these loops; nil if it
-// has none.
+// shown returns a table of the answer with some of its columns, and the rows of these loops; nil if
+// it has none.
 func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {

@@ -252,7 +252,7 @@ func (s Screen) ThreadsOn(choice string) Screen {
 	return s
 }
 
-// Placements are the cores on which a profile can put the threads of its program; nil
+// Placements returns the cores on which a profile can put the threads of its program; nil
 // if there is no choice.
 func Placements(p *profile.Profile) []Choice {
 	if len(p.Sharing) == 0 {

@@ -11,8 +11,8 @@ import (
 // MaxLines is the most capacities that the view over time shows at once.
 const MaxLines = 3
 
-// Log2Lines are the useful capacities that the windows of the run can answer for: from 1 KiB to the
-// first that holds the whole footprint, as powers of two of lines.
+// Log2Lines returns the useful capacities that the windows of the run can answer for: from 1 KiB to
+// the first that holds the whole footprint, as powers of two of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)
@@ -23,7 +23,7 @@ func (v *View) Log2Lines() []int {
 	return list
 }
 
-// DefaultLog2Lines are the capacities to show unless others are chosen: as
+// DefaultLog2Lines returns the capacities to show unless others are chosen: as
 // near as possible to 1, 32 and 256 KiB.
 func (v *View) DefaultLog2Lines() []int {
 	all := v.Log2Lines()
@@ -38,10 +38,10 @@ func (v *View) DefaultLog2Lines() []int {
 	return list
 }
 
-// CapacityBytes is the size of a cache of 2^log2Lines lines.
+// CapacityBytes returns the size of a cache of 2^log2Lines lines.
 func (v *View) CapacityBytes(log2Lines int) uint64 { return v.LineBytes << log2Lines }
 
-// OverTime is the share of misses in each window of the run, for caches of
+// OverTime returns the share of misses in each window of the run, for caches of
 // 2^k lines for each k in log2Lines.
 func (v *View) OverTime(log2Lines []int) *Chart {
 	w := &v.Locality.Windows
@@ -81,7 +81,7 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 	return chart
 }
 
-// OverTimeTable is the windows with their exact misses for each capacity.
+// OverTimeTable returns the windows with their exact misses for each capacity.
 func (v *View) OverTimeTable(log2Lines []int) *Table {
 	name := "time"
 	for _, k := range log2Lines {
@@ -100,7 +100,8 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 	})
 }
 
-// lastLog2 is the largest capacity in the answer about windows: larger ones have the same misses.
+// lastLog2 returns the largest capacity in the answer about windows: larger ones have the same
+// misses.
 func (v *View) lastLog2() int {
 	last := 0
 	if d, err := v.Answer(v.question("windows")); err == nil {
@@ -140,15 +141,15 @@ func (v *View) WorkingSet() *Chart {
 	return chart
 }
 
-// WorkingSetTable is the distinct lines of each window.
+// WorkingSetTable returns the distinct lines of each window.
 func (v *View) WorkingSetTable() *Table {
 	return v.once("working set", func() *Table {
 		return v.table("Distinct lines by window of the run", v.question("windows"), nil, "first_reference", "lines")
 	})
 }
 
-// LevelLog2Lines are the capacities that represent levels over time: the largest power of two of
-// lines that fits in each. estimates names the levels that are larger than that.
+// LevelLog2Lines returns the capacities that represent levels over time: the largest power of two
+// of lines that fits in each. estimates names the levels that are larger than that.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

@@ -70,7 +70,7 @@ func (b RunBar) SameForm(other RunBar) bool {
 	})
 }
 
-// Value is the bar's length, for elements that have one if the share is known.
+// Value returns the bar's length, for elements that have one if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory describes the memory of the analysis, and its limit.

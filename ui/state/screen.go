@@ -165,12 +165,12 @@ var settings = []setting{
 // against is an argument of what-if, and its setting.
 const against = "against"
 
-// word is a setting of letters and digits.
+// word returns a setting of letters and digits.
 func word(name string, of func(*Screen) *string) setting {
 	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
 }
 
-// counted is a setting that counts from 1, with at most this number of bits.
+// counted returns a setting that counts from 1, with at most this number of bits.
 func counted(name string, bits int, of func(*Screen) *int) setting {
 	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
 }
@@ -352,5 +352,5 @@ func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	return s
 }
 
-// PresetSlug is a preset's name as the hash carries it.
+// PresetSlug returns a preset's name as the hash carries it.
 func PresetSlug(name string) string { return safe(name) }

@@ -18,7 +18,7 @@ func (c Cell) valid() bool {
 	return c.Log2Sets >= 0 && c.Log2Sets < profile.SetCounts && c.Ways >= 1 && c.Ways <= profile.MaxWays
 }
 
-// Lines is the capacity.
+// Lines returns the capacity.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
 // Move returns the cell at a distance in sets and ways, within the map.
@@ -88,8 +88,8 @@ func (v *View) Counted(c Cell, fewer bool) Cell {
 	return c
 }
 
-// DefaultCell is the cell of the first level that is in a map for that line size, or the cell of a
-// usual first level.
+// DefaultCell returns the cell of the first level that is in a map for that line size, or the cell
+// of a usual first level.
 func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	for _, l := range levels {
 		if c, ok := cellOf(l); ok && l.LineBytes == lineBytes {
@@ -132,7 +132,7 @@ type HeatMark struct {
 	Cell         Cell
 }
 
-// SetsMap is the miss ratio of every cache of the table, or its conflict misses.
+// SetsMap returns the miss ratio of every cache of the table, or its conflict misses.
 func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *HeatMap {
 	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways" + v.oneCache(), LineBytes: v.LineBytes,
 		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Cell: cell}
@@ -277,7 +277,7 @@ func (v *View) CellFacts(c Cell) []Fact {
 	return facts
 }
 
-// modelled is SDCM's answer for a cell.
+// modelled returns SDCM's answer for a cell.
 func (v *View) modelled(c Cell) (float64, bool) {
 	p, _, err := v.Run.Asker().Predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}}, nil)
@@ -287,7 +287,7 @@ func (v *View) modelled(c Cell) (float64, bool) {
 	return p.Levels[0].SDCMMisses, true
 }
 
-// SetsTable is every cell, and larger fully associative caches.
+// SetsTable returns every cell, and larger fully associative caches.
 func (v *View) SetsTable() *Table {
 	return v.once("sets", func() *Table {
 		return v.table("Misses by number of sets and ways, exact for LRU"+v.oneCache(), v.question("sets"), nil, "sets", "ways", "accesses", "misses")

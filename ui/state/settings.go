@@ -26,7 +26,7 @@ type Settings struct {
 	Workers   string // that analyse; "": a good number
 }
 
-// WorkerCount is the number of workers that analyse; 0: a good number.
+// WorkerCount returns the number of workers that analyse; 0: a good number.
 func (s Settings) WorkerCount() uint32 {
 	n, err := strconv.ParseUint(s.Workers, 10, 8)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s Settings) Spec() (analysis.Spec, error) {
 // defaultMemory is the memory limit of an analysis unless the reader sets one.
 const defaultMemory = 2 << 30
 
-// MemoryBytes is the memory limit of an analysis in the browser.
+// MemoryBytes returns the memory limit of an analysis in the browser.
 func (s Settings) MemoryBytes() uint64 {
 	if n, err := hierarchy.ParseSize(s.Memory); err == nil {
 		return n

@@ -61,7 +61,7 @@ func completeness(state profile.State, live bool) string {
 	return "complete"
 }
 
-// KindsTable is the references by kind.
+// KindsTable returns the references by kind.
 func (v *View) KindsTable() *Table {
 	return v.once("kinds", func() *Table {
 		d := &report.Document{Schema: "stackglass.summary", Version: 1, Input: v.Run.Facts(uint32(v.LineBytes)),

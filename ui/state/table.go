@@ -121,7 +121,7 @@ func (t *Table) of(document func() *report.Document) *Table {
 	return t
 }
 
-// oneTable is a document of one table.
+// oneTable returns a document of one table.
 func oneTable(schema string, t report.Table) func() *report.Document {
 	return func() *report.Document {
 		return &report.Document{Schema: schema, Version: 1, Tables: []report.Table{t}}
@@ -131,7 +131,7 @@ func oneTable(schema string, t report.Table) func() *report.Document {
 // PageRows is the number of rows on one page of a table.
 const PageRows = 20
 
-// Pages is the number of pages, at least one.
+// Pages returns the number of pages, at least one.
 func (t *Table) Pages() int { return max(1, (t.Rows+PageRows-1)/PageRows) }
 
 // Page returns the rows of a page, from 0, and the number of the first one.
@@ -204,7 +204,7 @@ type Grid struct {
 	Depths []int
 }
 
-// Kind is the class of a column's cells.
+// Kind returns the class of a column's cells.
 func (g *Grid) Kind(column int) string {
 	switch {
 	case column < len(g.Code) && g.Code[column]:

@@ -62,7 +62,7 @@ func TabGroups() []TabGroup {
 	}
 }
 
-// Group is the index of the tab's group.
+// Group returns the index of the tab's group.
 func (t Tab) Group() int {
 	return slices.IndexFunc(TabGroups(), func(g TabGroup) bool { return slices.Contains(g.Tabs, t) })
 }
@@ -78,7 +78,7 @@ func Tabs() []Tab {
 	return list
 }
 
-// Name is the tab's title.
+// Name returns the tab's title.
 func (t Tab) Name() string { return tabs[t].name }
 
 // Slug names the tab in the URL.
@@ -96,7 +96,7 @@ func (t Tab) Missing(p *profile.Profile) string {
 	return tabs[t].missing(p)
 }
 
-// TabOf is the tab with a slug; the first tab for an unknown slug.
+// TabOf returns the tab with a slug; the first tab for an unknown slug.
 func TabOf(slug string) Tab {
 	for i := range tabs {
 		if tabs[i].slug == slug {

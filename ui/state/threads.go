@@ -27,7 +27,7 @@ const (
 // Stacks lists them all.
 func Stacks() []Stack { return []Stack{PrivateStack, CoherentStack, SharedStack} }
 
-// Name is the text of a choice of stacks.
+// Name returns the text of a choice of stacks.
 func (s Stack) Name() string {
 	return map[Stack]string{PrivateStack: "private", CoherentStack: "private and coherent", SharedStack: "shared by all"}[s]
 }
@@ -80,7 +80,7 @@ func newThreads(v *View, s *profile.Sharing) *Threads {
 	return t
 }
 
-// Doubts are sentences about facts that are unknown or misleading.
+// Doubts returns sentences about facts that are unknown or misleading.
 func (t *Threads) Doubts() []string {
 	var list []string
 	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
@@ -106,7 +106,7 @@ func (t *Threads) CoreName(core int) string {
 	return "threads " + strings.Join(words, ", ")
 }
 
-// curve is the curve of a core on one of its stacks.
+// curve returns the curve of a core on one of its stacks.
 func (t *Threads) curve(core int, s Stack) *profile.Curve {
 	switch s {
 	case CoherentStack:
@@ -172,7 +172,7 @@ func (t *Threads) CoreSentence(core int) string {
 	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
 }
 
-// chart is an empty one with the axes of a miss-ratio curve.
+// chart returns an empty one with the axes of a miss-ratio curve.
 func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	line := t.view.LineBytes
 	most := float64(max(t.view.FootprintBytes()*2, 64*line))
@@ -196,7 +196,7 @@ func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	return chart
 }
 
-// leastRatio is the miss ratio in a cache of any size.
+// leastRatio returns the miss ratio in a cache of any size.
 func leastRatio(c *profile.Curve) float64 {
 	if c == nil || c.Accesses == 0 {
 		return 1
@@ -261,7 +261,7 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// about is the verb threads' answer for one fully associative level.
+// about returns the verb threads' answer for one fully associative level.
 func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
 	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
@@ -356,7 +356,7 @@ func (g Groups) number() Groups {
 	return out
 }
 
-// Count is the number of groups.
+// Count returns the number of groups.
 func (g Groups) Count() int {
 	most := -1
 	for _, n := range g {
@@ -375,7 +375,7 @@ func (g Groups) Move(core, group int) Groups {
 	return out.number()
 }
 
-// members are the cores of each group.
+// members returns the cores of each group.
 func (g Groups) members() [][]uint32 {
 	list := make([][]uint32, g.Count())
 	for core, n := range g {
@@ -384,7 +384,8 @@ func (g Groups) members() [][]uint32 {
 	return list
 }
 
-// Domains are the threads of each group of several cores, for an analysis of their shared caches.
+// Domains returns the threads of each group of several cores, for an analysis of their shared
+// caches.
 func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	for _, cores := range g.members() {
 		if len(cores) < 2 || len(cores) == len(t.Cores) {

@@ -18,8 +18,8 @@ type access struct {
 	store bool
 }
 
-// shared is a view of a trace of several threads, counted naively: lists of lines, and for coherent
-// ones of lines and holes (nobody is line 0).
+// shared returns a view of a trace of several threads, counted naively: lists of lines, and for
+// coherent ones of lines and holes (nobody is line 0).
 func shared(cores int, trace []access) *View {
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
 	d := &s.Domains[0]

@@ -46,15 +46,15 @@ func NewView(p *profile.Profile, lineBytes uint32) *View {
 	}
 }
 
-// MissRatio is the share of accesses that miss in a fully associative LRU cache of sizeBytes.
+// MissRatio returns the share of accesses that miss in a fully associative LRU cache of sizeBytes.
 func (v *View) MissRatio(sizeBytes uint64) float64 {
 	return v.Curve.MissRatio(sizeBytes / v.LineBytes)
 }
 
-// FootprintBytes is the size of all distinct lines.
+// FootprintBytes returns the size of all distinct lines.
 func (v *View) FootprintBytes() uint64 { return v.Lines * v.LineBytes }
 
-// Splits is the number of line accesses beyond one a reference: references that
+// Splits returns the number of line accesses beyond one a reference: references that
 // cross a line boundary.
 func (v *View) Splits() uint64 {
 	if refs := v.Profile.Totals.AllReferences(); v.Curve.Accesses > refs {

@@ -179,7 +179,7 @@ func (b *browser) ResetZoom(chart string) {
 // Pick opens the file picker. Browsers allow it within a click only.
 func (b *browser) Pick() { element("file").Call("click") }
 
-// Hash is the URL's hash, without "#".
+// Hash returns the URL's hash, without "#".
 func (b *browser) Hash() string {
 	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
 }
@@ -272,5 +272,5 @@ func (b *browser) Announce(text string) { element("live").Set("textContent", tex
 // Focus moves the focus after the next render.
 func (b *browser) Focus(id string) { b.focus = id }
 
-// Now is the reader's clock.
+// Now returns the reader's clock.
 func (b *browser) Now() time.Time { return time.Now() }

@@ -37,7 +37,7 @@ func OpenAt(blob js.Value) (*At, error) {
 	return &At{name: "the file", blob: blob, reader: kind.New(), size: int64(blob.Get("size").Float())}, nil
 }
 
-// Size is the number of bytes in the file.
+// Size returns the number of bytes in the file.
 func (a *At) Size() int64 { return a.size }
 
 // ReadAt implements io.ReaderAt. Its error, besides io.EOF, is a *[ReadError].

@@ -73,10 +73,10 @@ func isBlob(v js.Value) bool {
 	return v.Type() == js.TypeObject && v.Get("size").Type() == js.TypeNumber
 }
 
-// Size is the number of bytes in the file.
+// Size returns the number of bytes in the file.
 func (f *File) Size() uint64 { return f.size }
 
-// BytesRead is the number of bytes that Read has returned.
+// BytesRead returns the number of bytes that Read has returned.
 func (f *File) BytesRead() uint64 { return f.read }
 
 // Read implements io.Reader. Its error, besides io.EOF, is a *[ReadError].

@@ -122,7 +122,8 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// checkpointReferences is the number of references between two checkpoints, 0 for the host's default.
+// checkpointReferences returns the number of references between two checkpoints, 0 for the host's
+// default.
 func checkpointReferences() uint64 {
 	n, err := strconv.ParseUint(setting("checkpoint", "0"), 10, 64)
 	if err != nil {

@@ -105,7 +105,7 @@ func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) err
 
 func blockKey(run, block uint32) float64 { return float64(run)*(1<<32) + float64(block) }
 
-// Bytes is about the number of stored bytes.
+// Bytes returns about the number of stored bytes.
 func (s *Shelf) Bytes() uint64 { return s.bytes }
 
 // Write implements stack.Shelf.

@@ -1,6 +1,6 @@
 package unpack
 
-// Names are the compressions that are decompressed in a worker: all but LZ4.
+// Names returns the compressions that are decompressed in a worker: all but LZ4.
 func Names() []string { return []string{"gzip", "zstd", "xz"} }
 
 // protocolVersion distinguishes builds, which meet if a site is updated between the two downloads.

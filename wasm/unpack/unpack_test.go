@@ -82,15 +82,15 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started is the reader that package open would get for a packing that is unpacked on the other
-// side of a pipe.
+// started returns the reader that package open would get for a packing that is unpacked on the
+// other side of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
 	go func() { _ = serve(unpacker, packings) }()
 	return newReader(analyser, name, source)
 }
 
-// linked are all packings on the other side of a pipe.
+// linked returns all packings on the other side of a pipe.
 func linked() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -241,7 +241,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestErrorOfTheSource is passed on unchanged, after the data that was unpacked before.
+// An error of the source is passed on unchanged, after the data that was unpacked before.
 func TestErrorOfTheSource(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	for _, p := range packings {
@@ -380,8 +380,8 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// most is the largest number of bytes of file for the unpacked parts in flight: all of a stretch of
-// zeros, which unpacks to nothing.
+// most returns the largest number of bytes of file for the unpacked parts in flight: all of a
+// stretch of zeros, which unpacks to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
 	for _, c := range file {
@@ -394,7 +394,7 @@ func most(file []byte) int {
 	return max(longest, length) + packedBytes
 }
 
-// scripted is an unpacker that sends given messages.
+// scripted returns an unpacker that sends given messages.
 func scripted(says ...message) *reader {
 	analyser, unpacker := newPipe(atOnce)
 	for _, m := range says {

@@ -187,7 +187,7 @@ type Workers struct {
 	running []*wire
 }
 
-// Packings are those that are decompressed in a worker.
+// Packings returns those that are decompressed in a worker.
 func (w *Workers) Packings() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -229,8 +229,8 @@ func (w *Workers) Close() {
 	w.running = slices.Delete(w.running, 0, len(w.running))
 }
 
-// Serve is a decompressor's program: it decompresses one stream, and then waits until its worker is ended,
-// because a message may be in transit. It returns the reason if it cannot decompress.
+// Serve runs a decompressor's program: it decompresses one stream, and then waits until its worker
+// is ended, because a message may be in transit. It returns the reason if it cannot decompress.
 func Serve(packings []open.Packing) error {
 	if err := serve(selfWire(), packings); err != nil {
 		return err

@@ -145,7 +145,7 @@ func TestSilentEndIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "silent"), -1, "without a word")
 }
 
-// poisons are messages that no carrier sends.
+// poisons returns messages that no carrier sends.
 func poisons() []any {
 	nested := js.ValueOf(map[string]any{})
 	nested.Set("self", nested)
