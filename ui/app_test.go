@@ -759,7 +759,7 @@ func TestLineSizes(t *testing.T) {
 	// If the profile lacks a line size, another one is used, with a note, and the chosen line size
 	// remains while cache sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
-	d.wants("L1 was asked about with lines of 64 bytes", `class="chip other lines"`)
+	d.wants("L1 has lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {
 		if l.Chip == "exact" {
 			t.Errorf("numbers for another line size are called exact: %+v", l)

@@ -32,7 +32,7 @@ func (d *desk) countedLoops() {
 func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
-	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Most are made in loop 1.1.1, matmul-naive.c:20, main: 98.5 %.",
+	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Loop 1.1.1, matmul-naive.c:20, main makes the most: 98.5 %.",
 		"Loop 1.1.1, matmul-naive.c:20, main", "One run of this loop uses 12.5 % of the 32 lines of “b” that it touches, because the innermost loop strides by 256 bytes",
 		"0 +8 +256", "7.76 KiB", `id="loops-counted"`, "No line is evicted")
 	grid := d.grids["loops"]
@@ -45,7 +45,7 @@ func TestLoops(t *testing.T) {
 	}
 
 	d.app.PickRow("loops", 1)
-	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "It begins 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside of the loops in it")
+	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "It begins 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside its inner loops")
 	if d.app.Screen.Loop != 2 || !strings.Contains(d.hash, "loop=2") || state.ParseScreen(d.hash).Loop != 2 {
 		t.Errorf("hash %q", d.hash)
 	}
@@ -115,7 +115,7 @@ func TestLoopsThatCannotBeShown(t *testing.T) {
 	for _, c := range []struct {
 		loops []byte
 		want  string
-	}{{[]byte{7, 7, 7}, "are damaged"}, {[]byte{}, "does not fold"}} {
+	}{{[]byte{7, 7, 7}, "are damaged"}, {[]byte{}, "does not compress to loops"}} {
 		damaged := *good
 		damaged.Loops = c.loops
 		d.app.Offer(Item{File: fileWith("damaged.sgp", damaged.Encode())})

@@ -76,7 +76,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("keys left: %q", shelves.keys)
 	}
 	d.app.reload()
-	d.wants(`id="storage-outside"`, "stacks outside of memory")
+	d.wants(`id="storage-outside"`, "stacks spilled to disk")
 	d.act(func() { d.app.Doom("interrupted"); d.app.Delete() })
 	for len(shelves.Keys()) > 0 {
 		time.Sleep(time.Millisecond)

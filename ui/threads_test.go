@@ -174,7 +174,7 @@ func TestFlowsByWindow(t *testing.T) {
 		d.act(func() { d.app.ShowWindow(n + 1) })
 		sum += d.sum("flows", "events")
 	}
-	if sum != all || !strings.Contains(d.lastSaid(), "These are the words from reference") {
+	if sum != all || !strings.Contains(d.lastSaid(), "This window covers references") {
 		t.Errorf("windows have %d events, the run %d; said %q", sum, all, d.lastSaid())
 	}
 	d.wants(`id="flow-window"`, strconv.Itoa(windows)+" of "+strconv.Itoa(windows))

@@ -148,7 +148,7 @@ func TestCommunication(t *testing.T) {
 	p.wait("lines", `location.hash.includes("granule=1")`)
 	p.tabTo("the part of the run", `document.activeElement.id === "flow-window"`)
 	p.press(kb.ArrowRight)
-	p.said("These are the words from reference 1 to")
+	p.said("This window covers references 1 to")
 	name, path := p.download(func() { p.click("#flows-csv") })
 	if csv := string(p.read(path)); !strings.HasSuffix(name, "-flows.csv") || !strings.HasPrefix(csv, "first_reference,from,to,events,transfers,bytes\n0,1,2,") {
 		t.Errorf("%s is\n%s", name, csv)

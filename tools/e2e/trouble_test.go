@@ -32,7 +32,7 @@ func TestBadFiles(t *testing.T) {
 	}{
 		{"cut-off.lackey.lz4", trace[:len(trace)*3/5], true, `^The analysis of cut-off.lackey.lz4 is partial: .*(cut|ends|truncated)`},
 		{"flipped.lackey.lz4", flipped(t, p.read(lackeyTrace(t))), true, `^The analysis of flipped.lackey.lz4 is partial: .*(checksum|damaged)`},
-		{"letter.txt", []byte("Dear Sir or Madam,\n\nthis is not a trace.\n"), false, `^letter.txt is in no format that is read here\. .*“Format” in the settings`},
+		{"letter.txt", []byte("Dear Sir or Madam,\n\nthis is not a trace.\n"), false, `^letter.txt is not in a supported format\. .*“Format” in the settings`},
 		{"empty.lackey", nil, false, `^empty.lackey: the file is empty`},
 		{"newer.sgp", newer, false, `newer.sgp could not be imported: .*version 99.*newer stackglass`},
 		{"damaged.sgp", damaged, false, `damaged.sgp could not be imported: .*checksum.*copy the file again`},

@@ -12,22 +12,22 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Answers are the documents that answer questions about a run, and the tables that the page shows
-// of them. Each is made when it is first needed. The answers to the last few questions are kept,
-// because a document of a long run has a million rows.
+// Answers holds the documents that answer questions about a run, and the page's tables of these
+// documents. Each is made when it is first needed. Only the answers to the last few questions are
+// kept, because a document about a long run has a million rows.
 type Answers struct {
 	Run       *ask.Run
 	documents map[string]*report.Document
 	tables    map[string]*Table
 }
 
-// How many are kept.
+// The numbers of documents and tables that are kept.
 const (
 	keptDocuments = 4
 	keptTables    = 16
 )
 
-// NewAnswers answers about a profile of that name.
+// NewAnswers returns the answers about a profile of that name.
 func NewAnswers(name string, p *profile.Profile) *Answers {
 	return &Answers{Run: ask.NewRun(name, p), documents: map[string]*report.Document{}, tables: map[string]*Table{}}
 }
@@ -49,13 +49,13 @@ func (a *Answers) Answer(q ask.Question) (*report.Document, error) {
 	return d, nil
 }
 
-// document returns a function that answers a question: with a document, which has the error as its
-// warning if there is no answer.
+// document returns a function that answers a question with a document. If there is no answer, the
+// document contains the error as a warning.
 func (a *Answers) document(q ask.Question) func() *report.Document {
 	return answered(q, a.Answer)
 }
 
-// documentOf answers a question about a run when it is called.
+// documentOf returns a function that answers a question about a run.
 func documentOf(run *ask.Run, q ask.Question) func() *report.Document {
 	return answered(q, run.Answer)
 }
@@ -70,7 +70,7 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once makes a table the first time that it is needed under that name.
+// once returns the table of that name, and makes it on the first call.
 func (a *Answers) once(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {
@@ -81,20 +81,21 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 	return a.tables[name]
 }
 
-// table shows columns of the first table of an answer; without an answer, its caption says
-// why. With caption "" the table keeps its own title. where and keys are the arguments of show.
+// table shows columns of the first table of an answer. If there is no answer, the caption says why.
+// If caption is "", the table keeps its own title. where and keys are passed to show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {
 		return &Table{Caption: upper(err.Error())}
 	}
-	q.Brief = false // exports have all of it
+	q.Brief = false // exports contain all rows
 	t := show(&d.Tables[0], answerWords, where, keys...).unsorted().of(a.document(q))
 	t.Caption = cmp.Or(caption, t.Caption)
 	return t
 }
 
-// AnsweredTable shows a table of the second program's answer to a verb, nil if the answer has none.
+// AnsweredTable shows a table of an answer from the answer program; nil if the answer has no such
+// table.
 func AnsweredTable(reply *answers.Reply, key string) *Table {
 	t := reply.Table(key)
 	if t == nil {
@@ -103,7 +104,8 @@ func AnsweredTable(reply *answers.Reply, key string) *Table {
 	return show(t, words, nil).unsorted().answered(reply, key)
 }
 
-// VerbQuestion asks a verb of the second program about a hierarchy; args are name=value.
+// VerbQuestion returns a question to the answer program that runs a verb of the command for a
+// hierarchy; args have the form name=value.
 func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Question {
 	words := append([]string{verb}, args...)
 	for _, line := range h.Lines() {
@@ -112,7 +114,7 @@ func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Qu
 	return answers.Question{Of: answers.OfVerb, Words: words}
 }
 
-// question asks a verb about the line size in view, if it takes one.
+// question returns a question to a verb, for the line size in view if the verb takes one.
 func (v *View) question(verb string) ask.Question {
 	q := ask.New(ask.VerbOf(verb))
 	if q.Verb.Arg("line") != nil {
@@ -121,5 +123,5 @@ func (v *View) question(verb string) ask.Question {
 	return q
 }
 
-// answerWords formats the values of answers: a real number is an estimate and gets a ≈.
+// answerWords formats the values of answers. A real number is an estimate and is marked with ≈.
 var answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Decimal: significant, Real: func(x float64) string { return about + Count(x) }}

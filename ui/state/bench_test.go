@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkSnapshot measures the page's work for every picture of a growing profile, on its own
-// thread.
+// BenchmarkSnapshot measures the work on the page's own thread for each snapshot of a growing
+// profile.
 func BenchmarkSnapshot(b *testing.B) {
 	file, err := os.Open(tracetest.RealPath(b, "sort"))
 	if err != nil {
@@ -54,7 +54,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkCode ranks a hundred thousand places, and sorts them again.
+// BenchmarkCode ranks a hundred thousand source locations, and sorts them in another order.
 func BenchmarkCode(b *testing.B) {
 	p := manySites(100_000)
 	ranker, _ := attribution.New(p)

@@ -10,8 +10,8 @@ func binLabel(k int) string {
 	return Exact(1<<(k-1)) + "–" + Exact(1<<k-1)
 }
 
-// Bins sums the histogram in these bins, from distance 0 to the longest, empty ones included,
-// and counts the cold accesses.
+// Bins sums the histogram into these bins, from distance 0 to the longest distance, including empty
+// bins, and counts the cold accesses.
 func (v *View) Bins() (counts []uint64, cold uint64) {
 	if longest, ok := v.Curve.Longest(); ok {
 		upto := uint64(0)
@@ -23,7 +23,7 @@ func (v *View) Bins() (counts []uint64, cold uint64) {
 	return counts, v.Curve.Cold
 }
 
-// HistogramTable returns every distance that occurs with its exact count.
+// HistogramTable lists every distance that occurs, with its exact count.
 func (v *View) HistogramTable() *Table {
 	return v.once("histogram", func() *Table {
 		return v.table("Accesses by stack distance", v.question("histogram"), nil)

@@ -13,18 +13,20 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Blocks is the answer of the compute-node models, as the view Blocks and runtime shows it.
+// Blocks is the answer of the compute-node models in the form that the view Blocks and runtime
+// shows.
 type Blocks struct {
 	*answers.Reply
-	Function, Block uint32 // in view; 0: none
+	Function, Block uint32 // the selected ones; 0: none
 
-	Graph *Graph      // of the function; nil if it has too many blocks
-	Rows  []BranchRow // the first branches of the function
+	Graph *Graph      // the function's graph; nil if it has too many blocks
+	Rows  []BranchRow // the outcomes of the function's first branches
 
 	document func() *report.Document
 }
 
-// NewBlocks lays out the models' reply about a run and a hierarchy, once for any number of renders.
+// NewBlocks lays out the models' reply about a run and a hierarchy. The result serves any number of
+// renders.
 func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	b := &Blocks{Reply: r}
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{run.Profile: r}))
@@ -37,10 +39,10 @@ func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	return b
 }
 
-// mostDrawn is the most blocks of a function that are drawn: larger graphs are unreadable.
+// mostDrawn is the maximum number of blocks in a drawn graph; larger graphs are unreadable.
 const mostDrawn = 150
 
-// cell returns the cell in a row and in the column with a key, None if there is none.
+// cell returns the cell of a row in the column with a key, or None if there is none.
 func cell(t *report.Table, row int, key string) report.Value {
 	if t == nil || row < 0 || row >= len(t.Rows) {
 		return report.None()
@@ -51,16 +53,16 @@ func cell(t *report.Table, row int, key string) report.Value {
 	return report.None()
 }
 
-// number returns a value as a number, 0 for words.
+// number returns a value as a number; text is 0.
 func number(v report.Value) float64 {
 	x, _ := v.Number()
 	return x
 }
 
-// blockWords formats the models' numbers: numbers that need not be whole have few digits.
+// blockWords formats the models' numbers. Real numbers are written with few digits.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
-// modelled formats a number that a model computes.
+// modelled formats a number that a model computed.
 func modelled(x float64) string {
 	if x >= 1000 || x == float64(uint64(max(x, 0))) {
 		return Count(x)
@@ -68,7 +70,7 @@ func modelled(x float64) string {
 	return significant(x)
 }
 
-// Shown returns a table with some of its columns; nil if it has no rows.
+// Shown returns some columns of a table; nil if the table has no rows.
 func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	whole := b.Table(key)
 	if whole == nil || len(whole.Rows) == 0 {
@@ -79,7 +81,7 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	return t
 }
 
-// row returns the row of a table whose number is of, or -1.
+// row returns the index of the row with number of in a table, or -1.
 func (b *Blocks) row(key string, of uint32) int {
 	t := b.Table(key)
 	for i := range rowsOf(t) {
@@ -127,7 +129,7 @@ func (b *Blocks) OfFunction() *Grid {
 	}}
 }
 
-// Number returns the number in a row of a table of functions or blocks, 0 if there is none.
+// Number returns the number of the function or block in a table's row, or 0 if there is none.
 func (b *Blocks) Number(table string, row int) uint32 {
 	return uint32(number(cell(b.Table(table), row, "number")))
 }
@@ -137,13 +139,13 @@ func (b *Blocks) FunctionName() string {
 	return cell(b.Table("functions"), b.row("functions", b.Function), "function").Plain()
 }
 
-// BlockName returns the name of the block in view, with its place.
+// BlockName returns the name of the selected block, with its source location.
 func (b *Blocks) BlockName() string {
 	t, at := b.Table("blocks"), b.row("blocks", b.Block)
 	return strings.TrimSuffix(cell(t, at, "block").Plain()+", "+cell(t, at, "source").Plain(), ", ")
 }
 
-// Place returns the file and the lines of the block in view; 0: unknown.
+// Place returns the source file and the lines of the selected block; 0 if unknown.
 func (b *Blocks) Place() (file string, first, last int) {
 	source := cell(b.Table("blocks"), b.row("blocks", b.Block), "source").Plain()
 	file, lines, _ := strings.Cut(source, ":")
@@ -173,8 +175,8 @@ func (b *Blocks) Summary() string {
 	return text + "."
 }
 
-// inCode returns the rows of the function's blocks in the order of its code, in which the graph and
-// the tables of branches number blocks.
+// inCode returns the rows of the function's blocks in code order. The graph and the tables of
+// branches number blocks in this order.
 func (b *Blocks) inCode() []int {
 	t := b.Table("blocks")
 	list := make([]int, len(rowsOf(t)))
@@ -185,7 +187,7 @@ func (b *Blocks) inCode() []int {
 	return list
 }
 
-// RowOf returns the row of a node of the graph in the table of blocks; -1: there is none.
+// RowOf returns the row in the table of blocks for a node of the graph, or -1 if there is none.
 func (b *Blocks) RowOf(node int) int {
 	if rows := b.inCode(); node >= 0 && node < len(rows) {
 		return rows[node]
@@ -201,7 +203,7 @@ func (b *Blocks) graph() *Graph {
 	}
 	rows := b.inCode()
 	g := &Graph{ID: "function", Title: "Blocks of " + b.FunctionName(), Selected: slices.Index(rows, b.row("blocks", b.Block))}
-	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". Arrow keys go along the ways, Enter picks a block."
+	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". Arrow keys follow the edges, Enter selects a block."
 	count := func(v report.Value) (text string, never bool) {
 		if number(v) > 0 {
 			return shown(v, blockWords) + thin + "×", false
@@ -246,18 +248,18 @@ func (b *Blocks) graph() *Graph {
 // BranchRow is one outcome of a branch, or of another instruction that can continue at several
 // places.
 type BranchRow struct {
-	Branch string // its name in the file of probabilities
-	Way    int    // from 0
+	Branch string // its name in the branch-probability file
+	Way    int    // the number of the outcome, from 0
 	Head   string // text before the first outcome: block, source line, origin of the numbers
 	To     string // the block at which the outcome continues
-	Title  string // of the outcome, for screen readers
+	Title  string // the title of the outcome, for screen readers
 	Text   string // the counts of all outcomes, as in the branch-probability file
 	Share  float64
-	Shares []float64 // of all outcomes of the branch
+	Shares []float64 // the shares of all outcomes of the branch
 }
 
-// With returns the branch as a line of the branch-probability file, with a share for this outcome;
-// the others divide the rest in the same proportions.
+// With returns the branch as a line of the branch-probability file, with the given share for this
+// outcome. The other outcomes keep their proportions.
 func (r *BranchRow) With(share float64) string {
 	left, last := 0.0, -1
 	for i, of := range r.Shares {
@@ -287,13 +289,13 @@ func decimal(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(x, 'f', 9, 64), "0"), ".")
 }
 
-// mostBranches is the most outcomes of branches that the page lists.
+// mostBranches is the maximum number of branch outcomes that the page lists.
 const mostBranches = 60
 
 // branchRows returns the first outcomes of the function's branches.
 func (b *Blocks) branchRows() (list []BranchRow) {
 	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCode()
-	var shares []float64 // of the row's branch
+	var shares []float64 // the shares of the row's branch
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {
 		text := func(key string) string { return cell(t, i, key).Plain() }
@@ -315,10 +317,10 @@ func (b *Blocks) branchRows() (list []BranchRow) {
 	return list
 }
 
-// MoreBranches says how many outcomes of branches are left out.
+// MoreBranches returns a sentence that says how many branch outcomes are not listed.
 func (b *Blocks) MoreBranches() string {
 	if n := len(rowsOf(b.Table("branches"))); n > mostBranches {
-		return Plural(uint64(n-mostBranches), "way", "ways") + " more are in the file of probabilities."
+		return Plural(uint64(n-mostBranches), "more outcome is", "more outcomes are") + " in the branch-probability file."
 	}
 	return ""
 }
@@ -328,7 +330,7 @@ func DoubtsWord(n int) string {
 	return Plural(uint64(n), "caveat", "caveats") + " about these numbers"
 }
 
-// Unmodelled returns a list as a sentence.
+// Unmodelled returns a sentence that lists what is not modelled.
 func Unmodelled(list []string) string {
 	return "Not modelled: " + strings.Join(list, "; ") + "."
 }
@@ -336,7 +338,7 @@ func Unmodelled(list []string) string {
 // linesAround is the number of source lines that are shown before and after a block.
 const linesAround = 3
 
-// BlockSource returns the source of a block, with the lines around it.
+// BlockSource returns the source lines of a block and around it.
 func BlockSource(f *Source, first, last int) *Grid {
 	from, to := max(first-linesAround, 1), min(last+linesAround, len(f.Lines))
 	if from > to {
@@ -353,10 +355,10 @@ func BlockSource(f *Source, first, last int) *Grid {
 	}}
 }
 
-// Choice is one of several.
+// Choice is one option of a list.
 type Choice struct{ Name, Title string }
 
-// Choices returns the rows of a table of names and titles.
+// Choices returns the rows of a table of names and titles as options.
 func (b *Blocks) Choices(table string) (list []Choice) {
 	t := b.Table(table)
 	for i := range rowsOf(t) {
@@ -365,7 +367,7 @@ func (b *Blocks) Choices(table string) (list []Choice) {
 	return list
 }
 
-// Parameters returns the named numbers that probabilities depend on.
+// Parameters returns the named numbers on which the probabilities depend.
 func (b *Blocks) Parameters() (list []Choice) {
 	t := b.Table("parameters")
 	for i := range rowsOf(t) {
@@ -374,11 +376,11 @@ func (b *Blocks) Parameters() (list []Choice) {
 	return list
 }
 
-// missingBlocks explains why a profile has no counts of blocks.
+// missingBlocks explains why a profile has no block counts.
 func missingBlocks(p *profile.Profile) string {
 	if len(p.Blocks) > 0 {
 		return ""
 	}
-	return "This analysis does not have how often each block of the program ran: the trace has no blocks, or “blocks” was not among the analyses. Drop the .sgt trace of a program that was compiled with “stackglass cc” here. " +
-		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”): its branches can be set by hand, without any run."
+	return "This analysis did not count how often each block of the program ran: the trace has no blocks, or “blocks” was not among the analyses. Drop the .sgt trace of a program that was compiled with “stackglass cc” here. " +
+		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”) and set its branch probabilities by hand, without a run."
 }

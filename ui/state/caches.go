@@ -13,29 +13,29 @@ import (
 // LevelCard is one level with its prediction.
 type LevelCard struct {
 	Cache   hierarchy.Cache
-	Numbers []Fact // of the prediction; IDs are classes of their elements; nil: there is no answer
-	Chip    string // how it was computed, in a word
-	Method  string // the same in a sentence
-	Note    string // that the answer is for another line size; ""
+	Numbers []Fact // the prediction; IDs are CSS classes; nil if there is no answer
+	Chip    string // how the prediction was computed, in a word
+	Method  string // how it was computed, in a sentence
+	Note    string // says that the answer is for another line size; otherwise ""
 }
 
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
-	Memory   []Fact   // as of levels
+	Memory   []Fact   // like the Numbers of a level
 	Average  string   // average access time; "": unknown
-	Unknown  string   // the latencies that are missing for that
-	Warnings []string // doubts, in sentences
-	Problem  string   // why there is no answer; "" when there is one
-	// Missing are the groups of threads that share a cache and for which the profile has no stacks.
-	// An analysis with these groups solves the Problem.
+	Unknown  string   // the latencies that the average needs
+	Warnings []string // caveats, in sentences
+	Problem  string   // why there is no answer; "" if there is one
+	// Missing lists the groups of threads that share a cache but for which the profile has no
+	// stacks. An analysis with these groups solves the Problem.
 	Missing [][]uint32
 
 	Prediction hierarchy.ByCore
 }
 
-// Predict answers for a hierarchy with the numbers of the verb what-if. If the profile lacks a
-// level's line size, it answers for the line size in view, and a warning says so.
+// Predict returns the prediction of "stackglass what-if" for a hierarchy. If the profile lacks a
+// level's line size, the prediction is for the line size in view, and a note says so.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	c, asked := &Caches{}, h.Levels
 	h.Levels = v.WithLines(asked)
@@ -61,17 +61,17 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		}
 		number("accesses", "accesses", "accesses")
 		if other || l.Method != hierarchy.Exact {
-			mark = about // and so are the accesses to the next level
+			mark = about // then the accesses to the next level are estimates too
 		}
 		number("hits", "hits", "hits")
 		number("misses", "misses", "misses")
 		number("coherence", "of which coherence", "coherence_misses")
 		add("ratio", "local miss ratio", shareOfWhole(l.Misses, l.Accesses))
-		add("global", "misses of all accesses", shareOfWhole(l.Misses, float64(v.Curve.Accesses)))
+		add("global", "global miss ratio", shareOfWhole(l.Misses, float64(v.Curve.Accesses)))
 		number("rate", "misses per 1000 references", "mpkr")
 		number("rate-ops", "per 1000 instructions", "mpki")
 		if l.AverageCycles > 0 {
-			add("time", "average from here on", cycles(l.AverageCycles, 0))
+			add("time", "average time of accesses that reach this level", cycles(l.AverageCycles, 0))
 		}
 		card.Chip, card.Method = string(l.Method), methodWords(l.Method)
 		if other {
@@ -85,7 +85,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	add("accesses", "accesses", Count(p.MemoryAccesses))
 	add("traffic", "lines fetched", Bytes(uint64(p.MemoryBytes+0.5)))
 	if p.MemoryLeastCycles > 0 {
-		add("least", "least time by bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
+		add("least", "minimum time at full bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
 	}
 	if p.AverageCycles > 0 {
 		c.Average = mark + cycles(p.AverageCycles, h.ClockGHz)
@@ -104,7 +104,7 @@ func numberOfID(facts []Fact, id string) string {
 	return ""
 }
 
-// Sentence says how many accesses miss in each level.
+// Sentence returns a sentence that says how many accesses miss in each level.
 func (c *Caches) Sentence() string {
 	if c.Problem != "" {
 		return c.Problem
@@ -117,16 +117,16 @@ func (c *Caches) Sentence() string {
 	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
-// otherLines notes that a card answers for another line size than asked for.
+// otherLines notes on the card that the answer is for another line size than the requested one.
 func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
-	card.Method = "answered for lines of " + has + " bytes, in place of " + want
-	card.Note = card.Cache.Name + " was asked about with lines of " + want + " bytes, which this analysis has not: these are the numbers for " + has +
-		". Tick " + want + " among the line sizes in the settings, and analyse the trace again."
+	card.Method = "computed for lines of " + has + " bytes instead of " + want
+	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These are the numbers for lines of " + has +
+		" bytes. Select " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 
-// modelWords describes SDCM's answer for a level that a table answers.
+// modelWords describes SDCM's estimate for a level whose misses the table of sets gives exactly.
 func modelWords(l *hierarchy.Level) string {
 	text := Count(l.SDCMMisses)
 	switch off := l.SDCMMisses - l.Misses; {
@@ -143,7 +143,7 @@ func modelWords(l *hierarchy.Level) string {
 	}
 }
 
-// cycles writes a time in cycles, and in nanoseconds where the clock is known.
+// cycles formats a time in cycles, and also in nanoseconds if the clock frequency is known.
 func cycles(n, clockGHz float64) string {
 	text := significant(n) + thin + "cycles"
 	if n >= 10_000 {
@@ -161,7 +161,7 @@ func cycles(n, clockGHz float64) string {
 	return text
 }
 
-// unknownLatencies names the latencies that are missing for an average time.
+// unknownLatencies names the missing latencies that the average access time needs.
 func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	var names []string
 	for _, l := range p.Levels {
@@ -178,8 +178,8 @@ func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	return "give the latency of " + strings.Join(names, ", ")
 }
 
-// Warnings makes sentences of warnings. A warning that several levels share is written once, with
-// their names.
+// Warnings returns the warnings as sentences. A warning that several levels share is written once,
+// with their names.
 func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	var list, rests []string
 	var also [][]string
@@ -205,8 +205,9 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	return list
 }
 
-// shareOfWhole returns the percentage of two predicted numbers, rounded to whole accesses as they
-// are shown: without hits, all accesses miss, not "> 99.9 %".
+// shareOfWhole returns the ratio of two predicted numbers as a percentage. Both are first rounded
+// to whole accesses, as shown on the page: if nothing hits, 100 % of the accesses miss, not "> 99.9
+// %".
 func shareOfWhole(part, whole float64) string {
 	if whole = math.Round(whole); whole == 0 {
 		return "–"
@@ -219,7 +220,7 @@ func methodWords(m hierarchy.Method) string {
 	case hierarchy.Exact:
 		return "exact for LRU, from stack distances or the table of sets"
 	case hierarchy.AsIfLRU:
-		return "exact for LRU, which this one is not"
+		return "exact for LRU, but this level has another replacement policy"
 	case hierarchy.Independent:
 		return "independent: exact for LRU if this level saw every access"
 	case hierarchy.Sampled:
@@ -239,7 +240,7 @@ func LevelColor(i int) string {
 	return [...]string{"level1", "level2", "level3", "memory"}[min(i, 3)]
 }
 
-// WaysText writes an associativity: 8 ways, full.
+// WaysText formats an associativity, as in "8 ways".
 func WaysText(ways uint32) string {
 	if ways == 0 {
 		return "fully associative"
@@ -247,8 +248,8 @@ func WaysText(ways uint32) string {
 	return Plural(uint64(ways), "way", "ways")
 }
 
-// Sizes returns the cache sizes to choose from: powers of two and one size between each two, as
-// real caches have them, from 1 KiB to 1 GiB. also is in the list even if it is neither.
+// Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
+// between each two of them, since real caches have such sizes, and the size also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -291,7 +292,7 @@ func Ways(c hierarchy.Cache) []uint32 {
 	return append(list, 0)
 }
 
-// Typed returns a number as a field shows it; "" for 0, which is unknown.
+// Typed returns a number in the form that a text field shows; "" for 0, which means unknown.
 func Typed(x float64) string {
 	if x == 0 {
 		return ""
@@ -299,15 +300,15 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
-// Against compares the hierarchy in question with another one, which is given by the words of the
-// command's option --against.
+// Against compares the hierarchy in question with another one, given as arguments of the option
+// --against.
 func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
 	q := v.question("what-if").With("against", words...)
 	q.Machine, q.Brief = h, true
 	return v.table("", q, nil)
 }
 
-// AgainstWords returns the words of a hierarchy for [View.Against].
+// AgainstWords returns a hierarchy as arguments for [View.Against].
 func AgainstWords(h hierarchy.Hierarchy) []string {
 	words := h.Lines()
 	if h.Threads == hierarchy.OnOwnCores {
@@ -319,13 +320,14 @@ func AgainstWords(h hierarchy.Hierarchy) []string {
 	return words
 }
 
-// withLine returns a cache with lines of another size.
+// withLine returns a cache with another line size.
 func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	c.LineBytes = lineBytes
 	return fitWays(c)
 }
 
-// WithLines sets the line size of a view in levels whose own line size the profile lacks.
+// WithLines returns the levels, with the view's line size in those whose own line size the profile
+// lacks.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)
 	for i := range out {

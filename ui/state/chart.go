@@ -1,17 +1,17 @@
 package state
 
-// Chart is drawn by charts.js: numbers and words, no layout.
+// Chart contains the numbers and words of a chart; charts.js lays it out and draws it.
 type Chart struct {
-	ID      string // names the host element
+	ID      string // the id of the host element
 	Title   string
 	X, Y    Axis
-	At      []float64 // the x of every point
+	At      []float64 // the x coordinate of every point
 	Series  []Series
 	Marks   []Mark
-	Split   int    // bars: the index of the first bar that is set apart; 0: none
-	Summary string // of the chart, for screen readers
-	How     string // it was computed, if in another way than the run's numbers; ""
-	Small   bool   // one of several side by side
+	Split   int    // in bar charts, the index of the first bar that is set apart; 0: none
+	Summary string // a summary of the chart, for screen readers
+	How     string // how the chart was computed, if not like the run's other numbers; otherwise ""
+	Small   bool   // the chart is one of several side by side
 }
 
 // Axis describes one axis.
@@ -21,10 +21,10 @@ type Axis struct {
 	Log    bool
 	Min    float64
 	Max    float64
-	Labels []string // of each point, instead of numbers
+	Labels []string // a label for each point, instead of numbers
 }
 
-// Unit tells charts.js how to write a value.
+// Unit tells charts.js how to format a value.
 type Unit string
 
 // The units.
@@ -32,7 +32,7 @@ const (
 	UnitBytes      Unit = "bytes"      // binary prefixes
 	UnitShare      Unit = "share"      // 0 to 1, written as a percentage
 	UnitReferences Unit = "references" // SI prefixes
-	UnitBin        Unit = "bin"        // the index of a label
+	UnitBin        Unit = "bin"        // the index of a bin label
 	UnitCores      Unit = "cores"
 	UnitTimes      Unit = "times" // a factor
 )
@@ -48,7 +48,7 @@ type Series struct {
 	Low, High []float64
 }
 
-// Shape says how a series is drawn.
+// Shape is how a series is drawn.
 type Shape string
 
 // The shapes.
@@ -63,30 +63,30 @@ type Mark struct {
 	Label string
 	Color string
 	X, Y  float64
-	Level int // of the hierarchy, from 1, if it can be dragged; 0: fixed
+	Level int // the level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
 }
 
-// Graph is the control-flow graph of a function, which graph.js draws. It is not changed after it
-// is handed over.
+// Graph is the control-flow graph of a function, which graph.js draws. It must not be changed after
+// it was handed to the browser.
 type Graph struct {
 	ID, Title, Summary string
 	Nodes              []GraphNode
 	Edges              []GraphEdge
-	Selected           int // node; -1: none
+	Selected           int // the selected node; -1: none
 }
 
-// GraphNode is a block.
+// GraphNode is a block of the function.
 type GraphNode struct {
-	Lines []string // as drawn
-	About string   // as read out
-	Share float64  // of the function's instructions
-	Never bool     // it never runs
+	Lines []string // the text as drawn
+	About string   // the text for screen readers
+	Share float64  // the share of the function's instructions
+	Never bool     // the block never runs
 }
 
 // GraphEdge is an edge from one block to another.
 type GraphEdge struct {
 	From, To int
-	Text     string  // next to it
-	Share    float64 // its width, up to 1
-	Never    bool    // it is never taken
+	Text     string  // the text next to the edge
+	Share    float64 // the width of the edge, up to 1
+	Never    bool    // the edge is never taken
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Code attributes the misses of a hierarchy to the source locations, or the data structures, of a
-// profile, as the verb sites does.
+// Code attributes the misses of a hierarchy to the source locations or data structures of a
+// profile, like "stackglass sites".
 type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
 	most  [MaxLevels][]int          // the rows with most misses, by level, computed on first use
 	first map[int]int               // rows by ID
-	names []string                  // of rows, computed on first sort
-	words []string                  // searchable text, by row; computed on first search
+	names []string                  // names of the rows; computed on the first sort
+	words []string                  // searchable text by row; computed on the first search
 	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
-// NewCode attributes the misses of levels. r is the ranker of the profile.
+// NewCode attributes the misses of the levels. r is the profile's ranker.
 func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: &answers.Sites{Profile: p, Ranker: r, Levels: levels, By: by}, first: map[int]int{}}
 	c.rows = c.Rows()
@@ -35,7 +35,8 @@ func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, level
 	return c
 }
 
-// ID identifies a row in any order and for any levels: by its object, or its first site.
+// ID returns an identifier of a row that is independent of the order and the levels: its object or
+// its first site.
 func (c *Code) ID(place int) int {
 	if c.By == attribution.Object {
 		return c.rows[place].Object
@@ -43,8 +44,8 @@ func (c *Code) ID(place int) int {
 	return c.rows[place].Sites[0]
 }
 
-// utilisation returns the key of the column with the utilisation in the measured cache whose size
-// is nearest to the first level's, and that size; "": none was measured.
+// utilisation returns the key of the column with the line utilisation in the measured cache whose
+// size is nearest to the first level's, and that size; "" if none was measured.
 func (c *Code) utilisation() (key string, bytes uint64) {
 	lines, best := c.Levels[0].Level.Cache.Lines(), uint64(math.MaxUint64)
 	at := 0
@@ -61,7 +62,7 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about returns the prefix of estimates in a level.
+// about returns the prefix for a row's misses in a level: ≈ if they are estimates.
 func (c *Code) about(level int) string {
 	if !c.Levels[level].Exact {
 		return about
@@ -69,7 +70,7 @@ func (c *Code) about(level int) string {
 	return ""
 }
 
-// aboutTotal returns the prefix of a level's misses if a model computes them.
+// aboutTotal returns the prefix for the total misses of a level: ≈ if a model computed them.
 func (c *Code) aboutTotal(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about
@@ -77,8 +78,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords says how many rows, in descending order, cause 90 % of a level's misses, or how much
-// all rows cause if that is less.
+// MostWords returns a sentence that says how many of the top rows cause 90 % of a level's misses,
+// or which share all rows cause if that is less.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {
@@ -95,9 +96,9 @@ func (c *Code) MostWords(level int) string {
 	case total == 0:
 		return "Nothing misses in " + c.Levels[level].Level.Cache.Name + "."
 	case made < 0.9*total && c.unknown():
-		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the profile does not say which places make the others. Analyse the trace again."
+		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the others. Analyse the trace again."
 	case made < 0.9*total:
-		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflicts in sets, of which it is not known whose they are."
+		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflict misses in sets, which cannot be attributed."
 	case !c.Levels[level].Exact:
 		return "About " + Exact(uint64(n)) + " of " + places + cause
 	default:
@@ -105,12 +106,12 @@ func (c *Code) MostWords(level int) string {
 	}
 }
 
-// unknown reports whether misses are unattributed because the profile has no sites for them.
+// unknown reports whether some misses are unattributed because the profile has no sites for them.
 func (c *Code) unknown() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
-// Ranked returns the rows that contain the searched words, in the order of the column with a key.
+// Ranked returns the rows that contain the search words, ordered by the column with the key by.
 func (c *Code) Ranked(by, search string) []int {
 	var order []int
 	if by == "place" {
@@ -130,13 +131,13 @@ func (c *Code) Ranked(by, search string) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
-// Level returns the level, from 0, by whose misses a sort orders rows; the first one for other
-// sorts.
+// Level returns the level, from 0, by whose misses a sort key orders the rows; 0 for other sort
+// keys.
 func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }
 
-// Most returns the places, the worst first, that cause 90 % of the misses of a level.
+// Most returns the rows that cause 90 % of the misses of a level, the worst first.
 func (c *Code) Most(level int) []int {
 	if c.most[level] == nil {
 		c.most[level] = c.Reaching(level, 0.9)
@@ -161,8 +162,8 @@ func (c *Code) searched(i int) string {
 	return c.words[i]
 }
 
-// Place names a place: main.c:17 multiply, multiply, multiply main.c:17:12, heap
-// of make main.c:9.
+// Place returns the name of a row, as in "main.c:17 multiply", "multiply", "multiply main.c:17:12"
+// or "heap of make main.c:9".
 func (c *Code) Place(i int) string {
 	r := &c.rows[i]
 	if c.By == attribution.Object {
@@ -189,7 +190,7 @@ func blank(text string) string {
 	return "  " + text
 }
 
-// siteName names one instruction.
+// siteName returns the name of an instruction.
 func siteName(s *profile.Site) string {
 	name := answers.AddressOf(s)
 	if s.File != "" && s.Line > 0 {
@@ -200,7 +201,7 @@ func siteName(s *profile.Site) string {
 	return name + blank(s.Function) + blank(s.Variable)
 }
 
-// objectName names a data structure.
+// objectName returns the name of a data structure.
 func objectName(d *profile.DataObject) string {
 	where := ""
 	if d.File != "" && d.Line > 0 {
@@ -210,14 +211,14 @@ func objectName(d *profile.DataObject) string {
 	case d.Name != "":
 		return d.Name + blank(d.Function) + where
 	case d.Kind == profile.HeapObject:
-		return "allocated by " + cmp.Or(d.Function, "code that is not known") + where
+		return "allocated by " + cmp.Or(d.Function, "unknown code") + where
 	case d.Kind == profile.StackObject:
 		return "stack" + blank(d.Function) + where
 	}
 	return "all the rest"
 }
 
-// strideWords describes the strides: the most frequent class, and its share.
+// strideWords describes the strides of a row by the most frequent class and its share.
 func strideWords(r *attribution.Row) string {
 	if r.References == 0 {
 		return "–"
@@ -225,14 +226,14 @@ func strideWords(r *attribution.Row) string {
 	return r.Stride().String() + " " + Percent(Ratio(r.Strides[r.Stride()], r.References))
 }
 
-// missingSites explains why a profile does not attribute references to code.
+// missingSites explains why a profile cannot attribute references to code.
 func missingSites(p *profile.Profile) string {
 	switch {
 	case p.Sites != nil:
 		return ""
 	case p.Input.Header.Sites:
 		return "This trace records which code made its references, but this analysis does not have it: its lines did not fit in memory, or “sites” was not among its analyses. " +
-			"Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
+			"Raise the memory limit in the settings, or analyse a sample (space=0.01), and analyse the trace again."
 	}
 	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
 		"and so do traces of other tools with instruction addresses: drop one here. Profiles of early versions do not have it either: analyse their trace again."

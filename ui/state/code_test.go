@@ -20,7 +20,7 @@ func smallCaches() hierarchy.Hierarchy {
 		{Name: "L1", SizeBytes: 2 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 8 << 10, Ways: 4, LineBytes: 64}}}
 }
 
-// codeOf ranks the places of a demo.
+// codeOf ranks the source locations of a demo.
 func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	t.Helper()
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
@@ -30,8 +30,8 @@ func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	return NewCode(v.Profile, v.Run.Ranker(), by, levels)
 }
 
-// However misses are grouped, the rows and the remainder add up to the misses of the level, in any
-// order, and the marked rows are the smallest number that has nine tenths.
+// In every grouping and order, the rows and the remainder add up to the misses of the level, and
+// the highlighted rows are the fewest that cause nine tenths of them.
 func TestCodeAddsUp(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	for _, by := range CodeBys() {
@@ -41,18 +41,18 @@ func TestCodeAddsUp(t *testing.T) {
 			sum, rest := 0.0, c.Levels[l].Rest
 			for i, row := range order {
 				if i > 0 && c.rows[row].Misses[l] > c.rows[order[i-1]].Misses[l] {
-					t.Errorf("by %q: row %d misses more in level %d than the one before", by, i, l+1)
+					t.Errorf("by %q: row %d has more misses in level %d than the previous row", by, i, l+1)
 				}
 				sum += c.rows[row].Misses[l]
 			}
 			if math.Abs(sum+rest-total) > 1e-6*(1+total) {
-				t.Errorf("by %q: rows and remainder make %g misses of level %d, want %g", by, sum+rest, l+1, total)
+				t.Errorf("by %q: rows and remainder have %g misses in level %d, want %g", by, sum+rest, l+1, total)
 			}
 			most := c.Most(l)
 			n, marked, without := len(most), 0.0, 0.0
 			for i, row := range order {
 				if slices.Contains(most, row) != (i < n) {
-					t.Errorf("by %q: row %d of %d marked ones: %v", by, i, n, most)
+					t.Errorf("by %q: row %d of %d highlighted rows: %v", by, i, n, most)
 				}
 				if i < n {
 					without = marked
@@ -60,20 +60,20 @@ func TestCodeAddsUp(t *testing.T) {
 				}
 			}
 			if nine := 0.9 * total; n < len(order) && marked < nine || without >= nine && n > 0 {
-				t.Errorf("by %q: %d rows make %g of %g, and one less %g", by, n, marked, total, without)
+				t.Errorf("by %q: %d rows cause %g of %g misses, and one row fewer causes %g", by, n, marked, total, without)
 			}
 		}
 	}
 }
 
-// If misses have no place, fewer than nine tenths may be at places: then the page says how many
-// are. Estimates are marked.
+// If some misses have no source location and the listed lines cause less than nine tenths, the page
+// says what share they cause. Estimates are marked.
 func TestMostWords(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
 	c.Levels[0].Exact, c.Levels[0].Level.Misses = false, 3*c.Levels[0].Level.Misses
 	if got := c.MostWords(0); !strings.HasPrefix(got, "All ") || !strings.Contains(got, about+"33") || strings.Contains(got, "cause 90") {
-		t.Errorf("of a third: %s", got)
+		t.Errorf("with a third of the misses attributed: %s", got)
 	}
 	c = codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	for l := range c.Levels {
@@ -92,7 +92,7 @@ func TestCodeSearches(t *testing.T) {
 	all := len(c.Ranked("", ""))
 	found := c.Ranked("place", " WALK_list ")
 	if len(found) == 0 || len(found) == all {
-		t.Fatalf("%d of %d places found", len(found), all)
+		t.Fatalf("the search found %d of %d rows", len(found), all)
 	}
 	for i, row := range found {
 		if !strings.Contains(c.Place(row), "walk_list") {
@@ -104,7 +104,7 @@ func TestCodeSearches(t *testing.T) {
 	}
 }
 
-// Every column can be sorted by, and every cell of the grid is there.
+// The grid can be sorted by every column, and has no empty cells.
 func TestCodeGrid(t *testing.T) {
 	v := demo(t, "matmul-blocked", 0)
 	for _, by := range CodeBys() {
@@ -118,7 +118,7 @@ func TestCodeGrid(t *testing.T) {
 			}
 			rows, marks := g.View(0, g.Rows+5)
 			if len(rows) != g.Rows || len(marks) != g.Rows {
-				t.Errorf("by %q: %d rows in view of %d", by, len(rows), g.Rows)
+				t.Errorf("by %q: %d rows in view, %d in the grid", by, len(rows), g.Rows)
 			}
 			for _, row := range rows {
 				if len(row) != len(g.Columns) {
@@ -129,15 +129,15 @@ func TestCodeGrid(t *testing.T) {
 	}
 }
 
-// The bins of all places are the histogram, and a place is found again by its
-// number in any order.
+// The bins of all source locations add up to the histogram, and each location can be found by its
+// ID in any order.
 func TestPlaces(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	view := NewCodeView(codeOf(t, v, attribution.Line), "references", "")
 	sums := map[string]uint64{}
 	for i := range view.rows {
 		if view.Find(view.ID(i)) != i {
-			t.Errorf("place %d is found as %d", i, view.Find(view.ID(i)))
+			t.Errorf("row %d is found as row %d", i, view.Find(view.ID(i)))
 		}
 		counts, cold := view.Binned(&view.rows[i])
 		for k, n := range counts {
@@ -146,7 +146,7 @@ func TestPlaces(t *testing.T) {
 		sums["cold"] += cold
 		file, line := view.Location(i)
 		if file != "matmul-naive.c" || view.LinePlace(file, line) != i {
-			t.Errorf("place %q is in %q, line %d", view.Place(i), file, line)
+			t.Errorf("location %q is in file %q, line %d", view.Place(i), file, line)
 		}
 		if c := view.Distances(i); len(c.At) != view.DistancesTable(i).Rows {
 			t.Errorf("%d bins are drawn, %d are in the table", len(c.At), view.DistancesTable(i).Rows)
@@ -155,18 +155,18 @@ func TestPlaces(t *testing.T) {
 	counts, cold := v.Bins()
 	for k, n := range counts {
 		if sums[binLabel(k)] != n {
-			t.Errorf("bin %s: places have %d accesses, the run %d", binLabel(k), sums[binLabel(k)], n)
+			t.Errorf("bin %s: all locations together have %d accesses, the run has %d", binLabel(k), sums[binLabel(k)], n)
 		}
 	}
 	if sums["cold"] != cold {
-		t.Errorf("places have %d cold accesses, the run %d", sums["cold"], cold)
+		t.Errorf("all locations together have %d cold accesses, the run has %d", sums["cold"], cold)
 	}
 	if view.Find(1<<30) != -1 {
-		t.Error("a place that is not there is found")
+		t.Error("found a row that does not exist")
 	}
 }
 
-// drawSites makes sites of random places.
+// drawSites draws sites at random source locations.
 func drawSites(t *rapid.T) *profile.Profile {
 	n := rapid.IntRange(1, 40).Draw(t, "sites")
 	s := &profile.Sites{LineBytes: 64}
@@ -190,7 +190,7 @@ func drawSites(t *rapid.T) *profile.Profile {
 		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: cold, Distances: *hist}}}}}
 }
 
-// In exact levels, the misses of a source line equal those counted one by one.
+// In exact levels, the misses of a source line equal those counted site by site.
 func TestLinesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
@@ -226,7 +226,8 @@ func TestLinesEqualReference(t *testing.T) {
 	})
 }
 
-// TestSourcesOfOneName: a file is shown for the place with the same folders, if these are known.
+// If several source files have the same name, the one in the location's folder is shown, as far as
+// folders are known.
 func TestSourcesOfOneName(t *testing.T) {
 	var s Sources
 	for _, where := range []string{"x/a/util.c", "x/b/util.c", ""} {
@@ -265,23 +266,22 @@ func TestSources(t *testing.T) {
 	if len(files) != 2 || len(files[0].Lines) != 2 || files[1].Label(2) != "old/a.c" || !strings.Contains(files[0].Label(1), "2 lines") {
 		t.Errorf("files %+v", files)
 	}
-	if MissingLine(files[0], 2) != "" || !strings.Contains(MissingLine(files[1], 2), "another version") {
-		t.Error("a line that is missing is not told")
+	if MissingLine(files[0], 2) != "" || !strings.Contains(MissingLine(files[1], 2), "different version") {
+		t.Error("MissingLine does not report a missing line, or reports one that exists")
 	}
 	for _, content := range []string{"\x7fELF\x00", strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if f, problem := NewSource("a.c", "", []byte(content)); f != nil || problem == "" {
-			t.Errorf("%.10q is taken for source", content)
+			t.Errorf("%.10q was accepted as source code", content)
 		}
 	}
 	for name, want := range map[string]bool{"a.c": true, "A.F90": true, "x.sgt": false, "trace.csv": false, "c": false, "a.din.gz": false} {
 		if IsSource(name) != want {
-			t.Errorf("%s is source: %v", name, !want)
+			t.Errorf("IsSource(%s) is %v", name, !want)
 		}
 	}
 }
 
-// The levels that the page measures are those that the ranking uses, for any line size of the
-// analysis.
+// The page measures the levels that the ranking uses, for any line size of the analysis.
 func TestMeasureLevels(t *testing.T) {
 	for _, lines := range [][]uint32{{64}, {32, 128}, {128}} {
 		spec := analysis.Spec{LineBytes: lines, Kinds: trace.AllKinds}
@@ -289,7 +289,7 @@ func TestMeasureLevels(t *testing.T) {
 			{Name: "L3", SizeBytes: 16 << 10, Ways: 4, LineBytes: 64, Hashed: true}}
 		Measure(&spec, levels)
 		if got := spec.Utilisation; !slices.Equal(got, []uint64{1 << 10, 4 << 10}) || !slices.Equal(spec.UtilisationWays, []uint32{2, 0}) {
-			t.Fatalf("lines of %d: %d in %d ways are measured", lines, got, spec.UtilisationWays)
+			t.Fatalf("line sizes %d: caches of %d bytes with %d ways are measured", lines, got, spec.UtilisationWays)
 		}
 		p := &profile.Sites{LineBytes: spec.SiteLineBytes()}
 		for i, n := range spec.Utilisation {
@@ -297,18 +297,18 @@ func TestMeasureLevels(t *testing.T) {
 		}
 		for _, l := range levels[:2] {
 			if p.Measured(l.SizeBytes/uint64(p.LineBytes), l.Ways) < 0 {
-				t.Errorf("lines of %d: %s is not found", lines, l.Name)
+				t.Errorf("line sizes %d: %s is not among the measured caches", lines, l.Name)
 			}
 		}
 	}
 }
 
-// Comparisons, too, distinguish estimates from exact numbers.
+// Comparisons mark estimates, too.
 func TestComparedCodeMarksEstimates(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
 	if err != nil || !levels[0].Exact || levels[1].Exact {
-		t.Fatalf("%+v, %v: want an exact level, and an estimated one", levels, err)
+		t.Fatalf("%+v, %v: want an exact level and an estimated level", levels, err)
 	}
 	table := (&Comparison{A: v, B: v}).CodeBy(attribution.Function, smallCaches(), "")
 	if table.Rows == 0 {
@@ -329,8 +329,8 @@ func TestComparedCodeMarksEstimates(t *testing.T) {
 	}
 }
 
-// The worst line of a program with threads is one whose cache line other cores' stores invalidate,
-// and Code shows these misses separately.
+// The worst source line of a program with false sharing accesses a cache line that other cores'
+// stores invalidate. Code lists these misses separately.
 func TestWorstLineIsFalselyShared(t *testing.T) {
 	v := demo(t, "false-sharing", 0)
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, SharedBy: 4}}}
@@ -352,12 +352,11 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	}
 	sorted := NewCodeView(NewCode(v.Profile, v.Run.Ranker(), attribution.Line, levels), "L1_coherence_misses", "")
 	if place := sorted.Place(sorted.At(0)); !strings.HasPrefix(place, "false-sharing.c:31") {
-		t.Errorf("by coherence misses, %q is first", place)
+		t.Errorf("sorted by coherence misses, %q is first", place)
 	}
 }
 
-// Lines that begin within a comment of several lines are recognised, whatever string literals
-// contain.
+// Lines that begin within a multi-line comment are recognised, whatever string literals contain.
 func TestInComment(t *testing.T) {
 	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
 	for i, want := range []bool{false, true, true, false, true} {
@@ -366,12 +365,12 @@ func TestInComment(t *testing.T) {
 		}
 	}
 	if f = (&Source{Name: "a.f90", Lines: []string{"x = 1 /*", "y = 2"}}); f.InComment(1) {
-		t.Error("Fortran has no comments of several lines")
+		t.Error("InComment found a multi-line comment in Fortran")
 	}
 }
 
-// Before a source line are its misses, with bars as long as its shares, and after it its operands, the
-// one with most misses first, each with its stride.
+// Each source line has its misses on the left, with bars in proportion to its shares, and its
+// operands with their strides on the right, those with most misses first.
 func TestSourceGrid(t *testing.T) {
 	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")
 	view.Lines = view.Code
@@ -387,13 +386,13 @@ func TestSourceGrid(t *testing.T) {
 			if share := g.Shares(i)[l]; share >= 0 {
 				sums[l] += share
 			} else if row[l] != "" {
-				t.Errorf("line %d: %q without a bar", i+1, row[l])
+				t.Errorf("line %d: %q has no bar", i+1, row[l])
 			}
 		}
 	}
 	for l, sum := range sums {
 		if rest := view.Levels[l].Rest / view.Levels[l].Level.Misses; math.Abs(sum+rest-1) > 1e-9 {
-			t.Errorf("the bars of level %d make %g of its misses", l+1, sum)
+			t.Errorf("the bars of level %d add up to %g of its misses", l+1, sum)
 		}
 	}
 	if notes := rows[19][4]; !strings.HasPrefix(notes, "b constant stride ") || !strings.Contains(notes, "; a unit stride ") {

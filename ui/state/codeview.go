@@ -15,27 +15,27 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// CodeView is the Code view of one profile: rows in an order, and the selected row.
+// CodeView is the Code view of one profile: the ordered rows and the selected row.
 type CodeView struct {
 	*Code
 	Sort, Search string
-	Document     func() *report.Document // to export; nil: nothing
-	// OfPlace returns the document that exports the distances of a row; nil: there is none.
+	Document     func() *report.Document // the document to export; nil: none
+	// OfPlace returns the document that exports the stack distances of a row; nil if there is none.
 	OfPlace func(named string) func() *report.Document
-	// Brief is a ranking next to the source: only names, the number that it is sorted by, and the
-	// share of the misses.
+	// Brief limits the ranking to names, the column that it is sorted by, and the share of the
+	// misses, to fit next to the source.
 	Brief bool
-	// Lines are the same misses by source line, for the source.
+	// Lines attributes the same misses by source line, for the source.
 	Lines *Code
-	// Advice returns the problem that the diagnosis found in a line; nil: none. It may be nil
-	// itself.
+	// Advice returns the problem that the diagnosis found in a line, or nil if there is none.
+	// Advice itself may be nil.
 	Advice func(file string, line uint32) *Advice
 
 	order []int
-	among []bool // by row: among the rows with most misses
+	among []bool // by row: the row is among those with the most misses
 }
 
-// NewCodeView ranks places for a view.
+// NewCodeView ranks the rows of c for a view.
 func NewCodeView(c *Code, by, search string) *CodeView {
 	v := &CodeView{Code: c, Sort: by, Search: search, order: c.Ranked(by, search), among: make([]bool, len(c.rows))}
 	for _, place := range c.Most(c.Level(by)) {
@@ -44,7 +44,7 @@ func NewCodeView(c *Code, by, search string) *CodeView {
 	return v
 }
 
-// At returns the row of the ranking at a row of the grid, from 0; -1 for the remainder.
+// At converts a row of the grid, from 0, to a row of the ranking; -1 for the remainder.
 func (v *CodeView) At(row int) int {
 	if row < 0 || row >= len(v.order) {
 		return -1
@@ -60,15 +60,15 @@ func (v *CodeView) Find(id int) int {
 	return -1
 }
 
-// sorted returns the key of the column that the rows are sorted by.
+// sorted returns the key of the column by which the rows are sorted.
 func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
 
 // column is a column of the grid, with the text of its cells.
 type column struct {
 	Column
-	level int // of the misses, from 0; -1: of none
+	level int // the level whose misses the column shows, from 0; -1: none
 	shown func(place int) string
-	bar   bool // has a bar as long as the row's share of the misses
+	bar   bool // the cell shows a bar in proportion to the row's share of the misses
 }
 
 // columns returns the columns of the grid.
@@ -179,16 +179,16 @@ func (v *CodeView) remainder(columns []column) []string {
 	if none {
 		return nil
 	}
-	if cells[0] = "of no place: conflicts in sets"; v.unknown() {
-		cells[0] = "of no known place"
+	if cells[0] = "not attributed: conflict misses in sets"; v.unknown() {
+		cells[0] = "at no known place"
 	}
 	return cells
 }
 
-// Summary says how few rows cause most misses.
+// Summary returns a sentence that says how many rows cause most of the misses.
 func (v *CodeView) Summary() string {
 	if len(v.rows) == 0 {
-		return "No reference of the chosen kinds was made at a place that the trace names."
+		return "The trace names no source location for references of the chosen kinds."
 	}
 	text := v.MostWords(v.Level(v.Sort))
 	if v.Search != "" {
@@ -197,8 +197,8 @@ func (v *CodeView) Summary() string {
 	return text
 }
 
-// Estimates names the levels whose misses are estimates here, but would be exact if an analysis
-// measured them; "" if there are none.
+// Estimates returns a sentence that names the levels whose misses are estimates, but would be exact
+// if an analysis measured them; "" if there are none.
 func (v *CodeView) Estimates() string {
 	var names []string
 	for i := range v.Levels {
@@ -212,15 +212,15 @@ func (v *CodeView) Estimates() string {
 	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
 }
 
-// Method says how the numbers were computed.
+// Method returns sentences that say how the numbers were computed.
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
 			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. They are " +
-				"estimates (≈) for a level that has sets or a size within a bin, and was not measured by site."
+				"estimates (≈) for a level that was not measured by site, if it has sets or its size falls within a bin."
 		}
 	}
-	return "Exact: each level was measured by site, or is fully associative, and each place's stack distances were counted."
+	return "Exact: each level was measured by site, or it is fully associative and the stack distances at each location were counted."
 }
 
 // Sentence describes the accesses of a row.
@@ -236,7 +236,7 @@ func (v *CodeView) Sentence(place int) string {
 	return text + "."
 }
 
-// LinePlace returns the row of a line of a file if rows are lines, otherwise -1.
+// LinePlace returns the row of a source line if the rows are lines, otherwise -1.
 func (v *CodeView) LinePlace(file string, line uint32) int {
 	if place, known := v.InFile(file)[line]; known && v.By == attribution.Line {
 		return place
@@ -247,13 +247,13 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 // Location returns the file and the line of a row; "" if they are unknown.
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
-	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // a function: where its first site is
+	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // for a function, the line of its first site
 		return r.File, v.Profile.Sites.Code[r.Sites[0]].Line
 	}
 	return r.File, r.Line
 }
 
-// Files returns the names of the source files that sites name.
+// Files returns the names of the profile's source files.
 func (c *Code) Files() []string {
 	seen := map[string]bool{}
 	var list []string
@@ -267,7 +267,7 @@ func (c *Code) Files() []string {
 	return list
 }
 
-// FilesNamed returns the Files with a name, in any folder.
+// FilesNamed returns those Files that have a name, in any folder.
 func (c *Code) FilesNamed(name string) (list []string) {
 	for _, f := range c.Files() {
 		if path.Base(f) == name {
@@ -277,29 +277,29 @@ func (c *Code) FilesNamed(name string) (list []string) {
 	return list
 }
 
-// Named returns the command's name of a place.
+// Named returns the command's name for a row.
 func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]) }
 
-// Distances returns the histogram of stack distances of a place.
+// Distances returns the histogram of a row's stack distances.
 func (v *CodeView) Distances(place int) *Chart {
 	counts, cold := v.Binned(&v.rows[place])
-	chart := binsChart("place", "Accesses by stack distance, of this place", counts, cold)
-	chart.Y.Label = "of its accesses"
+	chart := binsChart("place", "Accesses by stack distance at this location", counts, cold)
+	chart.Y.Label = "share of its accesses"
 	return chart
 }
 
-// DistancesTable returns the accesses of a place by distance.
+// DistancesTable returns a row's accesses by stack distance.
 func (v *CodeView) DistancesTable(place int) *Table {
 	whole := v.DistancesOf(&v.rows[place])
 	t := show(&whole, words, nil).unsorted()
-	if t.Caption = "Accesses by stack distance, of this place"; v.OfPlace != nil {
+	if t.Caption = "Accesses by stack distance at this location"; v.OfPlace != nil {
 		t.of(v.OfPlace(v.Named(place)))
 	}
 	return t
 }
 
-// Before lists the sites that touched a row's lines last before the row did, most frequent first;
-// nil if that was not recorded.
+// Before lists the sites that accessed the same lines immediately before the row's accesses, most
+// frequent first; nil if that was not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if !v.Profile.Sites.Previous || v.Document == nil {
 		return nil
@@ -319,7 +319,7 @@ func (c *Code) shareOf(r *attribution.Row, level int) float64 {
 	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
 }
 
-// InFile returns the places of a file by line, where places are lines.
+// InFile returns the rows of a file by line, if rows are lines.
 func (c *Code) InFile(name string) map[uint32]int {
 	if c.files == nil {
 		c.files = map[string]map[uint32]int{}
@@ -334,8 +334,8 @@ func (c *Code) InFile(name string) map[uint32]int {
 	return c.files[name]
 }
 
-// SourceGrid shows a source file under the name that sites use. Before each line are the misses of
-// each level, as numbers and as bars; after it are its operands and problems.
+// SourceGrid shows a source file under the name that the profile uses. On the left of each line are
+// its misses in each level, as numbers and bars; on the right are its operands and problems.
 func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	lines, level, levels := v.Lines.InFile(name), v.Level(v.Sort), len(v.Levels)
 	row := func(i int) *attribution.Row {
@@ -385,14 +385,15 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 				}
 			}
 			if r != nil {
-				shares[levels+1] = v.shareOf(r, level) // the color of the line
+				shares[levels+1] = v.shareOf(r, level) // the intensity of the line's background
 			}
 			return shares
 		},
 	}
 }
 
-// operands describes, for the variables of a line, their strides and their shares of its misses.
+// operands describes the variables of a line, with their strides and their shares of the line's
+// misses.
 func (v *CodeView) operands(r *attribution.Row, level int) string {
 	type operand struct {
 		name   string
@@ -425,8 +426,8 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	return strings.Join(texts, "; ")
 }
 
-// Hot returns the lines of a file, in their order, with at least 1 % of the misses of the level in
-// question.
+// Hot returns the lines of a file, in ascending order, that cause at least 1 % of the misses of the
+// level in question.
 func (v *CodeView) Hot(name string) (hot []uint32) {
 	level := v.Level(v.Sort)
 	for line, place := range v.Lines.InFile(name) {
@@ -443,8 +444,8 @@ func MissingLine(f *Source, line uint32) string {
 	if int(line) <= len(f.Lines) {
 		return ""
 	}
-	return f.Name + " has " + Plural(uint64(len(f.Lines)), "line", "lines") + ", and the trace names line " + strconv.FormatUint(uint64(line), 10) +
-		": it is another version than the one that was compiled."
+	return f.Name + " has " + Plural(uint64(len(f.Lines)), "line", "lines") + ", but the trace names line " + strconv.FormatUint(uint64(line), 10) +
+		": it is a different version from the one that was compiled."
 }
 
 // SitesDocument returns a function that attributes the misses of a hierarchy.
@@ -452,7 +453,8 @@ func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *r
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument answers at which distances one of the places is accessed.
+// PlaceDocument returns a function that makes, for the name of a row, the document about its stack
+// distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))
@@ -465,8 +467,8 @@ func (v *View) sitesQuestion(by attribution.By, h hierarchy.Hierarchy) ask.Quest
 	return q
 }
 
-// worstLine returns the finding of the source line that misses most in the first level of
-// the hierarchy in question.
+// worstLine returns the finding about the source line with most misses in the first level of the
+// hierarchy in question.
 func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	r := v.Run.Ranker()
 	if r == nil || len(v.Profile.Sites.Code) == 0 {
@@ -490,12 +492,12 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }
 
-// CodeBys lists the ways to sum misses in the code, in the order of the page.
+// CodeBys lists the groupings of the misses, in the order of the page.
 func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName returns the page's name for a row of such a sum.
+// PlaceName returns the page's name for a row in such a grouping.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

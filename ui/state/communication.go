@@ -14,14 +14,14 @@ import (
 // FlowMeasure is the unit of flows between threads.
 type FlowMeasure string
 
-// The measures.
+// These are the measures of flows.
 const (
 	Transfers FlowMeasure = "transfers" // first loads of a value that another thread wrote
 	Events    FlowMeasure = "events"    // references whose last writer is another thread
-	FlowBytes FlowMeasure = "bytes"     // of the transfers
+	FlowBytes FlowMeasure = "bytes"     // bytes of the transfers
 )
 
-// FlowMeasures lists them all.
+// FlowMeasures returns all measures.
 func FlowMeasures() []FlowMeasure { return []FlowMeasure{Transfers, Events, FlowBytes} }
 
 func measureOf(text string) FlowMeasure {
@@ -41,7 +41,7 @@ func (m FlowMeasure) of(f *profile.Flow) uint64 {
 	return f.Transfers
 }
 
-// text writes a number of that measure.
+// text formats a number in that measure.
 func (m FlowMeasure) text(n uint64) string {
 	if m == FlowBytes {
 		return Bytes(n)
@@ -49,25 +49,25 @@ func (m FlowMeasure) text(n uint64) string {
 	return Exact(n)
 }
 
-// Communication is the view of the values that threads write and others use.
+// Communication is the view of the values that one thread writes and another uses.
 type Communication struct {
 	*profile.Communication
 	view    *View
-	threads []uint32               // that are distinguished, ascending
+	threads []uint32               // the threads that the profile distinguishes, ascending
 	objects []int                  // see Objects
-	answers *answers.Communication // the command's answers
+	answers *answers.Communication // the answers that the command gives, too
 	flowMap drawnMatrix
 	owned   drawnMatrix
 	falses  []answers.FalseFinding
 }
 
-// drawnMatrix is the matrix that was drawn last, with its subject.
+// drawnMatrix is the matrix that was drawn last, and what it shows.
 type drawnMatrix struct {
 	of     any
 	matrix *Matrix
 }
 
-// once returns the matrix of something, drawn by draw unless it was drawn last.
+// once returns the matrix of a subject. It calls draw unless that matrix was drawn last.
 func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 	if d.matrix == nil || d.of != of {
 		d.of, d.matrix = of, draw()
@@ -75,7 +75,7 @@ func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 	return d.matrix
 }
 
-// Communication returns the view, or nil if the profile has none.
+// Communication returns the view, or nil if the profile has no communication.
 func (v *View) Communication() *Communication {
 	if v.communication == nil && v.Profile.Communication != nil {
 		c := &Communication{Communication: v.Profile.Communication, view: v, answers: &answers.Communication{Profile: v.Profile}}
@@ -85,8 +85,8 @@ func (v *View) Communication() *Communication {
 	return v.communication
 }
 
-// toldApart returns the threads that flows and owners name, where the last may stand for further
-// threads, and as many threads without flows as there is room for.
+// toldApart returns the threads that flows and owners distinguish, and as many other threads as
+// there is room for. The last thread of the flows may stand for several threads.
 func (c *Communication) toldApart() []uint32 {
 	named := map[uint32]bool{}
 	for i := range c.Granules {
@@ -110,13 +110,13 @@ func (c *Communication) toldApart() []uint32 {
 	return list[:min(len(list), profile.MaxThreads)]
 }
 
-// Doubts returns sentences about parts that are left out or unknown.
+// Doubts returns sentences about omitted or unknown parts.
 func (c *Communication) Doubts() []string {
 	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
 
-// threadDoubts makes sentences of caveats, and adds the ones about the order of threads and about a
-// sample.
+// threadDoubts returns the caveats as sentences, and adds those about the order of threads and
+// about a sample.
 func (v *View) threadDoubts(list []string, ofSample string) []string {
 	var doubts []hierarchy.Warning
 	for _, text := range append(list, answers.RestsOnSample(v.Profile, ofSample)...) {
@@ -128,7 +128,7 @@ func (v *View) threadDoubts(list []string, ofSample string) []string {
 	return Warnings(nil, doubts)
 }
 
-// GranuleName names a granularity: words, lines or pages.
+// GranuleName returns the name of a granularity: words, lines or pages.
 func (c *Communication) GranuleName(i int) string {
 	size := " of " + strconv.FormatUint(uint64(c.Granules[i].Bytes), 10) + " bytes"
 	switch {
@@ -140,7 +140,7 @@ func (c *Communication) GranuleName(i int) string {
 	return "lines" + size
 }
 
-// Flows returns the flows at a granularity, or the flows of words in one window, from 1.
+// Flows returns the flows at a granularity, or the flows of words in one window (counted from 1).
 func (c *Communication) Flows(granule, window int) []profile.Flow {
 	if window > 0 && window <= len(c.Windows) {
 		return c.Windows[window-1].Flows
@@ -148,7 +148,8 @@ func (c *Communication) Flows(granule, window int) []profile.Flow {
 	return c.Granules[granule].Flows
 }
 
-// Matrix is what matrix.js draws: a row for each thread that writes, a column for each that uses.
+// Matrix is drawn by matrix.js. It has a row for each thread that writes, and a column for each
+// thread that uses.
 type Matrix struct {
 	ID                  string
 	Title               string
@@ -157,15 +158,15 @@ type Matrix struct {
 	Columns             []string
 	RowAxis, ColumnAxis string
 	Values              []float64 // row by row
-	Texts               []string  // of the values
-	Row, Column         int       // selected; -1: none
-	// Letters are one letter for each value from 1 on, which selects a color of app.css; nil:
-	// values are shades. A value of 0 is not drawn.
+	Texts               []string  // the text of each value
+	Row, Column         int       // the selected cell; -1: none
+	// Letters holds one letter for each value from 1 on, which selects a color of app.css. If it is
+	// nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
 }
 
-// FlowMatrix draws flows between threads. The same matrix as before is the same
-// pointer, as of [Communication.OwnerMap].
+// FlowMatrix draws flows between threads. If the matrix has not changed, the same pointer is
+// returned, as by [Communication.OwnerMap].
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	type question struct {
 		granule, window int
@@ -196,13 +197,13 @@ func (c *Communication) drawFlows(granule, window int, m FlowMeasure, picked [2]
 	return x
 }
 
-// windowWords describe the part of the run that is drawn.
+// windowWords describes the part of the run that is drawn.
 func (c *Communication) windowWords(window int) string {
 	if window == 0 || window > len(c.Windows) {
 		return ""
 	}
 	from := uint64(window-1) * c.Window
-	return " These are the words from reference " + Exact(from+1) + " to " + Exact(from+c.Window) + "."
+	return " This window covers references " + Exact(from+1) + " to " + Exact(from+c.Window) + "."
 }
 
 func (c *Communication) flowSentence(flows []profile.Flow, m FlowMeasure) string {
@@ -215,14 +216,14 @@ func (c *Communication) flowSentence(flows []profile.Flow, m FlowMeasure) string
 		}
 	}
 	if sum == 0 {
-		return "Nothing that one thread wrote was used by another."
+		return "No thread used a value that another thread wrote."
 	}
 	link := ", "
 	switch {
 	case most < sum && most > sum-most:
 		link = "; most, " + m.text(most) + ", "
 	case most < sum:
-		link = "; at most " + m.text(most) + " between two, as "
+		link = "; at most " + m.text(most) + " between two threads, such as "
 	}
 	return m.text(sum) + m.noun() + " in all" + link + "from thread " +
 		strconv.FormatUint(uint64(largest.From), 10) + " to thread " + strconv.FormatUint(uint64(largest.To), 10) + "."
@@ -235,10 +236,10 @@ func (m FlowMeasure) noun() string {
 	return " " + string(m)
 }
 
-// FlowSentence reads a cell of the matrix out.
+// FlowSentence describes a cell of the matrix.
 func (c *Communication) FlowSentence(granule, window int, picked [2]int) string {
 	if !c.valid(picked) {
-		return "Pick a cell to see which places in the code it is: a click, or the arrow keys and Enter."
+		return "Pick a cell, with a click or with the arrow keys and Enter, to see the source locations behind it."
 	}
 	from, to := c.threads[picked[0]], c.threads[picked[1]]
 	text := "Thread " + strconv.FormatUint(uint64(from), 10) + " to thread " + strconv.FormatUint(uint64(to), 10) + ": "
@@ -254,7 +255,7 @@ func (c *Communication) valid(picked [2]int) bool {
 	return picked[0] >= 0 && picked[0] < len(c.threads) && picked[1] >= 0 && picked[1] < len(c.threads)
 }
 
-// flow returns the pair of threads of a cell, if it is one.
+// flow returns the pair of threads of a cell; ok reports whether the cell exists.
 func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	if !c.valid(picked) {
 		return 0, 0, false
@@ -262,7 +263,7 @@ func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	return c.threads[picked[0]], c.threads[picked[1]], true
 }
 
-// granularity returns the verb's name for a granularity.
+// granularity returns the command's name for a granularity.
 func (c *Communication) granularity(i int) string {
 	switch {
 	case c.Granules[i].Bytes == profile.PageBytes:
@@ -273,7 +274,7 @@ func (c *Communication) granularity(i int) string {
 	return "line"
 }
 
-// FlowsTable returns the matrix as a list.
+// FlowsTable returns the flows as a list.
 func (c *Communication) FlowsTable(granule, window int) *Table {
 	q, where := c.view.question("communication"), map[string]string{}
 	if window > 0 {
@@ -286,7 +287,7 @@ func (c *Communication) FlowsTable(granule, window int) *Table {
 	})
 }
 
-// SiteName names a source location of the profile; NoSite is words.
+// SiteName returns the name of a source location of the profile, or a description for NoSite.
 func (v *View) SiteName(site uint32) string {
 	if s := v.Profile.Sites; s != nil && site < uint32(len(s.Code)) {
 		return siteName(&s.Code[site])
@@ -294,7 +295,8 @@ func (v *View) SiteName(site uint32) string {
 	return "code that the trace does not name"
 }
 
-// ObjectName names a data structure of the profile; words for none.
+// ObjectName returns the name of a data structure of the profile, or a description if there is
+// none.
 func (v *View) ObjectName(object uint32) string {
 	if s := v.Profile.Sites; s != nil && object < uint32(len(s.Data)) {
 		return objectName(&s.Data[object])
@@ -302,10 +304,10 @@ func (v *View) ObjectName(object uint32) string {
 	return "data without a name"
 }
 
-// PairsTable lists the source locations that write values and those that use them, most events
-// first; for the selected flow, or for all.
+// PairsTable lists pairs of source locations that write and use values, most events first, for the
+// selected flow or for all flows.
 func (c *Communication) PairsTable(picked [2]int) *Table {
-	caption, where := "Places that write values for others", map[string]string{}
+	caption, where := "Source locations that write values for other threads", map[string]string{}
 	q := c.view.question("communication").With("by", "site")
 	if from, to, ok := c.flow(picked); ok {
 		where["from"], where["to"] = strconv.FormatUint(uint64(from), 10), strconv.FormatUint(uint64(to), 10)
@@ -327,7 +329,8 @@ func (c *Communication) TrafficTable() *Table {
 	})
 }
 
-// FalseFindings ranks false sharing: see [answers.Communication.FalseFindings].
+// FalseFindings returns the ranked cases of false sharing; see
+// [answers.Communication.FalseFindings].
 func (c *Communication) FalseFindings() []answers.FalseFinding {
 	if c.falses == nil {
 		c.falses, _ = c.answers.FalseFindings()
@@ -341,12 +344,12 @@ func (c *Communication) FalseTable() *Table {
 		if len(c.FalseFindings()) == 0 {
 			return nil
 		}
-		return c.view.table("Data structures that threads share falsely", c.view.question("communication").With("false-sharing", "true"), nil,
+		return c.view.table("Data structures with false sharing", c.view.question("communication").With("false-sharing", "true"), nil,
 			"object", "severity", "threads", "lines", "ping_pongs", "moves", "fix")
 	})
 }
 
-// FalseSentence sums false sharing up.
+// FalseSentence summarises the false sharing.
 func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
 // Objects returns the data structures whose parts are known, in descending order of the references
@@ -373,7 +376,7 @@ func (c *Communication) byUse() []int {
 	return order
 }
 
-// OwnerName names the data structure of an entry of Owners.
+// OwnerName returns the name of the data structure of an entry of Owners.
 func (c *Communication) OwnerName(i int) string {
 	o := &c.Owners[i]
 	return c.view.ObjectName(o.Object) + ", " + Plural(uint64(len(o.Parts)), "part", "parts") + " of " + Bytes(o.PartBytes)
@@ -386,7 +389,7 @@ func (c *Communication) OwnerMap(i int) *Matrix {
 
 func (c *Communication) drawOwners(o *profile.Ownership) *Matrix {
 	const perRow = 64
-	m := &Matrix{ID: "owners", Title: "Whose is " + c.view.ObjectName(o.Object), RowAxis: "", ColumnAxis: "parts of " + Bytes(o.PartBytes), Row: -1, Column: -1}
+	m := &Matrix{ID: "owners", Title: "Owners of " + c.view.ObjectName(o.Object), RowAxis: "", ColumnAxis: "parts of " + Bytes(o.PartBytes), Row: -1, Column: -1}
 	columns := min(perRow, max(len(o.Parts), 1))
 	for k := range columns {
 		m.Columns = append(m.Columns, strconv.Itoa(k))
@@ -412,7 +415,8 @@ func (c *Communication) drawOwners(o *profile.Ownership) *Matrix {
 	return m
 }
 
-// owner returns 1 + the index of the thread that touched a part first, or touches it most.
+// owner returns 1 + the index of the thread that touched a part first (pass 0) or uses it most
+// (pass 1).
 func (c *Communication) owner(p *profile.OwnedPart, pass int) float64 {
 	t := p.FirstTouch
 	if pass == 1 {
@@ -427,8 +431,8 @@ func (c *Communication) owner(p *profile.OwnedPart, pass int) float64 {
 func (c *Communication) partWords(o *profile.Ownership, part int) string {
 	p := &o.Parts[part]
 	from := (o.First + uint64(part)) * o.PartBytes
-	return "bytes " + Exact(from) + " to " + Exact(from+o.PartBytes-1) + ": first thread " + strconv.FormatUint(uint64(p.FirstTouch), 10) +
-		", most thread " + strconv.FormatUint(uint64(p.Most), 10) + " (" + Percent(Ratio(p.Own, p.References)) + " of " + Plural(p.References, "reference", "references") + "), " + p.Class.String()
+	return "bytes " + Exact(from) + " to " + Exact(from+o.PartBytes-1) + ": first touched by thread " + strconv.FormatUint(uint64(p.FirstTouch), 10) +
+		", used most by thread " + strconv.FormatUint(uint64(p.Most), 10) + " (" + Percent(Ratio(p.Own, p.References)) + " of " + Plural(p.References, "reference", "references") + "), " + p.Class.String()
 }
 
 func (c *Communication) ownerSentence(o *profile.Ownership) string {
@@ -454,7 +458,7 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 		elsewhere = Plural(moved, "part is", "parts are")
 	}
 	return Plural(touched, "part was", "parts were") + " touched, " + by + " by several threads. " +
-		elsewhere + " used most by another thread than the one that touched it first, where memory is placed by first touch."
+		elsewhere + " used most by a thread other than the one that touched it first, near which first-touch placement puts the memory."
 }
 
 // OwnersTable lists the parts of a data structure.
@@ -470,7 +474,8 @@ func (c *Communication) OwnersTable(i int) *Table {
 // Sentence summarises the flows between threads.
 func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
-// SourceSentence says, for a private cache of some size, where transfers of lines come from.
+// SourceSentence returns a sentence that says where transferred lines come from, with private
+// caches of a size.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "The sources of lines were not counted: analyse the trace again with “sharing” among its analyses."
@@ -478,23 +483,23 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	t := c.answers.Caches([]hierarchy.Cache{{SizeBytes: bytes}})
 	of := func(key string) string { return shown(cell(&t, 0, key), answerWords) }
 	if number(cell(&t, 0, "transfers")) == 0 {
-		return "No line goes from one thread to another."
+		return "No line is transferred between threads."
 	}
 	others := "the others come"
 	if number(cell(&t, 0, "from_memory")) == 0 {
 		others = "none comes"
 	}
-	return "Of " + of("transfers") + " transfers of lines, " + of("cache_to_cache") + ", " + of("cache_share") + ", come out of the other thread's cache of " + of("capacity_bytes") +
-		"; " + others + " from memory. Between caches go " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
+	return "Of " + of("transfers") + " transfers of lines, " + of("cache_to_cache") + " (" + of("cache_share") + ") come from the other thread's cache of " + of("capacity_bytes") +
+		"; " + others + " from memory. The caches exchange " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
 }
 
-// missingCommunication explains why a profile has no communication.
+// missingCommunication explains why a profile has no data about communication.
 func missingCommunication(p *profile.Profile) string {
 	switch {
 	case p.Communication != nil:
 		return ""
 	case len(p.Totals.Threads) > 1:
-		return "Which thread uses what another thread wrote is missing in this analysis: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
+		return "This analysis does not say which thread uses what another thread wrote: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no data goes from one thread to another. " +

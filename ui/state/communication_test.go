@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// ring returns the view of a ring of three threads, with a case of false sharing.
+// ring returns the view of three threads that pass values in a ring, with a case of false sharing.
 func ring() *View {
 	v := tabled([]uint64{1, 2, 3})
 	p := v.Profile
@@ -55,7 +55,7 @@ func TestFlowMatrix(t *testing.T) {
 	if m := c.FlowMatrix(0, 2, Events, [2]int{-1, -1}); m.Values[1] != 0 || m.Values[5] != 5 || !strings.Contains(m.Summary, "from reference 1\u202f025") {
 		t.Errorf("window 2: %v, %s", m.Values, m.Summary)
 	}
-	if m := c.FlowMatrix(2, 0, Events, [2]int{-1, -1}); !strings.HasPrefix(m.Summary, "Nothing that one thread wrote") {
+	if m := c.FlowMatrix(2, 0, Events, [2]int{-1, -1}); !strings.HasPrefix(m.Summary, "No thread used a value") {
 		t.Error(m.Summary)
 	}
 	if s := c.FlowSentence(0, 0, [2]int{0, 1}); s != "Thread 1 to thread 2: 20 transfers, 160\u202fB, in 30 events." {
@@ -75,25 +75,25 @@ func TestCommunicationWords(t *testing.T) {
 		t.Error(got)
 	}
 	if picked := c.PairsTable([2]int{1, 2}); picked.Rows != 1 || strings.Join(picked.Row(0)[3:], "|") != "2|7|5|5" || !strings.HasSuffix(picked.Caption, "thread 2 to thread 7") {
-		t.Errorf("of a flow: %s, %s", picked.Caption, picked.CSV())
+		t.Errorf("the table of a selected flow: %s, %s", picked.Caption, picked.CSV())
 	}
-	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4, 40\u202f%, come out of") || !strings.Contains(s, "; the others come from memory. Between caches go ") {
+	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4 (40\u202f%) come from") || !strings.Contains(s, "; the others come from memory. The caches exchange ") {
 		t.Error(s)
 	}
 	if s := c.SourceSentence(1 << 30); !strings.Contains(s, "; none comes from memory.") {
 		t.Error(s)
 	}
 	for want, flows := range map[string][]profile.Flow{
-		"20 transfers in all, from thread 1 to thread 2.":                          {{From: 1, To: 2, Transfers: 20}},
-		"26 transfers in all; most, 20, from thread 1 to thread 2.":                {{From: 1, To: 2, Transfers: 20}, {From: 2, To: 1, Transfers: 6}},
-		"3 transfers in all; at most 1 between two, as from thread 2 to thread 1.": {{From: 2, To: 1, Transfers: 1}, {From: 3, To: 1, Transfers: 1}, {From: 4, To: 1, Transfers: 1}},
-		"Nothing that one thread wrote was used by another.":                       {{From: 1, To: 2, Events: 3}},
+		"20 transfers in all, from thread 1 to thread 2.":                                       {{From: 1, To: 2, Transfers: 20}},
+		"26 transfers in all; most, 20, from thread 1 to thread 2.":                             {{From: 1, To: 2, Transfers: 20}, {From: 2, To: 1, Transfers: 6}},
+		"3 transfers in all; at most 1 between two threads, such as from thread 2 to thread 1.": {{From: 2, To: 1, Transfers: 1}, {From: 3, To: 1, Transfers: 1}, {From: 4, To: 1, Transfers: 1}},
+		"No thread used a value that another thread wrote.":                                     {{From: 1, To: 2, Events: 3}},
 	} {
 		if got := c.flowSentence(flows, Transfers); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by another thread than the one that touched it first, where memory is placed by first touch." {
+	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by a thread other than the one that touched it first, near which first-touch placement puts the memory." {
 		t.Error(s)
 	}
 	f := c.FalseFindings()
@@ -119,7 +119,7 @@ func TestCommunicationWords(t *testing.T) {
 	}
 }
 
-// The overview names false sharing, and what flows most.
+// The overview names false sharing and the largest flow.
 func TestThreadFindings(t *testing.T) {
 	text := ""
 	for _, f := range ring().Findings(hierarchy.Hierarchy{}) {
@@ -146,10 +146,10 @@ func TestOwnerMap(t *testing.T) {
 			t.Errorf("value %d is %v, want %v", i, m.Values[i], v)
 		}
 	}
-	if m.Texts[4] != "bytes 192 to 255: first thread 1, most thread 7 (60\u202f% of 10 references), producer-consumer" {
+	if m.Texts[4] != "bytes 192 to 255: first touched by thread 1, used most by thread 7 (60\u202f% of 10 references), producer-consumer" {
 		t.Error(m.Texts[4])
 	}
-	if !strings.Contains(m.Summary, "1 part is used most by another thread") {
+	if !strings.Contains(m.Summary, "1 part is used most by a thread other than") {
 		t.Error(m.Summary)
 	}
 	if row := c.OwnersTable(0).Row(1); row[0] != "192" || row[2] != "7" {
@@ -157,7 +157,7 @@ func TestOwnerMap(t *testing.T) {
 	}
 }
 
-// Flows of threads with high numbers are drawn also if there are too many threads, and a note says
+// Flows of threads with high numbers are drawn even if there are too many threads, and a note says
 // what is missing.
 func TestFlowsOfManyThreads(t *testing.T) {
 	v := ring()
@@ -182,7 +182,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 	}
 }
 
-// Groups of threads that the trace does not have are reported.
+// The page reports groups with threads that the trace does not have.
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
 	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace has none of these threads, but 1,2,7. "+

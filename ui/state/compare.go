@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Comparison is two analyses side by side: A, B, and the difference B - A.
+// Comparison compares two analyses: A, B, and the difference B - A.
 type Comparison struct {
 	A, B    *View
 	largest *Finding // computed on first use
@@ -24,7 +24,7 @@ type Comparison struct {
 // compareColors are the colors of A and B in all charts.
 var compareColors = [2]string{"side-a", "side-b"}
 
-// SideName introduces a side.
+// SideName returns the title of a side.
 func SideName(side int) string { return [...]string{"A (before)", "B (after)"}[side] }
 
 // both calls f for A and for B.
@@ -33,10 +33,10 @@ func (c *Comparison) both(f func(side int, v *View)) {
 	f(1, c.B)
 }
 
-// sideLetter names a side.
+// sideLetter returns the letter of a side.
 func sideLetter(side int) string { return [...]string{"A", "B"}[side] }
 
-// Curve returns both miss-ratio curves in one chart.
+// Curve shows both miss-ratio curves in one chart.
 func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
 	a, b := c.A.MissCurve(levels), c.B.MissCurve(levels)
 	lowest := min(a.Y.Min, b.Y.Min)
@@ -63,8 +63,8 @@ func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	return list
 }
 
-// joinSteps returns the values of two step functions at the points of both; NaN before the first
-// one.
+// joinSteps returns the values of two step functions at the points of both. A value before a
+// function's first point is NaN.
 func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	none := math.NaN()
 	lastA, lastB := none, none
@@ -87,7 +87,7 @@ func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	return at, a, b
 }
 
-// extend repeats the last values at x.
+// extend adds the point x, at which both functions have their last values.
 func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) {
 	if n := len(at); n > 0 && at[n-1] < x {
 		at = append(at, x)
@@ -98,7 +98,7 @@ func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) 
 	return at, ys
 }
 
-// Histogram returns both histograms of stack distances in logarithmic bins.
+// Histogram shows both histograms of stack distances in logarithmic bins.
 func (c *Comparison) Histogram() *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.HistogramChart() })
@@ -120,8 +120,8 @@ func (c *Comparison) Histogram() *Chart {
 	return chart
 }
 
-// OverTime shows the misses of both over the run in caches of 2^log2Lines lines. The runs may have
-// different lengths: each is drawn over its references, from its own first one.
+// OverTime shows the misses of both runs over time in a cache of 2^log2Lines lines. The runs may
+// have different lengths; each is drawn from its own first reference.
 func (c *Comparison) OverTime(log2Lines int) *Chart {
 	var parts [2]*Chart
 	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
@@ -131,7 +131,7 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	chart.X.Max, chart.Y.Max = max(parts[0].X.Max, parts[1].X.Max), max(parts[0].Y.Max, parts[1].Y.Max)
 	var ys [2][]float64
 	chart.At, ys[0], ys[1] = joinSteps(parts[0].At, parts[0].Series[0].Y, parts[1].At, parts[1].Series[0].Y)
-	for side := range ys { // the run has ended
+	for side := range ys { // this run has ended
 		for i, x := range chart.At {
 			if x > parts[side].X.Max {
 				ys[side][i] = math.NaN()
@@ -146,18 +146,18 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 // answer is the joined answer of two runs to one question.
 type answer struct {
 	joined []answers.Compared
-	shown  string // the key of the table that is shown
+	shown  string // the key of the table to show
 	err    error
 	// document returns the document that the command prints, ranked by the difference of a number;
-	// "": the main one.
+	// "" selects the main number.
 	document func(number string) func() *report.Document
 }
 
-// ask asks both runs a question. Tables for people may sum rows; the document has all rows.
+// ask asks both runs a question. The page's tables may sum rows; the document has all rows.
 func (c *Comparison) ask(q ask.Question, key string) answer {
 	runs := [2]*ask.Run{c.A.Run, c.B.Run}
 	for _, r := range runs {
-		r.Asker() // both keep theirs
+		r.Asker() // keeps the asker of this run
 	}
 	a := answer{shown: key}
 	_, a.joined, a.err = ask.Compare(runs, q, onWords(q))
@@ -178,14 +178,14 @@ func (c *Comparison) ask(q ask.Question, key string) answer {
 	return a
 }
 
-// onWords returns the question as the command's option --on has it.
+// onWords returns the question as an argument of the option --on.
 func onWords(q ask.Question) string {
 	return strings.Join(slices.DeleteFunc(q.Words(), func(word string) bool {
 		return word == "line=64" || word == "brief" || strings.HasPrefix(word, "machine=")
 	}), " ")
 }
 
-// table shows the table of the answer, laid out by lay; number ranks the document.
+// table returns the answer's table, laid out by lay. The exported document is ranked by number.
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
 	switch {
@@ -200,15 +200,15 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	return t.of(a.document(number))
 }
 
-// byNumber shows a row for each number, of these numbers or of all, in the columns with these
-// keys and those of both runs.
+// byNumber shows one row for each of these numbers, or of all numbers if none is given, with the
+// columns of these keys and the columns of both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
 		joined := j.Joined
 		if len(numbers) > 0 {
 			joined = joined.Pick(numbers...)
 			for i := range joined.Cells {
-				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // that the column next to it explains
+				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // the neighbouring column explains it
 					c.Label = "coherence misses"
 				}
 			}
@@ -218,8 +218,9 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 	})
 }
 
-// byRow shows the rows of the join, in the columns with these keys and, for each number, the
-// columns of both runs. Rows are sorted by a column; "": by the difference of the first number.
+// byRow shows the rows of the join, with the columns of these keys and, for each number, the
+// columns of both runs. Rows are sorted by the column by, or by the difference of the first number
+// if by is "".
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {
@@ -228,7 +229,7 @@ func (a *answer) byRow(title string, style report.Words, by string, columns []st
 	return a.table(title, number, func(j *answers.Compared) *Table { return sortedJoin(j, style, by, columns, numbers...) })
 }
 
-// Facts returns the facts of both runs, with differences.
+// Facts shows the facts of both runs, with differences.
 func (c *Comparison) Facts() *Table {
 	a := c.ask(ask.New(ask.Summary), "locality")
 	return a.table("Lines of "+strconv.FormatUint(c.A.LineBytes, 10)+" bytes, A and B", "", func(j *answers.Compared) *Table {
@@ -237,7 +238,7 @@ func (c *Comparison) Facts() *Table {
 	})
 }
 
-// Levels returns the hierarchy's answer for both, with differences.
+// Levels shows the prediction for the hierarchy for both runs, with differences.
 func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	q := ask.New(ask.VerbOf("what-if"))
 	q.Machine = h
@@ -246,7 +247,7 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 }
 
 // Doubts returns the reasons why the runs cannot be compared number by number, and the warnings
-// about either prediction, each once.
+// about both predictions, without repetition.
 func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	list := c.Mismatches()
 	c.both(func(side int, v *View) {
@@ -263,7 +264,7 @@ func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	return list
 }
 
-// Mismatches lists differences between the analyses, rather than between the programs.
+// Mismatches lists the differences that are due to the analyses rather than the programs.
 func (c *Comparison) Mismatches() (list []string) {
 	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
 		list = append(list, doubtOf(m))
@@ -271,7 +272,7 @@ func (c *Comparison) Mismatches() (list []string) {
 	return list
 }
 
-// doubtOf makes a sentence of a caveat, without the advice for the command's user.
+// doubtOf returns a caveat as a sentence, without the advice for users of the command.
 func doubtOf(text string) string {
 	if text == "" {
 		return ""
@@ -280,7 +281,7 @@ func doubtOf(text string) string {
 	return upper(what) + "."
 }
 
-// CountersBy returns the counters of both: of the program, of functions, or of blocks.
+// CountersBy shows the counters of both runs: of the program, of functions, or of blocks.
 func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	q := ask.New(ask.VerbOf("counters"))
 	if by == answers.ByProgram {
@@ -295,8 +296,8 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code returns CodeBy, but by function if the sources have no line in common: functions of the same
-// name can be compared even then. The table's By says so.
+// Code returns CodeBy, but grouped by function if the sources have no line in common, because
+// functions of the same name can be compared even then. The table's By contains the grouping.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -309,7 +310,8 @@ func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string)
 	return t
 }
 
-// inBoth reports whether a row is in A and in B. Rows of no place have a name in brackets.
+// inBoth reports whether a row with a source location is in both A and B. The names of rows without
+// a location are in brackets.
 func inBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(row report.JoinedRow) bool {
 		return row.In == report.InBoth && len(row.Name) > 0 && !strings.HasPrefix(row.Name[0].Plain(), "(")
@@ -361,7 +363,7 @@ func sortedJoin(j *answers.Compared, style report.Words, by string, columns []st
 // compareSchema names the JSON of comparisons.
 const compareSchema = "stackglass.compare"
 
-// Findings returns the largest differences, in sentences.
+// Findings describes the largest differences in sentences.
 func (c *Comparison) Findings(h hierarchy.Hierarchy) []Finding {
 	list := []Finding{c.work(), c.worstSize()}
 	if f, ok := c.levelFinding(h); ok {
@@ -406,7 +408,7 @@ func (c *Comparison) footprints() Finding {
 	return f
 }
 
-// worstSize returns the cache size at which both differ most, in misses of all accesses.
+// worstSize returns the finding about the cache size at which the miss ratios differ most.
 func (c *Comparison) worstSize() Finding {
 	if c.largest == nil {
 		c.largest = &Finding{ID: "size", Title: "Largest difference", Tab: TabCaches, Text: c.worstSizeWords()}
@@ -428,7 +430,7 @@ func (c *Comparison) worstSizeWords() string {
 	if fact("bytes") == "" {
 		return "Both miss the same share of accesses in a fully associative LRU cache of any size."
 	}
-	return "They differ most with " + fact("bytes") + " of fully associative cache" + c.A.oneCache() + ": A misses " + fact("a_miss_ratio") +
+	return "They differ most with a fully associative cache of " + fact("bytes") + c.A.oneCache() + ": A misses " + fact("a_miss_ratio") +
 		" of its accesses, B " + fact("b_miss_ratio") + " (" + fact("a_misses") + " and " + fact("b_misses") + " misses)."
 }
 
@@ -458,27 +460,27 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// brief returns a question about the line size in view, for people.
+// brief returns a question about the line size in view, for a short answer.
 func (c *Comparison) brief(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true
 	return q
 }
 
-// CurveTable returns both curves at powers of two of lines.
+// CurveTable shows both curves at cache sizes that are powers of two of lines.
 func (c *Comparison) CurveTable() *Table {
 	a := c.ask(c.brief("curve"), "curve")
 	return a.byNumber("Misses by cache size, A and B", []string{"capacity_bytes", "capacity_lines"})
 }
 
-// HistogramTable returns the accesses of both by distance, in powers of two.
+// HistogramTable shows the accesses of both runs by stack distance, in powers of two.
 func (c *Comparison) HistogramTable() *Table {
 	a := c.ask(c.brief("histogram"), "histogram")
 	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")
 }
 
-// TimeTable shows the misses of both by window, for one capacity. Windows of runs of different
-// lengths differ in size: rows are windows by number.
+// TimeTable shows the misses of both runs by window, for one capacity. If the runs differ in
+// length, so do their windows; each row has the windows with the same number.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
 	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))

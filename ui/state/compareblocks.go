@@ -14,10 +14,10 @@ import (
 type BlocksPair struct {
 	A, B    *Blocks
 	Runs    *Comparison
-	Machine hierarchy.Hierarchy // that they answered for
+	Machine hierarchy.Hierarchy // the hierarchy that the answers are for
 }
 
-// Sentence says how long both runs take.
+// Sentence returns a sentence that compares the times of both runs.
 func (p *BlocksPair) Sentence() string {
 	a, b := number(p.A.fact("cycles")), number(p.B.fact("cycles"))
 	if a == 0 || b == 0 {
@@ -27,7 +27,7 @@ func (p *BlocksPair) Sentence() string {
 		", on " + p.A.fact("processor").Plain() + "."
 }
 
-// fact returns a value of the table of the whole program, None if it is missing.
+// fact returns a value from the table of the whole program, or None if it is missing.
 func (b *Blocks) fact(name string) report.Value {
 	t := b.Table("program")
 	for i := range rowsOf(t) {
@@ -38,7 +38,7 @@ func (b *Blocks) fact(name string) report.Value {
 	return report.None()
 }
 
-// Functions returns the functions of both, joined by name.
+// Functions joins the functions of both runs by name.
 func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
@@ -52,7 +52,7 @@ func (p *BlocksPair) OfFunction(by string) *Table {
 	return p.table("blocks", "Blocks of "+name+", A and B", by, p.question().With("function", name), []string{"block"}, "cycles", "cycles_each", "count")
 }
 
-// question returns the question that the models have answered about both.
+// question returns the question that the models have answered about both runs.
 func (p *BlocksPair) question() ask.Question {
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{p.Runs.A.Profile: p.A.Reply, p.Runs.B.Profile: p.B.Reply}))
 	q.Machine = p.Machine
@@ -67,7 +67,8 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same returns the function of B with the name of the one in question in A; 0: there is none.
+// Same returns the number of the function in B with the same name as the selected function of A, or
+// 0 if there is none.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {

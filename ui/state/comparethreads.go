@@ -5,13 +5,14 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Own compares private caches of a size by thread; nil if one run has no stacks of threads.
+// Own compares private caches of a size by thread; nil if one run has no per-thread stacks.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
 	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")
 }
 
-// Shared compares a cache of a size that all threads share; nil as for Own.
+// Shared compares a cache of a size that all threads share; nil if one run has no per-thread
+// stacks.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
 	return c.threadsTable("domain", bytes, "Misses in "+Bytes(bytes)+" shared by all threads, A and B", by, []string{"cores", "core"},
 		"misses", "alone_misses", "accesses")
@@ -35,12 +36,12 @@ func (c *Comparison) Flows(by string) *Table {
 	return c.communicationTable("flow", "flows", "Words from thread to thread, A and B", by, "from", "to")
 }
 
-// Pairs compares the source locations that write values and those that use them; nil as for Flows.
+// Pairs compares the pairs of source locations that write and use values; nil if one run has none.
 func (c *Comparison) Pairs(by string) *Table {
-	t := c.communicationTable("site", "sites", "Places that write values for others, A and B", by,
+	t := c.communicationTable("site", "sites", "Source locations that write values for other threads, A and B", by,
 		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")
 	if t != nil && t.Rows > 0 && !t.inBoth {
-		t.Doubt = "No pair of places of A is in B: places are compared by their source lines, and these sources differ."
+		t.Doubt = "A and B have no pair of source locations in common: locations are compared by source line, and the sources differ."
 	}
 	return t
 }
@@ -53,32 +54,32 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides writes a sentence for both runs.
+// sides writes the same sentence for each run.
 func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }
 
-// OwnSentence returns [Threads.OwnSentence] of both.
+// OwnSentence returns [Threads.OwnSentence] for both runs.
 func (c *Comparison) OwnSentence(bytes uint64) string {
 	return c.sides(func(v *View) string { return v.Threads().OwnSentence(bytes) })
 }
 
-// SharedSentence returns [Threads.SharedSentence] of both, of all threads.
+// SharedSentence returns [Threads.SharedSentence] for all threads of both runs.
 func (c *Comparison) SharedSentence(bytes uint64) string {
 	return c.sides(func(v *View) string { return v.Threads().SharedSentence(OneGroup(len(v.Threads().Cores)), bytes) })
 }
 
-// FlowSentence returns [Communication.Sentence] of both.
+// FlowSentence returns [Communication.Sentence] for both runs.
 func (c *Comparison) FlowSentence() string {
 	return c.sides(func(v *View) string { return v.Communication().Sentence() })
 }
 
-// FalseSentence returns [Communication.FalseSentence] of both.
+// FalseSentence returns [Communication.FalseSentence] for both runs.
 func (c *Comparison) FalseSentence() string {
 	return c.sides(func(v *View) string { return v.Communication().FalseSentence() })
 }
 
-// threadFindings returns the differences between threads, where both runs have several.
+// threadFindings returns the differences between threads, if both runs have several threads.
 func (c *Comparison) threadFindings() (list []Finding) {
 	if c.A.Threads() != nil && c.B.Threads() != nil {
 		list = append(list, Finding{ID: "coherence", Title: "Private caches", Tab: TabThreads, Text: c.OwnSentence(commonOwnBytes)})

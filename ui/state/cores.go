@@ -17,14 +17,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostPredicted is the most cores that work is divided among.
+// MostPredicted is the maximum number of cores among which work is divided.
 const MostPredicted = 64
 
-// PredictedCores returns the numbers of cores of the curves.
+// PredictedCores returns the numbers of cores that the curves show.
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
-// parallel caches, for the last profile in question, whether its program has parallel regions,
-// because every render needs it.
+// parallel caches whether the program of the last profile has parallel regions, because every
+// render needs that.
 var parallel struct {
 	sync.Mutex
 	of  *profile.Profile
@@ -47,14 +47,15 @@ func Predictable(p *profile.Profile) bool {
 	return parallel.yes
 }
 
-// Schedules returns the schedules that can replace the program's.
+// Schedules returns the loop schedules that can replace the program's.
 func Schedules() []Choice {
-	return []Choice{{Title: "as the program says"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
+	return []Choice{{Title: "as in the program"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings returns the orders of cores' references; by clocks if blocks have times.
+// Interleavings returns the ways to interleave the cores' references. The order by clocks is
+// possible only if blocks have times.
 func Interleavings(timed bool) []Choice {
-	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "in turn, one block each"}}
+	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "at random"}, {Name: "block", Title: "in turn, one block each"}}
 	if timed {
 		list = append(list, Choice{Name: "time", Title: "by the cores' clocks"})
 	}
@@ -66,7 +67,7 @@ func Models() []Choice {
 	return []Choice{{Title: "a few lines"}, {Name: "windows", Title: "1 % of windows"}, {Name: "windows-10", Title: "10 % of windows"}, {Name: "all", Title: "all accesses"}, {Name: "none", Title: "nothing"}}
 }
 
-// ModelWords translates such a choice to the words of the command line.
+// ModelWords translates a choice from Models to arguments of the command.
 func ModelWords(name string) string {
 	if percent, found := strings.CutPrefix(name, "windows-"); found {
 		return "windows,rate=" + percent + "e-2"
@@ -81,7 +82,7 @@ func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}
 	switch {
 	case s.Division != "":
-		q.Processor = "" // if executions are divided, nobody waits and there are no times
+		q.Processor = "" // if block executions are divided, no thread waits and there are no times
 	case s.Processor != "":
 		q.Processor = s.Processor
 	}
@@ -93,14 +94,15 @@ func Divisions() []Choice {
 	return []Choice{{Title: "iterations"}, {Name: "region", Title: "blocks, by region"}, {Name: "printed", Title: "blocks, as printed"}}
 }
 
-// Cores contains the predictions for several cores so far.
+// Cores contains the predictions so far.
 type Cores struct {
-	answers.Reply // for all answered numbers of cores
+	answers.Reply // the answers for all numbers of cores so far
 	asked         answers.MulticoreQuestion
 	known         []int
 }
 
-// Ask sets the question, about the same cores as before: the answers so far stay.
+// Ask sets the question. It must differ from the previous one only in the numbers of cores, so that
+// the answers so far remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.
@@ -138,13 +140,13 @@ func (c *Cores) Take(r *answers.Reply) {
 	c.Unmodelled, c.Problem = r.Unmodelled, r.Problem
 }
 
-// Known reports whether a number of cores was answered.
+// Known reports whether there is an answer for a number of cores.
 func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 
-// Some reports whether any number was answered.
+// Some reports whether there is an answer for any number of cores.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
-// overCores returns a chart over the numbers of cores that are known.
+// overCores draws series over the answered numbers of cores.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
 	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
@@ -177,7 +179,8 @@ func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answ
 	return chart
 }
 
-// isModel distinguishes SDCM's answers, for all accesses or for a sample, from simulated ones.
+// isModel reports whether a method is SDCM, for all accesses or for a sample, rather than
+// simulation.
 func isModel(method string) bool { return strings.HasSuffix(method, "sdcm") }
 
 func (c *Cores) blank() []float64 {
@@ -188,9 +191,10 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart shows the hit rates of each level over cores; chosen is the number in question.
+// RatesChart shows the hit rates of each level over the number of cores; chosen is the selected
+// number.
 func (c *Cores) RatesChart(chosen int) *Chart {
-	chart := &Chart{ID: "rates", Title: "Hit rates over cores", Y: Axis{Label: "hits, of all accesses that the level or one above could answer", Unit: UnitShare, Max: 1}}
+	chart := &Chart{ID: "rates", Title: "Hit rates over cores", Y: Axis{Label: "share of accesses that hit in this level or one above", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
 		switch {
 		case s.Method == string(hierarchy.WindowedSDCM):
@@ -205,8 +209,7 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor returns the beginning of an axis of shares, chosen such that shares near 1 can be
-// distinguished.
+// floor returns the start of an axis of shares such that shares near 1 can be distinguished.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
@@ -270,7 +273,7 @@ func (c *Cores) SampledSentence(cores int) string {
 	return ""
 }
 
-// SpeedUpChart shows the speed-up over cores; nil if it is unknown.
+// SpeedUpChart shows the speed-up over the number of cores; nil if it is unknown.
 func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	s := c.SpeedUps("speedup")
 	if len(s.Points) == 0 {
@@ -288,7 +291,7 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	return chart
 }
 
-// SpeedUpSentence describes the speed-up on a number of cores, and its limit.
+// SpeedUpSentence describes the speed-up on a number of cores, and what limits it.
 func (c *Cores) SpeedUpSentence(cores int) string {
 	t := c.Table("speedup")
 	if t == nil {
@@ -311,12 +314,12 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
-// rateColumns are the columns shown of the hit rates; intervals are shown if they are not
-// symmetric.
+// rateColumns lists the columns of the table of hit rates; low and high are shown only if the
+// intervals are not symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
-// PredictedTable returns a table of the prediction, for one number of cores or, if that is 0, for
-// all; nil if there is none.
+// PredictedTable returns a table of the prediction for a number of cores, or for all of them if
+// cores is 0; nil if there is none.
 func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	whole := c.Table(key)
 	if whole == nil {
@@ -360,7 +363,7 @@ func (c *Cores) document(key string) func() *report.Document {
 	}
 }
 
-// Processors lists the processors of an answer, and the selected one.
+// Processors lists the processors in an answer, and returns the selected one.
 func Processors(t *report.Table) (list []Choice, chosen string) {
 	if t == nil {
 		return nil, ""

@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// words formats values as the page does.
+// words formats values in the page's style.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 
-// about is the prefix of numbers that are not exact.
+// about is the prefix of inexact numbers.
 const about = "≈ "
 
-// CounterTables returns the tables of a profile's counters, by their keys, in order:
-// the program's, or the one of functions or blocks.
+// CounterTables returns the tables of a profile's counters and their keys in order: those of the
+// program, or the table of functions or blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
 	if sort != "" && q.With("sort", sort).Check() == nil {
@@ -37,7 +37,7 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 			brief := answers.NarrowCounters(*t, sorted)
 			tables[t.Key] = show(&brief, words, nil)
 			tables[t.Key].Sort = sorted
-		case t.Key == "counters" || t.Key == "ratios": // people read the names only
+		case t.Key == "counters" || t.Key == "ratios": // readers need only the names, not the keys
 			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key).unsorted()
 		default:
 			tables[t.Key] = show(t, words, nil).unsorted()
@@ -47,8 +47,7 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 	return keys, tables
 }
 
-// shown writes a value with the page's minus, and the sign of a difference next
-// to its digits: ≈ −12.
+// shown formats a value with the page's minus sign, which is next to the digits, as in "≈ −12".
 func shown(v report.Value, style report.Words) string {
 	text := v.Shown(style)
 	if !v.IsNumber() {
@@ -92,7 +91,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	return show(&t, words, nil).unsorted().of(oneTable("stackglass.counters", t))
 }
 
-// MissingCounters lists, in sentences, the parts that a profile's counters lack, and why.
+// MissingCounters lists, in sentences, which counters a profile lacks, and why.
 func MissingCounters(p *profile.Profile) (list []string) {
 	for _, m := range answers.NotCounted(p) {
 		list = append(list, upper(m)+".")
@@ -100,7 +99,7 @@ func MissingCounters(p *profile.Profile) (list []string) {
 	return list
 }
 
-// operations returns the finding about the operations per byte that the program moves.
+// operations returns the finding about operations and the bytes that the program moves.
 func (v *View) operations() (Finding, bool) {
 	f := Finding{ID: "operations", Title: "Work", Tab: TabCounters}
 	c := v.Profile.Counters
@@ -114,17 +113,17 @@ func (v *View) operations() (Finding, bool) {
 		case d.Key == "bytes_per_flop":
 			f.Text = "This run moves " + value + " bytes for each flop, " + SI(sum[profile.Flops]) + " flops in all."
 		case d.Key == "bytes_per_operation" && f.Text == "":
-			f.Text = "This run makes no flops; it moves " + value + " bytes for each integer operation."
+			f.Text = "This run executes no floating-point operations; it moves " + value + " bytes for each integer operation."
 		case d.Key == "ops_per_branch":
 			f.Text += " It branches once in " + value + " operations."
 		case d.Key == "vectorised":
-			f.Text += " " + Percent(d.Value) + " of its operations are done in vectors."
+			f.Text += " " + Percent(d.Value) + " of its operations are vectorised."
 		}
 	}
 	return f, f.Text != ""
 }
 
-// missingInstructions explains why a profile counts no instructions.
+// missingInstructions explains why a profile has no instruction counts.
 func missingInstructions(p *profile.Profile) string {
 	if p.Counters != nil {
 		return ""

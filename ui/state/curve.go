@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// curvePoints is the most points of a drawn curve: more than a screen has pixels. The chart's table
-// has all.
+// curvePoints is the maximum number of points in a drawn curve, which is more than a screen has
+// pixels. The chart's table has all points.
 const curvePoints = 2000
 
 // MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
@@ -17,7 +17,7 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	chart := &Chart{
 		ID: "curve", Title: "Miss ratio over cache size" + v.oneCache(),
 		X: Axis{Label: "cache size, fully associative LRU, " + strconv.FormatUint(v.LineBytes, 10) + "-byte lines", Unit: UnitBytes, Log: true},
-		Y: Axis{Label: "misses of all accesses", Unit: UnitShare, Max: 1},
+		Y: Axis{Label: "share of accesses that miss", Unit: UnitShare, Max: 1},
 	}
 	most := float64(max(v.FootprintBytes()*2, 64*v.LineBytes))
 	for _, l := range levels {
@@ -44,8 +44,8 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// marksSentence explains the marks on the curve. They differ from the levels' cards, which account
-// for ways and for the levels above.
+// marksSentence explains the marks on the curve. Their values differ from the levels' cards, which
+// account for the associativity and the levels above.
 func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
 	for _, l := range levels {
@@ -58,7 +58,7 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 		text += l.Name + " " + Bytes(l.SizeBytes) + " " + Percent(v.MissRatio(l.SizeBytes))
 	}
 	if text != "" {
-		text = " The marks are misses of all accesses if each level were alone and fully associative" + v.oneCache() + ": " + text + "."
+		text = " The marks show the miss ratio of each level if it were alone and fully associative" + v.oneCache() + ": " + text + "."
 	}
 	return text + v.unmarked(levels)
 }
@@ -66,7 +66,8 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 // hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked names the levels without marks, because their line size is not the one in view.
+// unmarked returns sentences that name the levels without marks, whose line size is not the one in
+// view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
@@ -77,8 +78,8 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 }
 
 // curvePoints fills the chart's At and returns the ratios. If there are more breakpoints than a
-// screen can show, only the first and the last one in each step of the axis are kept: the last one
-// is valid up to the next step. All kept points are exact.
+// screen can show, only the first and the last one in each step of the axis are kept: the value of
+// the last one is valid up to the next step. All kept points are exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if v.Curve.Len() > curvePoints {
@@ -125,14 +126,14 @@ func (v *View) curveSentence() string {
 	return text + "."
 }
 
-// CurveTable returns every breakpoint of the curve.
+// CurveTable lists every breakpoint of the curve.
 func (v *View) CurveTable() *Table {
 	return v.once("curve", func() *Table {
-		return v.table("Misses by cache size, each size at which they change"+v.oneCache(), v.question("curve"), nil)
+		return v.table("Misses by cache size, at every size where they change"+v.oneCache(), v.question("curve"), nil)
 	})
 }
 
-// CommonTable contains the curve at the largest powers of two.
+// CommonTable lists the curve at the largest powers of two.
 func (v *View) CommonTable() *Table {
 	return v.once("common", func() *Table {
 		q := v.question("curve")
@@ -149,7 +150,7 @@ func (v *View) HistogramChart() *Chart {
 	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), counts, cold)
 }
 
-// binsChart draws bins, and then the cold accesses.
+// binsChart draws the bins, followed by the cold accesses.
 func binsChart(id, title string, counts []uint64, cold uint64) *Chart {
 	chart := &Chart{
 		ID: id, Title: title,

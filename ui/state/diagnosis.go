@@ -11,24 +11,24 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Advice is a finding of a diagnosis, as the page shows it: texts are whole sentences.
+// Advice is a finding of a diagnosis in the page's form: texts are whole sentences.
 type Advice struct {
 	Rank, Kind, Where, Saves, Why, Fix, How, Illegal string
 
-	File   string // "": not of one place
+	File   string // "" if the finding is not about one source location
 	Line   uint32
-	Misses string  // by level, before and after the change; "": not counted
-	Tab    Tab     // that shows more; TabDiagnosis: none does
-	Share  float64 // of the run's cycles that the fix saves, 0 to 1
+	Misses string  // misses by level, before and after the change; "" if not counted
+	Tab    Tab     // the tab that shows more; TabDiagnosis: none
+	Share  float64 // the share of the run's cycles that the fix saves, 0 to 1
 }
 
-// tabsOfVerbs are the views that show the answers of verbs.
+// tabsOfVerbs maps a verb of the command to the view that shows its answer.
 var tabsOfVerbs = map[string]Tab{
 	"sites": TabCode, "loops": TabLoops, "communication": TabCommunication, "threads": TabThreads, "pipeline": TabBlocks,
 	"blocks": TabBlocks, "curve": TabCaches, "what-if": TabCaches, "sets": TabAssociativity, "histogram": TabLocality,
 }
 
-// Diagnosis returns the verdict of a reply, and at most this number of its findings.
+// Diagnosis returns the verdict of a reply, and at most that many of its findings.
 func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	if t := reply.Table("verdict"); t != nil && len(t.Rows) > 0 {
 		verdict = Spaced(t.Rows[0][0].Plain()) + "."
@@ -71,10 +71,10 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 
 // Assumptions returns the heading of the notes of a diagnosis.
 func Assumptions(notes []string) string {
-	return Plural(uint64(len(notes)), "assumption", "assumptions") + " of these estimates"
+	return Plural(uint64(len(notes)), "assumption", "assumptions") + " behind these estimates"
 }
 
-// kindTitle returns the name of a kind of problem as a title.
+// kindTitle returns the title of a kind of problem.
 func kindTitle(kind string) string {
 	if kind == "tlb" || kind == "numa" {
 		return strings.ToUpper(kind)
@@ -82,7 +82,7 @@ func kindTitle(kind string) string {
 	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
-// missesOf says how the misses of each level change with the finding of a rank.
+// missesOf says how the fix of a finding, given by its rank, changes the misses of each level.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""
@@ -103,8 +103,8 @@ func missesOf(t *report.Table, rank string) string {
 
 func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + thin + "%" }
 
-// Diagnoses joins the diagnoses of both runs: the change of the estimated cycles, in a sentence,
-// and of the problems, in a table.
+// Diagnoses compares the diagnoses of both runs. It returns a sentence about the change of the
+// estimated cycles, and a table of the problems.
 func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy, processor string) (headline string, problems *Table) {
 	q := ask.New(ask.Diagnosed(map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}))
 	if q.Machine = h; processor != "" {

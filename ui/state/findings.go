@@ -12,14 +12,14 @@ import (
 
 // Finding is one sentence about the run.
 type Finding struct {
-	ID    string // stable, for tests and links
-	Title string // in two or three words
+	ID    string // does not change between versions, for tests and links
+	Title string // two or three words
 	Text  string // the sentence, with its numbers
-	Tab   Tab    // where the evidence is
+	Tab   Tab    // the tab that shows the evidence
 }
 
-// Findings describes the profile in sentences, most general first, for caches of common sizes and
-// for the hierarchy in question.
+// Findings describes the profile in sentences, the most general ones first, for caches of common
+// sizes and for the hierarchy in question.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}
@@ -38,15 +38,15 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing says why a profile has no references, and what to do; "" if it has.
+// Nothing explains why a profile has no references, and what to do; "" if it has some.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {
 	case t.AllReferences() > 0:
 		return ""
 	case t.Unselected > 0:
-		return "The settings left out all " + Plural(t.Unselected, "reference", "references") + " of this trace: they ask for “" + p.Input.Kinds.String() +
-			"”, and it has none of these. Go back, choose other kinds of references in the settings, and drop the trace again."
+		return "The settings left out all " + Plural(t.Unselected, "reference", "references") + " of this trace: they select “" + p.Input.Kinds.String() +
+			"”, and the trace has none. Go back, choose other kinds of references in the settings, and drop the trace again."
 	}
 	return "No reference has been analysed."
 }
@@ -63,7 +63,7 @@ func (v *View) halfDistance() Finding {
 	f := Finding{ID: "half", Title: "Half of all accesses", Tab: TabLocality}
 	d, ok := v.Curve.DistanceAtShare(0.5)
 	if !ok {
-		f.Text = "More than half of all accesses are first ones: there is little that any cache could keep."
+		f.Text = "More than half of all accesses are the first to their line, so no cache can help much."
 		return f
 	}
 	if d == 0 {
@@ -84,22 +84,22 @@ func (v *View) firstLevel() Finding {
 	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, one of 1" + thin + "MiB " +
 		Percent(atLarge) + " (fully associative, LRU" + v.oneCache() + ")."
 	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
-		f.Text += " Four times 32" + thin + "KiB would remove " + Percent(1-four/atSmall) + " of those misses."
+		f.Text += " Four times that size would remove " + Percent(1-four/atSmall) + " of those misses."
 	}
 	return f
 }
 
-// steps says at which sizes the miss ratio drops.
+// steps returns the finding about the sizes at which the miss ratio drops.
 func (v *View) steps() Finding {
 	f := Finding{ID: "knees", Title: "Steps", Tab: TabCaches}
 	d, err := v.Run.Answer(v.question("curve").With("steps", "true"))
 	if err != nil || len(d.Tables[0].Rows) == 0 {
-		f.Title, f.Text = "No steps", "The miss ratio falls gradually: no small step in size saves more than 2"+thin+"% of accesses."
+		f.Title, f.Text = "No steps", "The miss ratio falls gradually: no small increase in size avoids misses for more than 2"+thin+"% of accesses."
 		return f
 	}
 	for i := range d.Tables[0].Rows {
 		value := func(key string) string { return shown(cell(&d.Tables[0], i, key), answerWords) }
-		text := "between " + value("below_bytes") + " and " + value("capacity_bytes") // wide
+		text := "between " + value("below_bytes") + " and " + value("capacity_bytes") // if the step is wide
 		if cell(&d.Tables[0], i, "cliff").Plain() == "true" {
 			text = "between " + value("below_lines") + " and " + value("capacity_lines") + " lines (" + value("capacity_bytes") + ")"
 		}
@@ -145,11 +145,11 @@ func (v *View) splits() (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{ID: "splits", Title: "Split references", Tab: TabDiagnosis,
-		Text: Exact(n) + " accesses more than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
-			": references that cross the boundary of a line need two lines or more."}, true
+		Text: Exact(n) + " more accesses than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
+			": a reference that crosses a line boundary accesses two or more lines."}, true
 }
 
-// phases compares the windows of the run at the capacity of 32 KiB.
+// phases compares the misses of the run's windows in a cache of 32 KiB.
 func (v *View) phases() (Finding, bool) {
 	rows := v.Locality.Windows.Rows
 	if len(rows) < 4 {
@@ -157,7 +157,7 @@ func (v *View) phases() (Finding, bool) {
 	}
 	log2 := max(bits.Len64(32<<10/v.LineBytes)-1, 0)
 	least, most, at := 1.0, 0.0, 0
-	for i := range rows[:len(rows)-1] { // the last one may be short
+	for i := range rows[:len(rows)-1] { // the last window may be shorter
 		m := Ratio(rows[i].Misses(log2), rows[i].Accesses())
 		if m > most {
 			most, at = m, i
@@ -166,11 +166,11 @@ func (v *View) phases() (Finding, bool) {
 	}
 	f := Finding{ID: "phases", Title: "Over time", Tab: TabLocality}
 	if most < 2*least+0.01 {
-		f.Text = "The run is even: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " at all times."
+		f.Text = "The run is uniform: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " at all times."
 		return f, true
 	}
 	f.Text = "The run has phases: the misses of 32" + thin + "KiB vary between " + Percent(least) + " and " + Percent(most) +
-		" of accesses; the most are in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
+		" of accesses; the maximum is in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
 	return f, true
 }
 
@@ -188,7 +188,7 @@ func (v *View) doubts() (Finding, bool) {
 		text = Plural(t.BadRecords, "record", "records") + " could not be read and were left out. "
 	}
 	if v.Profile.State.Partial {
-		text += "This is a part of the run: " + v.Profile.State.Reason + "."
+		text += "This result covers only a part of the run: " + v.Profile.State.Reason + "."
 	}
 	return Finding{ID: "doubts", Title: "What is missing", Text: text, Tab: TabDiagnosis}, text != ""
 }
@@ -205,7 +205,7 @@ func kindPlural(kind string) string {
 	return kind + "s"
 }
 
-// Sentence makes a sentence of a clause.
+// Sentence turns a clause into a sentence.
 func Sentence(clause string) string { return upper(strings.TrimSuffix(clause, ".")) + "." }
 
 func upper(s string) string {
@@ -215,7 +215,7 @@ func upper(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// falseSharing names the worst case of it.
+// falseSharing returns the finding about the worst case of false sharing.
 func (v *View) falseSharing() (Finding, bool) {
 	c := v.Communication()
 	if c == nil || len(c.FalseFindings()) == 0 {
@@ -229,11 +229,11 @@ func (v *View) falseSharing() (Finding, bool) {
 	return Finding{ID: "false-sharing", Title: title, Tab: TabCommunication, Text: f.Name + ": " + f.Text + " To fix it, " + f.Fix + "."}, true
 }
 
-// commonOwnBytes is the size of a first level that most processors have.
+// commonOwnBytes is the size of the first level in most processors.
 const commonOwnBytes = 32 << 10
 
-// coherence says on which cores the threads run, and how many accesses to the first
-// level miss because another core stored to the line.
+// coherence returns the finding about the cores on which the threads run, and about the coherence
+// misses in the first level.
 func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	text := answers.ThreadsOn(v.Profile, h)
 	p, _, err := v.Run.Asker().Predict(h, nil)
@@ -252,7 +252,7 @@ func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	return Finding{ID: "coherence", Title: "Threads", Tab: TabCaches, Text: text + "."}, true
 }
 
-// largestFlow says which thread sends most to which.
+// largestFlow returns the finding about the largest flow between two threads.
 func (v *View) largestFlow() (Finding, bool) {
 	c := v.Communication()
 	if c == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FootprintChart shows the average size of the distinct lines in a window of any length, and the
+// FootprintChart shows the average size of the distinct lines in windows of each length, and the
 // sizes of the levels that a window can fill.
 func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 	f := v.Profile.Footprint
@@ -48,7 +48,7 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 }
 
 // footprintFills returns the length of the window whose footprint is as large as a cache,
-// interpolated between known lengths; 0: no window is.
+// interpolated between known lengths; 0 if no window is that large.
 func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	for i, size := range sizes {
 		switch {
@@ -63,8 +63,8 @@ func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	return 0
 }
 
-// FootprintMisses shows the miss ratio that follows from the growth of the footprint, and the exact
-// one; nil if the run has no stack distances for that line size.
+// FootprintMisses shows the miss ratio that is predicted from the growth of the footprint, and the
+// exact one; nil if the run has no stack distances for that line size.
 func (v *View) FootprintMisses() *Chart {
 	f := v.Profile.Footprint
 	exact := v.Profile.LocalityAt(f.LineBytes)
@@ -75,7 +75,7 @@ func (v *View) FootprintMisses() *Chart {
 	chart := &Chart{
 		ID: "footprint-misses", Title: "Miss ratio from the footprint", How: "predicted",
 		X: Axis{Label: "cache size, fully associative LRU", Unit: UnitBytes, Log: true, Min: float64(f.LineBytes)},
-		Y: Axis{Label: "misses of all accesses", Unit: UnitShare, Max: 1},
+		Y: Axis{Label: "share of accesses that miss", Unit: UnitShare, Max: 1},
 	}
 	predicted := Series{Label: "from the footprint", Color: LevelColor(0), Shape: ShapeLine, Dash: true}
 	counted := Series{Label: "from stack distances", Color: LevelColor(1), Shape: ShapeLine}
@@ -95,7 +95,7 @@ func (v *View) FootprintMisses() *Chart {
 		chart.X.Max = max(chart.At[n-1], 2*chart.X.Min)
 	}
 	chart.Series = []Series{predicted, counted}
-	chart.Summary = "The prediction is at most " + significant(100*most) + " percentage points from the exact miss ratio. It assumes that a program repeats itself alike at every point of the run."
+	chart.Summary = "The prediction is at most " + significant(100*most) + " percentage points from the exact miss ratio. It assumes that the program behaves the same way throughout the run."
 	return chart
 }
 
@@ -104,11 +104,11 @@ func (v *View) FootprintTable() *Table {
 	return v.once("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
 }
 
-// missingFootprint explains how to get a footprint.
+// missingFootprint explains why a profile has no footprint, and how to get one.
 func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""
 	}
-	return "The footprint was not counted in this analysis: how many distinct lines a window of any length touches. Analyse the trace again with it, " +
+	return "This analysis did not count the footprint, that is, how many distinct lines a window of any length touches. Analyse the trace again with the footprint, " +
 		"or run “stackglass analyze --analyses default,footprint -o file.sgp” and drop that file here."
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The chart of the footprint rises to the footprint of the run, and says when levels are filled.
+// The footprint chart ends at the footprint of the whole run, and its summary says when levels are
+// filled.
 func TestFootprint(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if tab := TabFootprint; tab.Missing(v.Profile) == "" {
-		t.Error("a profile without a footprint has one")
+		t.Error("there is a chart for a profile without a footprint")
 	}
 	f := &profile.Footprint{LineBytes: 64, Accesses: 1000, Lines: 100}
 	for range 100 {
@@ -41,7 +42,7 @@ func TestFootprint(t *testing.T) {
 	}
 	v.Profile.Footprint = &profile.Footprint{LineBytes: 64, Accesses: 1, Lines: 1}
 	if chart := v.FootprintChart(nil); len(chart.At) != 0 || chart.Summary == "" {
-		t.Errorf("a run of one access: %+v", chart)
+		t.Errorf("the chart of a run of one access is %+v", chart)
 	}
 	v.FootprintMisses()
 }

@@ -1,13 +1,14 @@
-// Package state contains everything that the page shows, as plain Go: the view of a profile with
-// its findings, bins, curves and tables; the words for a run and for the list of kept analyses; the
+// Package state computes everything that the page shows, in plain Go: the view of a profile with
+// its findings, bins, curves and tables; the texts about a run and the list of kept analyses; the
 // URL's hash; and the format of numbers.
 //
-// It knows neither the browser nor Vugu, so everything that a person reads is
-// tested natively. The flow:
+// It depends on neither the browser nor Vugu, so everything that a person reads is tested natively.
+// Data flow through it as follows:
 //
-//  1. [NewView] sums a profile up for one line size.
-//  2. [View.Findings], [View.Bins], [CurveChart], ... make sentences, charts and tables of it.
-//  3. The components of package ui lay them out; a [Chart] goes to charts.js.
+//  1. [NewView] summarises a profile for one line size.
+//  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn it into sentences,
+//     charts and tables.
+//  3. The components of package ui lay these out; charts.js draws each [Chart].
 package state
 
 import (
@@ -16,10 +17,10 @@ import (
 	"strings"
 )
 
-// thin is the space between a number and its unit, and between thousands.
+// thin is the narrow space between a number and its unit, and between groups of digits.
 const thin = "\u202f"
 
-// Exact writes a whole number with grouped digits: 10 761 110.
+// Exact formats a whole number with grouped digits, as in "10 761 110".
 func Exact(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	var out strings.Builder
@@ -32,8 +33,8 @@ func Exact(n uint64) string {
 	return out.String()
 }
 
-// Spaced writes the numbers of a text as the page does: digits grouped, and no line break before a
-// unit.
+// Spaced rewrites the numbers in a text in the page's style: with grouped digits, and no line break
+// before a unit.
 func Spaced(text string) string {
 	isDigit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	var out strings.Builder
@@ -50,15 +51,15 @@ func Spaced(text string) string {
 	return out.String()
 }
 
-// isUnit reports whether a text begins with a unit of bytes.
+// isUnit reports whether a text begins with a unit of bytes, such as KiB.
 func isUnit(text string) bool {
 	word, _, _ := strings.Cut(text, " ")
 	word = strings.TrimRight(word, ".,;:)")
 	return word == "B" || len(word) == 3 && strings.HasSuffix(word, "iB") && strings.Contains("KMGT", word[:1])
 }
 
-// significant writes x with three significant digits, without an exponent and
-// without trailing zeros after the point.
+// significant formats x with three significant digits, without an exponent and without trailing
+// zeros after the decimal point.
 func significant(x float64) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return "0"
@@ -71,8 +72,8 @@ func significant(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// SI writes a count with three significant digits and an SI prefix: 10.5 M.
-// Counts below 10,000 are written out.
+// SI formats a count with three significant digits and an SI prefix, as in "10.5 M".
+// Counts below 10,000 are written in full.
 func SI(n uint64) string {
 	if n < 10_000 {
 		return Exact(n)
@@ -80,14 +81,15 @@ func SI(n uint64) string {
 	return scaled(float64(n), 1000, []string{"", "k", "M", "G", "T", "P", "E"})
 }
 
-// Bytes writes a number of bytes with three significant digits and a binary prefix: 1.37 MiB.
+// Bytes formats a number of bytes with three significant digits and a binary prefix, as in "1.37
+// MiB".
 func Bytes(n uint64) string {
 	return scaled(float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
 }
 
 func scaled(x, base float64, units []string) string {
 	i := 0
-	// 999.5 of one unit would be written as 1000 of it.
+	// 999.5 would be rounded to 1000, so the next unit is used.
 	for x >= base-0.5 && i < len(units)-1 {
 		x /= base
 		i++
@@ -98,8 +100,8 @@ func scaled(x, base float64, units []string) string {
 	return significant(x) + thin + units[i]
 }
 
-// Percent writes a share (0 to 1) as a percentage with three significant
-// digits. Only 1 is written as "100 %".
+// Percent formats a share (0 to 1) as a percentage with three significant digits. Only 1 is written
+// as "100 %".
 func Percent(share float64) string {
 	p := share * 100
 	switch {
@@ -121,7 +123,7 @@ func Ratio(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// Plural writes a count with its noun: 1 line, 22 494 lines.
+// Plural formats a count with its noun, as in "1 line" or "22 494 lines".
 func Plural(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -129,7 +131,7 @@ func Plural(n uint64, one, many string) string {
 	return Exact(n) + " " + many
 }
 
-// Duration writes a time span roughly, such as the remaining time: 40 s, 3 min, 2 h.
+// Duration formats a time span roughly, as in "40 s", "3 min" or "2 h".
 func Duration(millis uint64) string {
 	s := (millis + 500) / 1000
 	switch {
@@ -143,5 +145,5 @@ func Duration(millis uint64) string {
 	return significant(float64(s)/3600) + thin + "h"
 }
 
-// Count writes a predicted number, which need not be whole.
+// Count formats a predicted count, which need not be whole.
 func Count(x float64) string { return Exact(uint64(math.Round(x))) }

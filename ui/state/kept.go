@@ -10,10 +10,10 @@ import (
 // KeptRow is one line of the list of kept analyses.
 type KeptRow struct {
 	Key, Name, When, References, Size, State string
-	Reason                                   string // why it is partial
-	Hash                                     string // opens it; "" for an interrupted analysis
+	Reason                                   string // why the analysis is partial
+	Hash                                     string // opens the analysis; "" if it was interrupted
 	Interrupted                              bool
-	Running                                  bool // in some tab
+	Running                                  bool // the analysis is running in some tab
 }
 
 // KeptRows describes the store's entries; now is in the reader's time zone.
@@ -36,8 +36,8 @@ func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
 	return rows
 }
 
-// When writes a moment the nearer the shorter: today 10:12, yesterday 9:30,
-// Tuesday 16:20, 12 March, 12 March 2024.
+// When formats a point in time relative to now, as in "today 10:12", "yesterday 9:30", "Tuesday
+// 16:20", "12 March" or "12 March 2024".
 func When(t, now time.Time) string {
 	clock := t.Format("15:04")
 	switch days := daysBetween(t, now); {
@@ -60,8 +60,9 @@ func daysBetween(t, now time.Time) int {
 	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
 }
 
-// Storage describes the contents of the browser's storage, roughly: used bytes in all, 0: unknown;
-// entries have their own sizes. running bytes are in the spill store of the analysis with a key.
+// Storage describes roughly what the browser's storage contains. used is the total number of bytes,
+// or 0 if unknown; the entries contain their own sizes; running is the number of bytes in the spill
+// store of the analysis with that key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {
@@ -85,9 +86,9 @@ func Storage(entries []profile.Entry, used uint64, key string, running uint64) (
 		bytes    uint64
 	}{
 		{"finished", "finished analyses", finished},
-		{"checkpoints", "checkpoints of interrupted ones", checkpoints},
-		{"outside", "stacks outside of memory", outside},
-		{"rest", "this page, and the browser's own", rest},
+		{"checkpoints", "checkpoints of interrupted analyses", checkpoints},
+		{"outside", "stacks spilled to disk", outside},
+		{"rest", "this page and the browser's own data", rest},
 	} {
 		if p.bytes > 0 {
 			parts = append(parts, Fact{p.id, p.name, Bytes(p.bytes), share(p.bytes, sum+rest)})

@@ -10,25 +10,25 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Loops are the loop nests of a run as the Loops view shows them: the answer of the verb loops,
-// with misses if the question was about caches.
+// Loops holds the loop nests of a run for the Loops view: the answer of "stackglass loops", with
+// misses if the question included caches.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
 	reply   *answers.Reply
 	loops   *report.Table
-	levels  []string         // whose misses are known
+	levels  []string         // the levels whose misses are known
 	misses  [][]report.Value // by loop, in the order of levels
 	labels  map[string]int
 }
 
-// LoopsQuestion asks about the loops of a run and their misses in a hierarchy, with more
-// arguments of the verb.
+// LoopsQuestion returns a question about the loops of a run and their misses in a hierarchy, with
+// further arguments of "stackglass loops".
 func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
-// NewLoops reads the answer to a question, given by its words, about the loops of a profile.
+// NewLoops returns the loops in the answer to a question; asked is the words of the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l := &Loops{Profile: p, asked: asked, reply: reply, loops: reply.Table("loops"), labels: map[string]int{}}
 	if l.loops == nil {
@@ -53,7 +53,7 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 // Len returns the number of loops.
 func (l *Loops) Len() int { return len(l.loops.Rows) }
 
-// Notes returns the warnings of the answer, in sentences.
+// Notes returns the warnings of the answer as sentences.
 func (l *Loops) Notes() (list []string) {
 	for _, note := range l.reply.Notes {
 		list = append(list, Sentence(note))
@@ -70,7 +70,7 @@ func (l *Loops) text(loop int, key string) string { return cell(l.loops, loop, k
 
 func (l *Loops) number(loop int, key string) uint64 { return uint64(number(cell(l.loops, loop, key))) }
 
-// own returns the number of references of a loop outside of its inner loops.
+// own returns the number of references that a loop makes outside its inner loops.
 func (l *Loops) own(loop int) uint64 {
 	n, depth := l.number(loop, "references"), l.number(loop, "depth")
 	for i := loop + 1; i < l.Len() && l.number(i, "depth") > depth; i++ {
@@ -81,7 +81,7 @@ func (l *Loops) own(loop int) uint64 {
 	return n
 }
 
-// Hottest returns the loop with most references of its own, or -1 if there is none.
+// Hottest returns the loop with most references outside its inner loops, or -1 if there is no loop.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
@@ -92,7 +92,7 @@ func (l *Loops) Hottest() int {
 	return best
 }
 
-// Nest returns the first loop of the nest that a loop is in.
+// Nest returns the outermost loop of the nest that contains a loop.
 func (l *Loops) Nest(loop int) int {
 	for l.number(loop, "depth") > 0 {
 		loop--
@@ -120,23 +120,23 @@ func (l *Loops) Summary() string {
 	}
 	hot := l.Hottest()
 	return text + Percent(Ratio(in, references)) + " of " + Plural(references, "reference", "references") + ". " +
-		"Most are made in loop " + l.Title(hot) + ": " + Percent(Ratio(l.own(hot), references)) + "."
+		"Loop " + l.Title(hot) + " makes the most: " + Percent(Ratio(l.own(hot), references)) + "."
 }
 
-// Method says how the loops were found.
+// Method returns sentences that say how the loops were found.
 func (l *Loops) Method() string {
-	text := "Folded without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
-		"Loops are numbered as chapters are; nests that differ in addresses and trip counts only are one that runs several times."
+	text := "The trace was compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
+		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times."
 	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
-		text += " The trace tells neither sites nor addresses of instructions: little folds, and these are not the loops of the program."
+		text += " The trace records neither sites nor instruction addresses, so it compresses poorly, and these are not the loops of the program."
 	}
 	return text
 }
 
-// Label numbers a loop.
+// Label returns the number of a loop, as in "1.1".
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
-// source returns the location of a loop, as in file.c:12–20.
+// source returns the source location of a loop, as in "file.c:12–20".
 func (l *Loops) source(loop int) string {
 	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
 	if first != "" {
@@ -148,7 +148,7 @@ func (l *Loops) source(loop int) string {
 	return text
 }
 
-// Title names a loop: 1.1.1, matmul-naive.c:20, main.
+// Title returns the name of a loop, as in "1.1.1, matmul-naive.c:20, main".
 func (l *Loops) Title(loop int) string {
 	text := l.Label(loop)
 	for _, more := range []string{l.source(loop), l.text(loop, "function")} {
@@ -159,7 +159,7 @@ func (l *Loops) Title(loop int) string {
 	return text
 }
 
-// trips writes the trip count of a loop, with grouped digits.
+// trips formats the trip count of a loop, with grouped digits.
 func (l *Loops) trips(loop int) string {
 	least, most := Exact(l.number(loop, "least_trips")), Exact(l.number(loop, "most_trips"))
 	if least == most {
@@ -177,12 +177,13 @@ func (l *Loops) Sentence(loop int) string {
 	}
 	text += ". It makes " + Plural(references, "reference", "references") + ", " + cell(l.loops, loop, "share").Shown(words) + " of the run"
 	if own < references {
-		text += "; " + Exact(own) + " of them outside of the loops in it"
+		text += "; " + Exact(own) + " of them outside its inner loops"
 	}
 	return text + "."
 }
 
-// Grid returns the tree as a table, with the known misses in a hierarchy; picked is a loop.
+// Grid returns the tree of loops as a table, with the known misses in a hierarchy; picked is the
+// selected loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
@@ -217,7 +218,7 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	}}
 }
 
-// Misses returns the misses of a loop in a level, where they were counted.
+// Misses returns the misses of a loop in a level, if they were counted.
 func (l *Loops) Misses(loop int, level string) string {
 	for k, name := range l.levels {
 		if name == level {
@@ -234,11 +235,11 @@ func orDash(s string) string {
 	return s
 }
 
-// loopWords write sizes with their units.
+// loopWords formats values, with sizes in binary units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown returns a table of the answer with some of its columns, and the rows of these loops; nil if
-// it has none.
+// shown returns some columns of a table of the answer, with the rows of these loops; nil if there
+// are no such rows.
 func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {
@@ -261,7 +262,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
-// ArraysTable lists the arrays that a loop accesses, with the class of each where misses were counted.
+// ArraysTable lists the arrays that a loop accesses, with the class of each if misses were counted.
 func (l *Loops) ArraysTable(loop int) *Table {
 	return l.shown("arrays", "Arrays of loop "+l.Label(loop), map[string]bool{l.Label(loop): true},
 		"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base")
@@ -288,7 +289,7 @@ func (l *Loops) Advice(loop int) string {
 	return ""
 }
 
-// Irregular reports whether a nest has references with irregular addresses.
+// Irregular reports whether a nest contains references with irregular addresses.
 func (l *Loops) Irregular(nest int) bool {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {
@@ -306,7 +307,7 @@ func (l *Loops) MissesTable(loop int) *Table {
 		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})
 }
 
-// EvictionsTable counts, for pairs of arrays, how often lines of one evicted lines of the other in
+// EvictionsTable shows, for pairs of arrays, how often lines of one evicted lines of the other from
 // the first level over the whole run; nil if no level was counted, or nothing was evicted.
 func (l *Loops) EvictionsTable() *Table {
 	t := l.reply.Table("evictions")
@@ -322,35 +323,35 @@ func missingLoops(p *profile.Profile) string {
 	case len(p.Loops) > 0:
 		return ""
 	case p.Loops != nil:
-		return "The trace does not fold: its tree of loops grew beyond its memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
-			"Fold a part of the trace: “stackglass loops --limit 10000000” takes its first ten million references."
+		return "The trace does not compress to loops: its tree of loops exceeded the memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
+			"Try a part of the trace: “stackglass loops --limit 10000000” uses its first ten million references."
 	}
-	return "This analysis did not fold its trace into loops: that is done where it is asked for. Analyse the trace again with “Fold loops” in the settings, " +
+	return "This analysis did not compress its trace to loops, which is done only on request. Analyse the trace again with “Fold loops” in the settings, " +
 		"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."
 }
 
-// ChangeKind is a kind of change to the code, as the page offers it.
+// ChangeKind is a kind of change to the code that the page offers.
 type ChangeKind struct {
-	Kind    string // as the command has it
+	Kind    string // the name of the kind in the command
 	Words   string
 	Example string
 	About   string
 }
 
-// ChangeKinds returns all kinds.
+// ChangeKinds returns all kinds of changes.
 func ChangeKinds() []ChangeKind {
-	const loops = " Loops go by number, as in 1.2, or as i, j, k …: the outermost, the first in it, and so on."
+	const loops = " Name loops by number, as in 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 	return []ChangeKind{
-		{"pad", "pad rows", "a=+64", "An array by its name or an address in it, and the bytes that each of its rows is to get more."},
-		{"interchange", "interchange loops", "i,j", "Two loops that hold nothing but each other." + loops},
-		{"tile", "tile loops", "i=32,j=32", "Loops that hold nothing but each other, and the iterations of a tile." + loops},
-		{"align", "align arrays", "64", "A power of two: bytes to whose multiples all arrays move. Or of one array: a=64."},
-		{"fuse", "fuse loops", "1.1", "A loop that another one right behind it joins; both run equally often." + loops},
+		{"pad", "pad rows", "a=+64", "An array, by its name or an address in it, and the number of bytes to add to each of its rows."},
+		{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + loops},
+		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations of a tile." + loops},
+		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array: a=64."},
+		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, which must have the same trip count." + loops},
 		{"array-of-structs", "array of structures", "x,y", "Arrays of equal elements that become the fields of one array of structures."},
 	}
 }
 
-// ChangeKindOf returns the kind with the command's name.
+// ChangeKindOf returns the kind with that name in the command.
 func ChangeKindOf(kind string) ChangeKind {
 	for _, k := range ChangeKinds() {
 		if k.Kind == kind {

@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// MaxLevels is the most levels of a hierarchy on the page.
+// MaxLevels is the maximum number of levels of a hierarchy on the page.
 const MaxLevels = 5
 
-// SameMachine reports whether two hierarchies have the same answer.
+// SameMachine reports whether the predictions for two hierarchies are the same.
 func SameMachine(a, b hierarchy.Hierarchy) bool {
 	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
 }
@@ -28,7 +28,7 @@ func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cac
 	})
 }
 
-// WithLevel returns the levels with another one after the last: eight times as large.
+// WithLevel returns the levels with another one added after the last, eight times as large.
 func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	if len(levels) >= MaxLevels {
 		return levels
@@ -47,7 +47,7 @@ func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	return append(slices.Clone(levels), fitWays(c))
 }
 
-// WithoutLevel returns the levels without one of them; the last one cannot be removed.
+// WithoutLevel returns the levels without one of them; the only remaining level cannot be removed.
 func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) || len(levels) == 1 {
 		return levels
@@ -66,8 +66,8 @@ func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hier
 	return out
 }
 
-// fitWays makes the ways of a cache divide its lines, which a size chosen from
-// a list may have broken.
+// fitWays returns the cache with an associativity that divides its number of lines, since the
+// reader may have chosen a size that the old associativity does not fit.
 func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	lines := c.SizeBytes / uint64(c.LineBytes)
 	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {
@@ -76,7 +76,8 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the member of a list that follows or precedes the value; the value if there is none.
+// Step returns the member of a list that follows or precedes a value, or the value itself if there
+// is none.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]
@@ -84,14 +85,14 @@ func Step[T comparable](list []T, value T, by int) T {
 	return value
 }
 
-// inclusionCodes are the numbers of inclusions in links. 1, which older links have, is
-// non-inclusive too.
+// inclusionCodes lists the codes of inclusion policies in links. Older links contain 1, which also
+// means non-inclusive.
 var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive: 2, hierarchy.Inclusive: 3}
 
 // formatMachine writes a hierarchy for the URL's hash: levels in order,
-// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters stand for values other than
-// the default: l latency, b bytes a cycle, s cores, h hashed, r replacement, i inclusion, w write.
-// In numbers, d is the decimal point.
+// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters mark values that differ from
+// the default: l latency, b bytes per cycle, s cores, h hashed, r replacement, i inclusion, w write
+// policy. In numbers, d stands for the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
 	if h.Name != "" {
@@ -126,7 +127,7 @@ func lettered(name string, x float64) string {
 	return "." + name + strings.ReplaceAll(hierarchy.FormatNumber(x), ".", "d")
 }
 
-// parseMachine reads the output of formatMachine; any other text has no levels.
+// parseMachine parses the output of formatMachine. For any other text it returns no levels.
 func parseMachine(s string) (h hierarchy.Hierarchy) {
 	if s == "" {
 		return h
@@ -177,7 +178,7 @@ func parseLevel(f []string) (c hierarchy.Cache, ok bool) {
 	return fitWays(c), ok
 }
 
-// numberOf reads a letter and its number.
+// numberOf parses a letter and its number.
 func numberOf(field string) (float64, bool) {
 	if field == "" {
 		return 0, false
@@ -185,7 +186,7 @@ func numberOf(field string) (float64, bool) {
 	return hierarchy.ParsePositive(strings.ReplaceAll(field[1:], "d", "."))
 }
 
-// describe reads the letters of a level.
+// describe parses the lettered values of a level.
 func describe(c *hierarchy.Cache, fields []string) bool {
 	for _, f := range fields {
 		if f == "h" {
@@ -221,10 +222,10 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 	return true
 }
 
-// safe keeps letters, digits and hyphens.
+// safe returns the letters, digits and hyphens of a name.
 func safe(name string) string { return keep(name, "-") }
 
-// keep keeps letters, digits and the characters of also.
+// keep returns the characters of a text that are letters, digits or in also.
 func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
@@ -237,7 +238,7 @@ func keep(text, also string) string {
 // oneCore is the placement of all threads on one core, in the URL and in choices.
 const oneCore = "one-core"
 
-// placementOf reads a placement from the URL, or from a choice.
+// placementOf parses a placement from the URL or from a choice.
 func placementOf(text string) hierarchy.Placement {
 	if text == oneCore {
 		return hierarchy.OnOneCore
@@ -245,15 +246,15 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn returns the screen with the threads on other cores, which a choice of [Placements]
-// names.
+// ThreadsOn returns the screen with the threads on other cores; choice is the name of one of the
+// [Placements].
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)
 	return s
 }
 
-// Placements returns the cores on which a profile can put the threads of its program; nil
-// if there is no choice.
+// Placements returns the possible placements of a profile's threads on cores; nil if there is no
+// choice.
 func Placements(p *profile.Profile) []Choice {
 	if len(p.Sharing) == 0 {
 		return nil
@@ -280,15 +281,15 @@ func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 	return "A: " + one(a) + ". B: " + one(b)
 }
 
-// CoresTable shows the accesses of each core to each level.
+// CoresTable lists the accesses of each core to each level.
 func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	q := v.question("what-if").With("by", "core")
 	q.Machine = h
 	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// problem explains why a hierarchy has no answer, and returns the groups of threads that an
-// analysis needs for one.
+// problem explains why there is no prediction for a hierarchy, and returns the groups of threads
+// that an analysis would need for one.
 func (v *View) problem(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {
@@ -297,10 +298,10 @@ func (v *View) problem(err error) (text string, missing [][]uint32) {
 	c := domain.Level
 	return c.Name + " is shared by " + strconv.FormatUint(uint64(c.SharedBy), 10) + " cores and the threads run on " + strconv.Itoa(len(v.Profile.Sharing[0].Cores)) +
 		", so each of these groups of threads has one " + c.Name + ": " + analysis.FormatGroups(domain.Groups) +
-		". This analysis did not count what such groups miss. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
+		". This analysis did not count the misses of such groups. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
 }
 
-// oneCache describes a view that has one cache for all threads; "" if there is one thread.
+// oneCache returns a note that all threads share one cache; "" if there is only one thread.
 func (v *View) oneCache() string {
 	if len(v.Profile.Totals.Threads) < 2 {
 		return ""

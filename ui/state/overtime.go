@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// MaxLines is the most capacities that the view over time shows at once.
+// MaxLines is the maximum number of capacities that the view over time shows at once.
 const MaxLines = 3
 
-// Log2Lines returns the useful capacities that the windows of the run can answer for: from 1 KiB to
-// the first that holds the whole footprint, as powers of two of lines.
+// Log2Lines returns the useful capacities for which the windows have misses, from 1 KiB to the
+// first one that holds the whole footprint, as base-2 logarithms of the number of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)
@@ -23,8 +23,8 @@ func (v *View) Log2Lines() []int {
 	return list
 }
 
-// DefaultLog2Lines returns the capacities to show unless others are chosen: as
-// near as possible to 1, 32 and 256 KiB.
+// DefaultLog2Lines returns the capacities to show by default, as near as possible to 1, 32 and 256
+// KiB.
 func (v *View) DefaultLog2Lines() []int {
 	all := v.Log2Lines()
 	var list []int
@@ -41,20 +41,20 @@ func (v *View) DefaultLog2Lines() []int {
 // CapacityBytes returns the size of a cache of 2^log2Lines lines.
 func (v *View) CapacityBytes(log2Lines int) uint64 { return v.LineBytes << log2Lines }
 
-// OverTime returns the share of misses in each window of the run, for caches of
-// 2^k lines for each k in log2Lines.
+// OverTime shows the miss ratio in each window of the run, for a cache of 2^k lines for each k in
+// log2Lines.
 func (v *View) OverTime(log2Lines []int) *Chart {
 	w := &v.Locality.Windows
 	chart := &Chart{
 		ID: "time", Title: "Misses over time" + v.oneCache(),
 		X: Axis{Label: "reference, in windows of " + Exact(w.References), Unit: UnitReferences},
-		Y: Axis{Label: "misses of the accesses in the window", Unit: UnitShare},
+		Y: Axis{Label: "share of the window's accesses that miss", Unit: UnitShare},
 	}
 	for i := range w.Rows {
 		chart.At = append(chart.At, float64((w.First+uint64(i))*w.References))
 	}
 	if n := len(chart.At); n > 0 {
-		// The last window keeps its value up to its end.
+		// The value of the last window holds up to its end.
 		end := chart.At[n-1] + float64(w.References)
 		chart.At = append(chart.At, end)
 		chart.X.Min, chart.X.Max = chart.At[0], end
@@ -81,7 +81,7 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 	return chart
 }
 
-// OverTimeTable returns the windows with their exact misses for each capacity.
+// OverTimeTable lists the windows with their exact misses for each capacity.
 func (v *View) OverTimeTable(log2Lines []int) *Table {
 	name := "time"
 	for _, k := range log2Lines {
@@ -93,14 +93,14 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 			keys = append(keys, "misses_"+strconv.FormatUint(1<<min(k, v.lastLog2()), 10))
 		}
 		t := v.table("Misses by window of the run", v.question("windows"), nil, keys...)
-		for i := 2; i < len(t.Columns); i++ { // sizes as the chart has them
+		for i := 2; i < len(t.Columns); i++ { // the same size labels as in the chart
 			t.Columns[i].Name = "misses in " + Bytes(v.CapacityBytes(log2Lines[i-2]))
 		}
 		return t
 	})
 }
 
-// lastLog2 returns the largest capacity in the answer about windows: larger ones have the same
+// lastLog2 returns the largest capacity in the answer about windows. Larger caches have the same
 // misses.
 func (v *View) lastLog2() int {
 	last := 0
@@ -122,7 +122,7 @@ func (v *View) WorkingSet() *Chart {
 	chart := &Chart{
 		ID: "working-set", Title: "Working set over time",
 		X: Axis{Label: "reference, in windows of " + Exact(w.References), Unit: UnitReferences},
-		Y: Axis{Label: "distinct lines of the window, as bytes", Unit: UnitBytes},
+		Y: Axis{Label: "distinct lines in the window, in bytes", Unit: UnitBytes},
 	}
 	var y []float64
 	most, sum := uint64(0), uint64(0)
@@ -132,7 +132,7 @@ func (v *View) WorkingSet() *Chart {
 		most, sum = max(most, lines), sum+lines
 	}
 	n := len(y)
-	end := chart.At[n-1] + float64(w.References) // the last window keeps its value up to its end
+	end := chart.At[n-1] + float64(w.References) // the value of the last window holds up to its end
 	chart.At, y = append(chart.At, end), append(y, y[n-1])
 	chart.X.Min, chart.X.Max, chart.Y.Max = chart.At[0], end, float64(most*v.LineBytes)*1.1
 	chart.Series = []Series{{Label: "working set", Color: "ink", Shape: ShapeStep, Y: y}}
@@ -141,15 +141,15 @@ func (v *View) WorkingSet() *Chart {
 	return chart
 }
 
-// WorkingSetTable returns the distinct lines of each window.
+// WorkingSetTable lists the distinct lines of each window.
 func (v *View) WorkingSetTable() *Table {
 	return v.once("working set", func() *Table {
 		return v.table("Distinct lines by window of the run", v.question("windows"), nil, "first_reference", "lines")
 	})
 }
 
-// LevelLog2Lines returns the capacities that represent levels over time: the largest power of two
-// of lines that fits in each. estimates names the levels that are larger than that.
+// LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it, which
+// represents the level over time. estimates names the levels that are larger than this capacity.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// The working set of a window is between the lines that are new to it and its
-// accesses, and the chart shows the table.
+// The working set of a window has at least its new lines and at most as many lines as accesses. The
+// chart shows the values of the table.
 func TestWorkingSet(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	c, table := v.WorkingSet(), v.WorkingSetTable()
@@ -30,11 +30,11 @@ func TestWorkingSet(t *testing.T) {
 		most = max(most, lines)
 	}
 	if !strings.Contains(c.Summary, "at most "+Exact(most)+" lines") {
-		t.Errorf("of %d lines at most it says %q", most, c.Summary)
+		t.Errorf("the largest working set is %d lines, but the summary is %q", most, c.Summary)
 	}
 	w.Distinct = nil
 	if v.WorkingSet() != nil {
-		t.Error("a working set that was not counted is drawn")
+		t.Error("there is a chart of a working set that was not counted")
 	}
 }
 

@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// Problem is an error: a sentence, and details for those who want them.
+// Problem is an error on the page: a sentence and optional details.
 type Problem struct {
 	Text    string
-	Details string // lines; "" if there are none
+	Details string // several lines; "" if there are none
 }
 
 // problemGap separates problems in one text.
 const problemGap = "\n\n"
 
-// AddProblem appends a problem to the undismissed ones, unless it is there already.
+// AddProblem appends a problem to those that the reader has not dismissed, unless it is already
+// among them.
 func AddProblem(problems, problem string) string {
 	switch {
 	case problem == "" || slices.Contains(strings.Split(problems, problemGap), problem):
@@ -25,7 +26,7 @@ func AddProblem(problems, problem string) string {
 	return problems + problemGap + problem
 }
 
-// Problems splits the text of AddProblem into problems, first ones first.
+// Problems splits the result of AddProblem into problems, in the order in which they were added.
 func Problems(problems string) []Problem {
 	if problems == "" {
 		return nil
@@ -37,7 +38,7 @@ func Problems(problems string) []Problem {
 	return list
 }
 
-// newProblem puts a sentence before the error that lists what every format said of a file.
+// newProblem puts a sentence before an error that lists why each format rejected a file.
 func newProblem(text string) Problem {
 	name, rest, ok := strings.Cut(text, ": unknown format")
 	inside, list, known := strings.Cut(rest, "; it begins with ")
@@ -53,7 +54,7 @@ func newProblem(text string) Problem {
 	if about, isKnown := strings.CutPrefix(advice, "this is "); isKnown {
 		p.Text = name + " is " + about + "."
 	} else {
-		p.Text = name + " is in no format that is read here. " + upper(advice) + "."
+		p.Text = name + " is not in a supported format. " + upper(advice) + "."
 	}
 	return p
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// The page's words are derived from an error's text and must match it.
+// The page derives its text from the text of an error, so the two must match.
 func TestUnknownFormats(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"pic.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", "pic.png is a PNG image, not a trace."},
@@ -16,7 +16,7 @@ func TestUnknownFormats(t *testing.T) {
 	} {
 		_, err := open.Open(c.name, strings.NewReader(c.content), open.Options{})
 		if err == nil {
-			t.Fatalf("%s is read", c.name)
+			t.Fatalf("%s was accepted as a trace", c.name)
 		}
 		p := Problems(AddProblem("an earlier one", err.Error()))
 		if len(p) != 2 || p[0].Text != "an earlier one" || !strings.HasPrefix(p[1].Text, c.want) {

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// RunBar is the quiet bar during a run.
+// RunBar is the progress bar of a run.
 type RunBar struct {
-	Share   float64 // of the file, 0 to 1
+	Share   float64 // share of the file that was read, 0 to 1
 	Known   bool    // the share is known
 	Facts   []Fact
 	Paused  bool
@@ -19,10 +19,10 @@ type RunBar struct {
 // Fact is one number with its name.
 type Fact struct {
 	ID, Name, Value string
-	Share           string // of a limit, as words or, for a meter, from 0 to 1; "": none
+	Share           string // share of a limit, as text or, for a meter, from 0 to 1; "": none
 }
 
-// NewRunBar describes the progress of a run.
+// NewRunBar returns the bar for the progress of a run.
 func NewRunBar(p workers.Progress) RunBar {
 	part, whole := p.Done()
 	p.References += p.Ahead
@@ -63,14 +63,14 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm reports whether another bar has the same parts, possibly with other texts.
+// SameForm reports whether another bar has the same parts, possibly with different texts.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")
 	})
 }
 
-// Value returns the bar's length, for elements that have one if the share is known.
+// Value returns the length of the bar; use it only if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory describes the memory of the analysis, and its limit.
@@ -83,7 +83,7 @@ func memory(p workers.Progress) Fact {
 	return f
 }
 
-// share writes a part of a whole for a meter: 0 to 1.
+// share formats a part of a whole for a meter, from 0 to 1.
 func share(part, whole uint64) string {
 	return strconv.FormatFloat(min(1, Ratio(part, whole)), 'f', 3, 64)
 }
@@ -94,12 +94,12 @@ func BeyondNote(name string, p workers.Progress) string {
 	if p.Limit > 0 {
 		than = "fit in " + Bytes(p.Limit)
 	}
-	return name + " has more distinct lines than " + than + ", so its stacks lie on the disk from here on, and it takes longer. Distances, caches and sets stay exact. " +
-		"Results about code, data, single bytes and sharing between threads are left out; set more memory, or a sample (space=0.01), to get them."
+	return name + " has more distinct lines than " + than + ", so its stacks are kept on disk from here on, and the analysis takes longer. Distances, caches and sets stay exact. " +
+		"Results about code, data, single bytes and sharing between threads are left out. To get them, raise the memory limit or analyse a sample (space=0.01)."
 }
 
-// mostShare is the bar's share when everything is read: assembling the result takes a few percent
-// of the time.
+// mostShare is the bar's share when the whole file has been read. Assembling the result takes a few
+// percent of the time.
 const mostShare = 0.99
 
 func rate(p workers.Progress) string {
@@ -109,8 +109,8 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates how long the rest takes at the speed of late. It returns "" before 2 % or half a
-// second.
+// left estimates the remaining time from the recent speed. It returns "" before 2 % of the work or
+// half a second.
 func left(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:
