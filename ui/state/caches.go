@@ -122,8 +122,8 @@ func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
 	card.Method = "computed for lines of " + has + " bytes instead of " + want
-	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These are the numbers for lines of " + has +
-		" bytes. Select " + want + " among the line sizes in the settings, and analyse the trace again."
+	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These are the numbers for " + has +
+		"-byte lines. Select " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 
 // modelWords describes SDCM's estimate for a level whose misses the table of sets gives exactly.

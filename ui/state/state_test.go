@@ -121,7 +121,7 @@ func TestOperationsFinding(t *testing.T) {
 	for i := range p.Counters.Code {
 		p.Counters.Code[i].Counts[profile.Flops] = 0
 	}
-	if text := find(p); !strings.Contains(text, "no flops") || !strings.Contains(text, "bytes for each integer operation") {
+	if text := find(p); !strings.Contains(text, "no floating-point operations") || !strings.Contains(text, "bytes for each integer operation") {
 		t.Errorf("of integers: %q", text)
 	}
 	p.Counters = nil
