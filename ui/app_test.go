@@ -810,7 +810,7 @@ func TestCounters(t *testing.T) {
 func TestCountersAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters})))
-	d.wants("holds no stack distances")
+	d.wants("contains no stack distances")
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
 	d.wants(`id="table-counters"`)
 }

@@ -89,7 +89,7 @@ func TestCode(t *testing.T) {
 	d.app.Offer(Item{File: fileWith("other.c", []byte("x"))})
 	d.wants("other.c is source code, but this result does not refer to it. It refers to matmul-naive.c.")
 	d.app.Offer(Item{File: fileWith("broken.c", []byte("x\x00"))})
-	d.wants("broken.c is no text")
+	d.wants("broken.c is not a text file")
 	if n := len(d.entries()); n != 1 {
 		t.Errorf("%d analyses, want 1: source code was mistaken for a trace", n)
 	}

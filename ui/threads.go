@@ -36,7 +36,7 @@ func (c *threadsView) Build(in *vugu.BuildIn) *vugu.BuildOut {
 func (c *threadsView) Waits() string {
 	why := c.App.uncounted()
 	if why == "" && c.App.threads() == nil && !c.App.predictable() {
-		why = "Sharing between the threads is shown once the trace is read."
+		why = "Sharing between the threads will be shown once the trace has been read."
 	}
 	return why
 }

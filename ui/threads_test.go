@@ -62,7 +62,7 @@ func TestThreadsView(t *testing.T) {
 	}
 	private := d.charts["cores"]
 	d.act(func() { d.app.ShowStack(state.CoherentStack) })
-	if c := d.charts["cores"]; c.Title == private.Title || c.Summary != d.lastSaid() || !strings.Contains(c.Summary, "was taken") {
+	if c := d.charts["cores"]; c.Title == private.Title || c.Summary != d.lastSaid() || !strings.Contains(c.Summary, "was invalidated") {
 		t.Errorf("coherent curves: %q, said %q", c.Title, d.lastSaid())
 	}
 	d.act(func() { d.app.ShowStack(state.PrivateStack) })

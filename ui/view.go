@@ -102,7 +102,7 @@ func (a *App) uncounted() string {
 	case r.Live:
 		return "The first references are being counted …"
 	}
-	return "This profile holds no stack distances: no reference of the chosen kinds was analysed, or they were not asked for."
+	return "This profile contains no stack distances: no reference of the selected kinds was analysed, or stack distances were not requested."
 }
 
 // drawCharts draws the charts of the view in question. The caller holds the lock.

@@ -11,63 +11,63 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Screen is the contents of the URL's hash: which analysis, which view of it, and its settings. It
-// contains no data: a link reveals nothing but the key of an entry in the reader's own store.
+// Screen is the content of the URL's hash: the analysis, the view of it, and the view's settings.
+// It contains no data: a link reveals only the key of an entry in the reader's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis to compare with; "": none
-	Demo      string // name of the demo that a link leads to; an open demo has Open
-	Exercise  int    // of the workshop, from 1; 0: none
+	Demo      string // name of the demo to which a link leads; an open demo has Open instead
+	Exercise  int    // number of the workshop's exercise, from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are unfolded
 	LineBytes uint32            // 0: the profile's default
-	Levels    []hierarchy.Cache // nil: the preset
-	Memory    hierarchy.Memory  // after Levels
-	ClockGHz  float64           // of Levels
-	Preset    string            // "": the default one
+	Levels    []hierarchy.Cache // nil: those of the preset
+	Memory    hierarchy.Memory  // the memory below Levels
+	ClockGHz  float64           // the clock frequency for Levels
+	Preset    string            // "": the default preset
 	Threads   hierarchy.Placement
-	Beside    []string           // the hierarchy to compare with, in the words of --against; nil: none
+	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
 	Cell      Cell               // the selected sets × ways
 	Conflicts bool               // the map shows conflict misses
 	Log2Lines []int              // capacities of the view over time; nil: the default ones
 	Table     string             // the chart whose table is open; "": none
-	Page      int                // of that table, from 0
-	By        answers.CountersBy // how counters are summed; "": for the program
+	Page      int                // the page of that table, from 0
+	By        answers.CountersBy // how counters are grouped; "": for the program
 	Sort      string             // the column by which counters, or rows of the code, are sorted; "": the default
-	Place     attribution.By     // how misses in the code are summed; "": by line
+	Place     attribution.By     // how misses in the code are grouped; "": by line
 	Picked    int                // the selected row of the code, from 1; 0: none
 
 	Stack       Stack  // the stack whose curves are shown for all threads; "": private
-	OwnBytes    uint64 // size of a private cache of each thread; 0: as the first level
-	SharedBytes uint64 // size of a cache that threads share; 0: as the last level
-	Groups      string // of threads that share a cache, as [Groups]; "": all
+	OwnBytes    uint64 // size of each thread's private cache; 0: that of the first level
+	SharedBytes uint64 // size of a cache that threads share; 0: that of the last level
+	Groups      string // threads that share a cache, in the format of [Groups]; "": all share one
 
-	Granule int         // of flows between threads: 0 words, 1 lines, 2 pages
-	Measure FlowMeasure // of flows; "": transfers
-	Window  int         // of the run, from 1; 0: all of it
+	Granule int         // granularity of flows between threads: 0 words, 1 lines, 2 pages
+	Measure FlowMeasure // unit of flows; "": transfers
+	Window  int         // the window of the run, from 1; 0: the whole run
 	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
-	Loop    int         // the selected loop, from 1; 0: the one with most references of its own
+	Loop    int         // the selected loop, from 1; 0: the one with most references outside its inner loops
 
-	Cores      int    // to predict, from 1; 0: 4
-	Division   string // of their work; "": by iterations
-	Schedule   string // of loops; "": as the program says
-	Interleave string // of their references; "": round robin
+	Cores      int    // the number of cores to predict, from 1; 0: 4
+	Division   string // how work is divided among them; "": by iterations
+	Schedule   string // schedule of loops; "": as in the program
+	Interleave string // how their references are interleaved; "": round robin
 	Model      string // input of SDCM, see Models; "": a few lines
 
-	Processor string // of runtimes; "": the default one
+	Processor string // the processor for run times; "": the default one
 	Function  int    // the selected function, from 1; 0: the one that takes most time
 	Block     int    // its selected block, from 1; 0: the one that takes most time
 }
 
-// setting is a setting of a screen, as the URL has it: NAME=TEXT.
+// setting is a setting of a screen, written in the URL as NAME=TEXT.
 type setting struct {
 	name  string
-	write func(s *Screen) string // "": the default, which is left out
+	write func(s *Screen) string // "": the default, which the URL omits
 	read  func(s *Screen, text string)
 }
 
-// settings are all, in the order of the URL.
+// settings lists all settings, in the order of the URL.
 var settings = []setting{
 	word("open", func(s *Screen) *string { return &s.Open }),
 	{"view", func(s *Screen) string { return s.Tab.Slug() }, func(s *Screen, text string) { s.Tab = TabOf(text) }},
@@ -100,7 +100,7 @@ var settings = []setting{
 			s.Beside = append(s.Beside, text)
 		}
 	}},
-	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) { // in older links
+	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) { // only in older links
 		if h := parseMachine(text); h.Levels != nil {
 			s.Beside = AgainstWords(h)
 		}
@@ -159,23 +159,23 @@ var settings = []setting{
 		}
 		return strconv.Itoa(s.Page + 1)
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
-	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open one has Open
+	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open demo has Open instead
 }
 
-// against is an argument of what-if, and its setting.
+// against is the name of an argument of what-if, and of the setting with its values.
 const against = "against"
 
-// word returns a setting of letters and digits.
+// word returns a setting whose text consists of letters and digits.
 func word(name string, of func(*Screen) *string) setting {
 	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
 }
 
-// counted returns a setting that counts from 1, with at most this number of bits.
+// counted returns a setting that is a number from 1, with at most that many bits.
 func counted(name string, bits int, of func(*Screen) *int) setting {
 	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
 }
 
-// positive writes a number that is not 0.
+// positive formats a number; 0 becomes "".
 func positive(n uint64) string {
 	if n == 0 {
 		return ""
@@ -183,7 +183,7 @@ func positive(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// parse reads a number of at most this number of bits; any other text is 0.
+// parse parses a number with at most that many bits. For any other text it returns 0.
 func parse(text string, bits int) uint64 {
 	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
@@ -192,7 +192,7 @@ func parse(text string, bits int) uint64 {
 	return n
 }
 
-// Hash writes the screen for the URL, without "#". Defaults are left out.
+// Hash returns the URL's hash for the screen, without "#". It omits defaults.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
@@ -206,8 +206,8 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen reads a hash, with or without "#". Parts that it does not understand keep their
-// defaults: a link is never an error.
+// ParseScreen parses a hash, with or without "#". Settings that it does not understand keep their
+// defaults, so that no link is an error.
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -221,8 +221,7 @@ func ParseScreen(hash string) Screen {
 	return s
 }
 
-// Unread lists, in sentences, the parts of a hash that [ParseScreen] leaves at their defaults, or
-// changes.
+// Unread lists, in sentences, the parts of a hash that [ParseScreen] ignores or changes.
 func Unread(hash string) (list []string) {
 	q := ask.New(ask.VerbOf("what-if"))
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -233,14 +232,14 @@ func Unread(hash string) (list []string) {
 			q = q.With(against, append(slices.Clone(q.List(against)), value)...)
 		case name == "levels" || name == "beside":
 			if h := parseMachine(value); h.Levels == nil {
-				list = append(list, "The link's "+name+" cannot be read, and are left out: each is NAME.BYTES.WAYS.LINE, as L1.32768.8.64, at most "+strconv.Itoa(MaxLevels)+" of them.")
+				list = append(list, "The link's "+name+" cannot be read and are ignored. Each level is NAME.BYTES.WAYS.LINE, as in L1.32768.8.64, and there are at most "+strconv.Itoa(MaxLevels)+".")
 			} else if formatMachine(h) != value {
-				list = append(list, "The link's "+name+" cannot be as they are there: the nearest possible ones are taken. Ways have to divide the lines of a cache.")
+				list = append(list, "The link's "+name+" are not possible, so the nearest possible ones are used. The number of ways must divide the number of lines of a cache.")
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
-			list = append(list, "The link's cell cannot be read, and is left out: it is SETSxWAYS, as 64x8.")
+			list = append(list, "The link's cell cannot be read and is ignored. The format is SETSxWAYS, as in 64x8.")
 		case name == "preset" && !isPreset(safe(value)):
-			list = append(list, "The page knows no preset that is called as in the link: another hierarchy is shown.")
+			list = append(list, "The link names a preset that the page does not know, so another hierarchy is shown.")
 		}
 	}
 	if _, err := q.Against(); err != nil {
@@ -268,19 +267,19 @@ func parseCapacities(value string) []int {
 	return list
 }
 
-// safeKey keeps the characters of table and column keys.
+// safeKey removes characters that do not occur in the keys of tables and columns.
 func safeKey(key string) string { return keep(key, "-_") }
 
-// safeLine keeps the characters of a hierarchy's lines.
+// safeLine removes characters that do not occur in a hierarchy's lines.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
-// Anew returns the screen of an analysis that begins. It keeps the hierarchy in question, which the
-// analysis measures, and the processor. It begins with the diagnosis.
+// Anew returns the screen of a new analysis. It keeps the processor and the hierarchy in question,
+// which the analysis measures. It starts with the diagnosis.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
-// With returns the screen on another tab, with its table closed. Each tab has its own sort order.
+// With returns the screen on another tab, with no open table. Each tab has its own sort order.
 func (s Screen) With(t Tab) Screen {
 	if t != s.Tab {
 		s.Sort = ""
@@ -289,13 +288,14 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Against returns the screen with two analyses side by side; "" ends the comparison.
+// Against returns the screen with the analysis compared with another one; key "" ends the
+// comparison.
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
 	return s
 }
 
-// SummedIn returns the screen with misses in the code summed in another way.
+// SummedIn returns the screen with the misses in the code grouped in another way.
 func (s Screen) SummedIn(by attribution.By) Screen {
 	if by == attribution.Line {
 		by = ""
@@ -304,7 +304,8 @@ func (s Screen) SummedIn(by attribution.By) Screen {
 	return s
 }
 
-// Summed returns the screen with counters summed in another way, in that table's own order.
+// Summed returns the screen with the counters grouped in another way, in the default order of that
+// table.
 func (s Screen) Summed(by answers.CountersBy) Screen {
 	if by == answers.ByProgram {
 		by = ""
@@ -313,13 +314,13 @@ func (s Screen) Summed(by answers.CountersBy) Screen {
 	return s
 }
 
-// Sorted returns the screen with counters sorted by another column.
+// Sorted returns the screen with the table sorted by another column.
 func (s Screen) Sorted(column string) Screen {
 	s.Sort, s.Table, s.Page = column, "", 0
 	return s
 }
 
-// Toggle opens the table of a chart, or closes it when it is open.
+// Toggle opens the table of a chart, or closes it if it is open.
 func (s Screen) Toggle(chart string) Screen {
 	if s.Table == chart {
 		chart = ""
@@ -328,8 +329,9 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. shown are the capacities shown
-// now. Beyond [MaxLines] the first one is removed; the last one cannot be hidden.
+// ToggleCapacity shows or hides a capacity in the view over time. shown lists the capacities shown
+// now. If there would be more than [MaxLines], the first one is removed. The only remaining one
+// cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false
@@ -352,5 +354,5 @@ func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	return s
 }
 
-// PresetSlug returns a preset's name as the hash carries it.
+// PresetSlug returns a preset's name in the form that the hash contains.
 func PresetSlug(name string) string { return safe(name) }

@@ -10,23 +10,23 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Cell is one cache of the map of sets × ways: 2^Log2Sets sets of Ways ways. The
-// zero value is none.
+// Cell is one cache of the map of sets × ways: 2^Log2Sets sets of Ways ways. The zero value means
+// no cell.
 type Cell struct{ Log2Sets, Ways int }
 
 func (c Cell) valid() bool {
 	return c.Log2Sets >= 0 && c.Log2Sets < profile.SetCounts && c.Ways >= 1 && c.Ways <= profile.MaxWays
 }
 
-// Lines returns the capacity.
+// Lines returns the number of lines that the cache holds.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
-// Move returns the cell at a distance in sets and ways, within the map.
+// Move returns the cell that is that many steps away in sets and ways, within the map.
 func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
 
-// format writes a cell for the URL's hash: 64x8.
+// format returns a cell in the form of the URL's hash, as in "64x8".
 func (c Cell) format() string {
 	if !c.valid() {
 		return ""
@@ -34,7 +34,7 @@ func (c Cell) format() string {
 	return strconv.Itoa(1<<c.Log2Sets) + "x" + strconv.Itoa(c.Ways)
 }
 
-// parseCell reads the output of format; any other text is no cell.
+// parseCell parses the output of format. For any other text it returns the zero Cell.
 func parseCell(s string) Cell {
 	sets, ways, _ := strings.Cut(s, "x")
 	n, err1 := strconv.ParseUint(sets, 10, 20)
@@ -48,17 +48,17 @@ func parseCell(s string) Cell {
 	return Cell{}
 }
 
-// CellAnswer divides the misses of a cell's cache by cause. They add up: misses are cold, capacity
-// and conflict misses, and the last may be negative.
+// CellAnswer divides the misses of a cell's cache by cause. The misses are the sum of the cold,
+// capacity and conflict misses, of which the last may be negative.
 type CellAnswer struct {
 	Misses   uint64
-	Cold     uint64 // first accesses
-	Capacity uint64 // further misses of a fully associative cache of the same size
-	Conflict int64  // further misses because of the sets; may be negative
+	Cold     uint64 // misses on the first access to a line
+	Capacity uint64 // other misses of a fully associative cache of the same size
+	Conflict int64  // additional misses because of the sets; may be negative
 }
 
-// CellAnswer returns a cell's row of the verb sets, by cause. The profile must have a table of sets with
-// the cell's number of sets.
+// CellAnswer returns the misses of a cell by cause, as "stackglass sets" reports them. The profile
+// must have a table of sets with the cell's number of sets.
 func (v *View) CellAnswer(c Cell) CellAnswer {
 	if v.causes == nil {
 		if d, err := v.Run.Answer(v.question("sets").With("causes", "true")); err == nil {
@@ -66,7 +66,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 		}
 	}
 	row := c.Ways - 1
-	for a := range c.Log2Sets { // the table has the counted numbers of sets
+	for a := range c.Log2Sets { // the table has only those numbers of sets that were counted
 		if v.Locality.Sets.Counts(a) {
 			row += profile.MaxWays
 		}
@@ -78,7 +78,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
-// Counted returns the nearest cell whose number of sets the profile counts, in one direction.
+// Counted returns the nearest cell, in one direction, whose number of sets was counted.
 func (v *View) Counted(c Cell, fewer bool) Cell {
 	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
 		if c.Log2Sets++; fewer {
@@ -88,8 +88,8 @@ func (v *View) Counted(c Cell, fewer bool) Cell {
 	return c
 }
 
-// DefaultCell returns the cell of the first level that is in a map for that line size, or the cell
-// of a usual first level.
+// DefaultCell returns the cell of the first level that is on the map for that line size, or else
+// the cell of a common first level.
 func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	for _, l := range levels {
 		if c, ok := cellOf(l); ok && l.LineBytes == lineBytes {
@@ -109,30 +109,32 @@ func cellOf(l hierarchy.Cache) (Cell, bool) {
 	return c, c.valid()
 }
 
-// HeatMap is drawn by heatmap.js: a row for each number of sets, a column for each number of ways.
+// HeatMap is drawn by heatmap.js. It has a row for each number of sets and a column for each number
+// of ways.
 type HeatMap struct {
-	ID        string // names the host element
+	ID        string // the id of the host element
 	Title     string
 	Summary   string
 	LineBytes uint64
 	Rows      int
 	Columns   int
-	// Values are shares of all accesses, row by row. Signed values are drawn on both sides of zero.
+	// Values holds shares of all accesses, row by row. Signed values are drawn on both sides of
+	// zero.
 	Values []float64
 	Signed bool
-	Least  float64 // of Values
+	Least  float64 // the least of Values
 	Most   float64
 	Cell   Cell
 	Marks  []HeatMark
 }
 
-// HeatMark names a cell: a level of the hierarchy in question.
+// HeatMark labels a cell with a level of the hierarchy in question.
 type HeatMark struct {
 	Label, Color string
 	Cell         Cell
 }
 
-// SetsMap returns the miss ratio of every cache of the table, or its conflict misses.
+// SetsMap shows the miss ratio of every cache in the table, or its conflict misses.
 func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *HeatMap {
 	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways" + v.oneCache(), LineBytes: v.LineBytes,
 		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Cell: cell}
@@ -153,7 +155,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Values = append(m.Values, value)
 		}
 	}
-	m.Least, m.Most = m.Values[0], m.Values[0] // of one set, which is always counted
+	m.Least, m.Most = m.Values[0], m.Values[0] // the value for one set, which is always counted
 	for _, n := range m.Values {
 		if n < m.Least {
 			m.Least = n
@@ -177,7 +179,7 @@ func signedShare(n int64, of uint64) float64 {
 	return float64(n) / float64(of)
 }
 
-// setsSentence says where sets cost most, and where they help.
+// setsSentence returns a sentence that says where sets cost most, and where they help.
 func (v *View) setsSentence() string {
 	var worst, best Cell
 	var most, least int64
@@ -192,19 +194,19 @@ func (v *View) setsSentence() string {
 		}
 	}
 	if most == 0 && least == 0 {
-		return "Sets make no difference to this run: every cache misses what a fully associative one of its size misses."
+		return "Sets make no difference to this run: every cache has as many misses as a fully associative cache of its size."
 	}
 	text := "Sets never cost more than full associativity here."
 	if most > 0 {
 		text = "Sets cost most in a cache of " + v.cellWords(worst) + ": " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses are conflict misses."
 	}
 	if least < 0 {
-		text += " They save most in one of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit that would miss if it were fully associative."
+		text += " They save most in one of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit but would miss in a fully associative cache."
 	}
 	return text
 }
 
-// uncounted names the numbers of sets that the table omits.
+// uncounted returns a sentence about the numbers of sets that were not counted.
 func (v *View) uncounted() string {
 	var list []string
 	for a := range profile.SetCounts {
@@ -218,19 +220,19 @@ func (v *View) uncounted() string {
 	return " Not counted: " + strings.Join(list, ", ") + " sets; stackglass analyze --sets all counts them."
 }
 
-// cellWords names a cell: 64 sets, 8 ways (32 KiB).
+// cellWords describes a cell, as in "64 sets, 8 ways (32 KiB)".
 func (v *View) cellWords(c Cell) string {
 	return Plural(1<<c.Log2Sets, "set", "sets") + ", " + WaysText(uint32(c.Ways)) + " (" + Bytes(c.Lines()*v.LineBytes) + ")"
 }
 
-// CellSentence reads a cell out.
+// CellSentence describes a cell and its misses.
 func (v *View) CellSentence(c Cell) string {
 	a := v.CellAnswer(c)
 	return v.cellWords(c) + ": misses " + Percent(Ratio(a.Misses, v.Curve.Accesses)) +
 		", of these cold " + Exact(a.Cold) + ", capacity " + Exact(a.Capacity) + ", conflict " + Signed(a.Conflict)
 }
 
-// Signed writes a whole number with its sign.
+// Signed formats a whole number with its sign.
 func Signed(n int64) string {
 	switch {
 	case n < 0:
@@ -251,7 +253,7 @@ func (v *View) ConflictSentence(c Cell) string {
 	case a.Conflict > 0:
 		return "A fully associative cache of " + size + " would miss " + Exact(uint64(a.Conflict)) + " fewer: the difference is conflict misses."
 	case a.Conflict < 0:
-		return "A fully associative cache of " + size + " would miss " + Exact(uint64(-a.Conflict)) + " more: sets keep lines here that LRU over all of them gives up."
+		return "A fully associative cache of " + size + " would miss " + Exact(uint64(-a.Conflict)) + " more: here, sets keep lines that LRU over all lines would evict."
 	}
 	return "A fully associative cache of " + size + " would miss just as many."
 }
@@ -277,7 +279,7 @@ func (v *View) CellFacts(c Cell) []Fact {
 	return facts
 }
 
-// modelled returns SDCM's answer for a cell.
+// modelled returns SDCM's estimate for a cell.
 func (v *View) modelled(c Cell) (float64, bool) {
 	p, _, err := v.Run.Asker().Predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}}, nil)
@@ -287,19 +289,19 @@ func (v *View) modelled(c Cell) (float64, bool) {
 	return p.Levels[0].SDCMMisses, true
 }
 
-// SetsTable returns every cell, and larger fully associative caches.
+// SetsTable lists every cell, and larger fully associative caches.
 func (v *View) SetsTable() *Table {
 	return v.once("sets", func() *Table {
 		return v.table("Misses by number of sets and ways, exact for LRU"+v.oneCache(), v.question("sets"), nil, "sets", "ways", "accesses", "misses")
 	})
 }
 
-// missingSets explains why a profile has no map of sets and ways.
+// missingSets explains why a profile has no table of sets.
 func missingSets(p *profile.Profile) string {
 	if hasSets(p) {
 		return ""
 	}
-	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. The Caches view models sets with SDCM meanwhile."
+	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. Until then, the Caches view models sets with SDCM."
 }
 
 // hasSets reports whether a profile has a table of sets for each line size.

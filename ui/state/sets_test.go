@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tabled returns a view of a trace of line numbers with its table of sets, counted naively.
+// tabled returns the view of a trace, given as line numbers, with a naively counted table of sets.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -53,7 +53,8 @@ func columns() (lines []uint64) {
 	return lines
 }
 
-// Misses are the sum of their parts, each cell equals Predict, and one set has no conflicts.
+// The misses of each cell are the sum of their causes and equal those of Predict, and one set has
+// no conflicts.
 func TestCellAnswersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stride := rapid.SampledFrom([]uint64{1, 3, 64}).Draw(t, "stride")
@@ -72,7 +73,7 @@ func TestCellAnswersAddUp(t *testing.T) {
 		}
 		level := hierarchy.Cache{Name: "L1", SizeBytes: c.Lines() * 64, Ways: uint32(c.Ways), LineBytes: 64}
 		if got := predictLevels(v, []hierarchy.Cache{level}).Prediction; got.MemoryAccesses != float64(a.Misses) {
-			t.Errorf("%+v: the map says %d misses, the prediction %v", c, a.Misses, got.MemoryAccesses)
+			t.Errorf("%+v: the map has %d misses, the prediction %v", c, a.Misses, got.MemoryAccesses)
 		}
 		if at, ok := cellOf(level); c.Log2Sets > 0 && (!ok || at != c) {
 			t.Errorf("%s is at %+v on the map, want %+v", level, at, c)
@@ -92,12 +93,12 @@ func TestSetsMap(t *testing.T) {
 			t.Errorf("%s: %d values from %g to %g", m.Title, len(m.Values), m.Least, m.Most)
 		}
 	}
-	// 80 lines in two sets of 64: a direct-mapped cache of 64 lines misses them all.
+	// The 80 lines map to two of 64 sets, so a direct-mapped cache of 64 lines always misses.
 	at := 6*ratios.Columns + 0
 	if ratios.Values[at] != 1 || conflicts.Values[at] != 0 {
-		t.Errorf("64 sets of one way miss %g, by conflict %g", ratios.Values[at], conflicts.Values[at])
+		t.Errorf("64 sets of one way have miss ratio %g and conflict misses %g, want 1 and 0", ratios.Values[at], conflicts.Values[at])
 	}
-	// 16 ways of 64 sets have room for 1,024 lines, but not for the 40 of a set.
+	// 64 sets of 16 ways hold 1,024 lines, but not the 40 lines that map to one set.
 	if at = 6*ratios.Columns + 15; conflicts.Values[at] <= 0.6 || !conflicts.Signed || ratios.Signed {
 		t.Errorf("64 sets of 16 ways: conflict misses %g, want two thirds", conflicts.Values[at])
 	}
@@ -128,7 +129,7 @@ func TestSetsTable(t *testing.T) {
 	}
 	rows := table.Source().Rows
 	for i := range profile.SetCounts * profile.MaxWays {
-		at := len(rows) - profile.SetCounts*profile.MaxWays + i // larger caches of one set are after those of the map
+		at := len(rows) - profile.SetCounts*profile.MaxWays + i // the rows of larger fully associative caches follow those of the map
 		if i < profile.MaxWays {
 			at = i
 		}
@@ -142,21 +143,21 @@ func TestSetsTable(t *testing.T) {
 func TestCells(t *testing.T) {
 	for s, want := range map[string]Cell{"64x8": {6, 8}, "1x1": {0, 1}, "65536x32": {16, 32}, "": {}, "x": {}, "3x4": {}, "131072x1": {}, "64x33": {}, "64x0": {}} {
 		if got := parseCell(s); got != want || want.valid() && got.format() != s {
-			t.Errorf("%q: %+v, written %q, want %+v", s, got, got.format(), want)
+			t.Errorf("%q parses as %+v, formatted %q, want %+v", s, got, got.format(), want)
 		}
 	}
 	if got := (Cell{0, 1}).Move(-1, -1); got != (Cell{0, 1}) {
-		t.Errorf("beyond the edge: %+v", got)
+		t.Errorf("a move beyond the edge gives %+v", got)
 	}
 	if got := DefaultCell([]hierarchy.Cache{{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64}}, 64); got != (Cell{6, 12}) {
-		t.Errorf("of 48 KiB and 12 ways: %+v", got)
+		t.Errorf("the default cell for 48 KiB and 12 ways is %+v", got)
 	}
 	if got := DefaultCell(nil, 64); !got.valid() {
-		t.Errorf("of no level: %+v", got)
+		t.Errorf("the default cell without levels is %+v", got)
 	}
 }
 
-// A table makes levels exact, and the cards show both numbers.
+// With a table of sets, levels are exact, and the cards also show the number of the model.
 func TestCardsOfTables(t *testing.T) {
 	v := tabled(columns())
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
@@ -190,13 +191,13 @@ func TestAgainst(t *testing.T) {
 		t.Errorf("%q, %v misses", rows, misses)
 	}
 	if time := rows["all accesses average access time (cycles)"]; !strings.HasSuffix(time, "|–|–|–") {
-		t.Errorf("%q: B has no latencies", rows)
+		t.Errorf("%q: want no times, because B has no latencies", rows)
 	}
 	if same := v.Against(small, AgainstWords(small)); same.Row(0)[4] != "0"+thin+"B" {
 		t.Errorf("with itself: %q", same.Row(0))
 	}
 	if got := v.Against(small, []string{"nothing"}); !strings.HasPrefix(got.Caption, "Against \"nothing\", want a preset") {
-		t.Errorf("without an answer: %q", got.Caption)
+		t.Errorf("a comparison without an answer has the caption %q", got.Caption)
 	}
 }
 
@@ -226,7 +227,8 @@ func TestLevelsComeAndGo(t *testing.T) {
 	})
 }
 
-// No address makes it panic, and the understood part is written the same way again.
+// No text makes parseMachine panic, and the hierarchy that it parses does not change when it is
+// formatted and parsed again.
 func FuzzMachine(f *testing.F) {
 	for _, s := range []string{"", "L1.32768.8.64", "name.x_L1.32768.8.64.l4d5.b64.s4.h.r2.i1.w3_memory.l200.b7d3_clock.g3d5", "a.b.c.d", "L1.64.0.64_", "memory.l1"} {
 		f.Add(s)
@@ -235,17 +237,17 @@ func FuzzMachine(f *testing.F) {
 		h := parseMachine(s)
 		again := parseMachine(formatMachine(h))
 		if !SameMachine(h, again) || h.Name != again.Name {
-			t.Fatalf("%q: %+v, written and read %+v", s, h, again)
+			t.Fatalf("%q parses as %+v, but as %+v after formatting", s, h, again)
 		}
 	})
 }
 
-// TestInclusionInLinks: links keep inclusions, and older ones with i1 mean non-inclusive.
+// Links preserve inclusion policies. In older links, i1 means non-inclusive.
 func TestInclusionInLinks(t *testing.T) {
 	for inclusion, code := range map[hierarchy.Inclusion]string{hierarchy.NonInclusive: "", hierarchy.Inclusive: ".i3", hierarchy.Exclusive: ".i2"} {
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L2", SizeBytes: 4096, Ways: 8, LineBytes: 64, Inclusion: inclusion}}}
 		if text := formatMachine(h); text != "L2.4096.8.64"+code || parseMachine(text).Levels[0].Inclusion != inclusion {
-			t.Errorf("%v is written %s", inclusion, text)
+			t.Errorf("%v is formatted as %s", inclusion, text)
 		}
 	}
 	if got := parseMachine("L2.4096.8.64.i1").Levels[0].Inclusion; got != hierarchy.NonInclusive {
@@ -253,8 +255,7 @@ func TestInclusionInLinks(t *testing.T) {
 	}
 }
 
-// TestLevelsOfOtherLines: a level is marked only if its lines have the chart's size, and unmarked
-// levels are named.
+// A level is marked only if it has the chart's line size, and unmarked levels are named.
 func TestLevelsOfOtherLines(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{64, 128}})
 	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 2, LineBytes: 128}, {Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}}
@@ -262,20 +263,20 @@ func TestLevelsOfOtherLines(t *testing.T) {
 		v := NewView(p, line)
 		curve, sets := v.MissCurve(levels), v.SetsMap(DefaultCell(levels, line), false, levels)
 		if len(curve.Marks) != 1 || curve.Marks[0].Label != names[0] || len(sets.Marks) != 1 || sets.Marks[0].Label != names[0] {
-			t.Errorf("lines of %d: the curve marks %v, the map %v", line, curve.Marks, sets.Marks)
+			t.Errorf("line size %d: the curve marks %v, the map marks %v", line, curve.Marks, sets.Marks)
 		}
 		for _, summary := range []string{curve.Summary, sets.Summary} {
 			if !strings.Contains(summary, names[1]+" has lines of") || strings.Contains(summary, names[0]+" has lines of") {
-				t.Errorf("lines of %d: %s", line, summary)
+				t.Errorf("line size %d: %s", line, summary)
 			}
 		}
 		if len(sets.Marks) == 1 && sets.Cell != sets.Marks[0].Cell {
-			t.Errorf("lines of %d: the map opens at %v", line, sets.Cell)
+			t.Errorf("line size %d: the map opens at %v", line, sets.Cell)
 		}
 	}
 }
 
-// TestLargestDifferenceFits: sizes smaller than a line of either are not compared.
+// The largest difference is not at a size smaller than a line of either run.
 func TestLargestDifferenceFits(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
 	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {

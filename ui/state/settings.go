@@ -12,21 +12,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Settings is the form of the first screen, as its fields give it.
+// Settings holds the values of the form on the first screen.
 type Settings struct {
 	LineBytes []string
 	Kinds     string
-	Format    string // of the trace; "": detect it
+	Format    string // the trace's format; "": detect it
 	Touched   bool   // count each byte's accesses
-	Reuse     bool   // record who touched a line before, and line utilisation
+	Reuse     bool   // record which site accessed a line before, and the line utilisation
 	Loops     bool   // compress the trace to loops
-	Cores     string // threads that share a private cache, as in 0,1/2,3; "": none do
-	Sample    string // as [sample.Parse] takes it; "": everything
-	Memory    string // that an analysis may take, as in 1GiB; "": the default
-	Workers   string // that analyse; "": a good number
+	Cores     string // groups of threads that share a private cache, as in 0,1/2,3; "": none
+	Sample    string // the sample, in the syntax of [sample.Parse]; "": the whole trace
+	Memory    string // the memory limit of an analysis, as in 1GiB; "": the default
+	Workers   string // the number of workers; "": chosen automatically
 }
 
-// WorkerCount returns the number of workers that analyse; 0: a good number.
+// WorkerCount returns the number of workers; 0 means that it is chosen automatically.
 func (s Settings) WorkerCount() uint32 {
 	n, err := strconv.ParseUint(s.Workers, 10, 8)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s Settings) WorkerCount() uint32 {
 	return uint32(n)
 }
 
-// Spec translates the form. Nothing chosen means 64-byte lines and data references. The boxes are
-// in the order of their sizes.
+// Spec translates the form to a spec. If no box is checked, the spec has 64-byte lines and data
+// references. Line sizes are in ascending order.
 func (s Settings) Spec() (analysis.Spec, error) {
 	spec := analysis.Spec{Kinds: trace.DataKinds}
 	for _, text := range s.LineBytes {
@@ -75,7 +75,7 @@ func (s Settings) Spec() (analysis.Spec, error) {
 	return spec, s.sample(&spec)
 }
 
-// defaultMemory is the memory limit of an analysis unless the reader sets one.
+// defaultMemory is the default memory limit of an analysis.
 const defaultMemory = 2 << 30
 
 // MemoryBytes returns the memory limit of an analysis in the browser.
@@ -86,7 +86,7 @@ func (s Settings) MemoryBytes() uint64 {
 	return defaultMemory
 }
 
-// sample sets a spec's sample, if the reader wants one.
+// sample sets the spec's sample, if the form contains one.
 func (s Settings) sample(spec *analysis.Spec) error {
 	text := strings.TrimSpace(s.Sample)
 	if text == "" {
@@ -107,9 +107,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	return nil
 }
 
-// Measure has the levels of a hierarchy measured by site, if their line size is that of the sites
-// or is not analysed at all: stack distances alone do not attribute misses in sets. Hashed sets
-// cannot be measured, and samples neither.
+// Measure adds to the spec a measurement by site of a hierarchy's levels, because stack distances
+// alone cannot attribute misses in sets. It does so for levels whose line size is that of the sites
+// or is not analysed at all. Levels with hashed sets, and samples, cannot be measured.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return
@@ -130,7 +130,7 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	}
 }
 
-// SpecKey writes the settings that distinguish two analyses of one file.
+// SpecKey returns a text with the settings that distinguish two analyses of one file.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {

@@ -11,21 +11,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources are the source files that the reader gave, which are shown next to the misses of their
-// lines. They are in memory only, and are matched by name, and by all folders that both the profile
-// and the browser know.
+// Sources holds the source files that the reader gave, which the page shows with the misses of each
+// line. They are kept in memory only. Files are matched by name, and by the folders that both the
+// profile and the browser know.
 type Sources struct{ files map[string][]*Source }
 
 // Source is a source file.
 type Source struct {
-	Name  string // without folder
-	Path  string // in the browser, to distinguish files of one name
+	Name  string // the name without folders
+	Path  string // the path that the browser knows, to distinguish files with the same name
 	Lines []string
 
-	inComment []bool // by line: it begins within a comment; computed on first use
+	inComment []bool // by line: the line begins within a comment; computed on first use
 }
 
-// InComment reports whether a line, from 0, begins within a comment of several lines, as C has.
+// InComment reports whether a line, from 0, begins within a multi-line comment as in C.
 func (f *Source) InComment(line int) bool {
 	if f.inComment == nil {
 		f.inComment = make([]bool, len(f.Lines))
@@ -39,7 +39,7 @@ func (f *Source) InComment(line int) bool {
 	return f.inComment[line]
 }
 
-// endsInComment reports whether a comment of several lines is open at the end of a line.
+// endsInComment reports whether a multi-line comment is open at the end of a line.
 func endsInComment(text string, within bool) bool {
 	for {
 		if within {
@@ -61,7 +61,7 @@ func endsInComment(text string, within bool) bool {
 			return false
 		case text[at] == '/':
 			text = text[at+1:]
-		default: // a text, to its end
+		default: // a string literal; skip to its end
 			quote := text[at]
 			for at++; at < len(text) && text[at] != quote; at++ {
 				if text[at] == '\\' {
@@ -73,8 +73,8 @@ func endsInComment(text string, within bool) bool {
 	}
 }
 
-// Language is how tables.js colours a file: "fortran", "hash" for languages whose comments begin with #,
-// and "c" for all others.
+// Language returns the name of the syntax highlighting in tables.js for a file: "fortran", "hash"
+// for languages whose comments begin with #, and "c" for all others.
 func Language(name string) string {
 	switch ending := strings.ToLower(path.Ext(name)); {
 	case ending == "":
@@ -86,27 +86,28 @@ func Language(name string) string {
 	return "c"
 }
 
-// sourceEndings are the endings of source files, which no trace has.
+// sourceEndings lists the extensions of source files, which no trace has.
 const sourceEndings = " .c .h .cc .cpp .cxx .c++ .hh .hpp .hxx .inc .ipp .tcc .cu .cuh .f .for .ftn .f77 .f90 .f95 .f03 .f08 .f18 .go .rs .m .mm .d .zig .java .s .asm .py .jl .nim .pas .ada .adb .ads "
 
-// IsSource reports whether a file is source code, by its name.
+// IsSource reports whether a file is source code, judging by its name.
 func IsSource(name string) bool {
 	ending := strings.ToLower(path.Ext(name))
 	return ending != "" && strings.Contains(sourceEndings, " "+ending+" ")
 }
 
-// NewSource reads a file; problem says why it is no source.
+// NewSource returns a source file with that content; problem explains why the file is not source
+// code.
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
 	case len(content) > sourcefile.MostBytes:
 		return nil, name + " has " + Bytes(uint64(len(content))) + " and is too large for a source file."
 	case bytes.IndexByte(content, 0) >= 0:
-		return nil, name + " is no text: it holds a zero byte. Give the source that the program was compiled from."
+		return nil, name + " is not a text file: it contains a zero byte. Choose the source from which the program was compiled."
 	}
 	return &Source{Name: name, Path: where, Lines: sourcefile.Split(string(content))}, ""
 }
 
-// Add adds a file, unless an identical one is there.
+// Add adds a file, unless an identical one is already there.
 func (s *Sources) Add(f *Source) {
 	if s.files == nil {
 		s.files = map[string][]*Source{}
@@ -119,8 +120,8 @@ func (s *Sources) Add(f *Source) {
 	s.files[f.Name] = append(s.files[f.Name], f)
 }
 
-// Of returns the files that a name in a profile may mean: of the files with that base name, the
-// ones that share most folders with it. Several: it is ambiguous.
+// Of returns the files to which a name in a profile may refer: of the files with that base name,
+// those that share most folders with it. If there are several, the name is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))
@@ -133,7 +134,7 @@ func (s *Sources) Of(name string) (list []*Source) {
 	return list
 }
 
-// Label distinguishes files of one name: by the folder if it is known, otherwise by the length.
+// Label distinguishes files with the same name: by folder if it is known, otherwise by length.
 func (f *Source) Label(number int) string {
 	if f.Path != "" && f.Path != f.Name {
 		return f.Path

@@ -40,7 +40,7 @@ func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile
 	return runner.Profile(profile.State{})
 }
 
-// demo returns the view of one of the demos.
+// demo returns the view of a demo's profile.
 func demo(t *testing.T, name string, limit uint64) *View {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
@@ -55,7 +55,7 @@ func demo(t *testing.T, name string, limit uint64) *View {
 	return NewView(analysed(t, r, analysis.Spec{Limit: limit}), 0)
 }
 
-// multiplied returns the profile of a product of two matrices of n × n.
+// multiplied returns the profile of the multiplication of two n × n matrices.
 func multiplied(t *testing.T, n uint64, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(n)
@@ -116,17 +116,17 @@ func TestOperationsFinding(t *testing.T) {
 	}
 	p := multiplied(t, 6, analysis.Spec{})
 	if text := find(p); !strings.HasPrefix(text, "This run moves 16 bytes for each flop, 432 flops in all.") {
-		t.Errorf("of a product: %q", text)
+		t.Errorf("the finding for a matrix multiplication is %q", text)
 	}
 	for i := range p.Counters.Code {
 		p.Counters.Code[i].Counts[profile.Flops] = 0
 	}
 	if text := find(p); !strings.Contains(text, "no floating-point operations") || !strings.Contains(text, "bytes for each integer operation") {
-		t.Errorf("of integers: %q", text)
+		t.Errorf("the finding for integer operations is %q", text)
 	}
 	p.Counters = nil
 	if text := find(p); text != "" {
-		t.Errorf("without counters: %q", text)
+		t.Errorf("the finding without counters is %q", text)
 	}
 }
 
@@ -165,13 +165,13 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Three significant digits are never off by more than half a unit of the third.
+// The error is never more than half a unit of the third significant digit.
 func TestSignificantIsNear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float64Range(1e-6, 1e9).Draw(t, "x")
 		var got float64
 		if err := json.Unmarshal([]byte(significant(x)), &got); err != nil {
-			t.Fatalf("significant(%g) = %q is no number", x, significant(x))
+			t.Fatalf("significant(%g) = %q is not a number", x, significant(x))
 		}
 		if math.Abs(got-x) > x*0.00501 {
 			t.Fatalf("significant(%g) = %g", x, got)
@@ -179,7 +179,7 @@ func TestSignificantIsNear(t *testing.T) {
 	})
 }
 
-// The demo's lesson names its steps; the page must find them.
+// The findings must contain the numbers that the demo's lesson names.
 func TestDemoFindings(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	if got := v.Curve.Misses(2048 / 64); got != 33920 {
@@ -204,8 +204,7 @@ func TestDemoFindings(t *testing.T) {
 	}
 }
 
-// Both ends of a step are points of the curve, and nothing is between a step's
-// lower end and where it begins.
+// Both ends of a step are points of the curve, and steps do not overlap.
 func TestStepsAreOnTheCurve(t *testing.T) {
 	for _, name := range []string{"matmul-naive", "matmul-blocked", "array-list"} {
 		v := demo(t, name, 0)
@@ -221,10 +220,10 @@ func TestStepsAreOnTheCurve(t *testing.T) {
 				t.Errorf("%s: %v is not on the curve", name, row)
 			}
 			if v.Curve.Misses(below+1) == v.Curve.Misses(below) || v.Curve.Misses(lines-1) == v.Curve.Misses(lines) {
-				t.Errorf("%s: the curve is flat at an end of %v", name, row)
+				t.Errorf("%s: the curve does not fall at an end of %v", name, row)
 			}
 			if below < above {
-				t.Errorf("%s: %v overlaps the step before", name, row)
+				t.Errorf("%s: %v overlaps the previous step", name, row)
 			}
 			above = lines
 		}
@@ -259,20 +258,20 @@ func TestSummaryCountsThreads(t *testing.T) {
 func TestPhasesAreFound(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if f, ok := v.phases(); !ok || !strings.Contains(f.Text, "has phases") {
-		t.Errorf("no word on phases: %+v", f)
+		t.Errorf("the phases were not found: %+v", f)
 	}
-	// A walk over an array that no cache keeps is even.
+	// A walk over an array that fits in no cache is uniform.
 	even := NewView(analysed(t, tracetest.Stream(100_000, tracetest.Strided(64, 1<<26)), analysis.Spec{}), 0)
-	if f, ok := even.phases(); !ok || !strings.Contains(f.Text, "even") {
-		t.Errorf("an even run is called: %+v", f)
+	if f, ok := even.phases(); !ok || !strings.Contains(f.Text, "uniform") {
+		t.Errorf("a uniform run gives %+v", f)
 	}
 }
 
-// Bins are a view of the exact histogram: nothing may get lost between them.
+// The bins contain every access of the exact histogram.
 func TestBinsAddUp(t *testing.T) {
 	v := demo(t, "matmul-blocked", 0)
 	bins, sum := v.Bins()
-	next := uint64(0) // distance that the bin begins with
+	next := uint64(0) // first distance of the bin
 	for k, n := range bins {
 		low, high, wide := strings.Cut(strings.ReplaceAll(binLabel(k), thin, ""), "–")
 		if sum += n; low != strconv.FormatUint(next, 10) || wide && high != strconv.FormatUint(2*next-1, 10) {
@@ -283,7 +282,7 @@ func TestBinsAddUp(t *testing.T) {
 	if sum != v.Curve.Accesses {
 		t.Errorf("bins contain %d accesses, want %d", sum, v.Curve.Accesses)
 	}
-	// The windows of the run are counted apart, in the same bins.
+	// The windows of the run are counted separately, in the same bins.
 	var rows profile.WindowRow
 	for _, row := range v.Locality.Windows.Rows {
 		for k, c := range row {
@@ -292,7 +291,7 @@ func TestBinsAddUp(t *testing.T) {
 	}
 	for k, n := range bins {
 		if rows[k] != n {
-			t.Errorf("windows contain %d accesses in bin %d, the histogram %d", rows[k], k, n)
+			t.Errorf("the windows have %d accesses in bin %d, the histogram has %d", rows[k], k, n)
 		}
 	}
 }
@@ -325,11 +324,11 @@ func TestTables(t *testing.T) {
 		t.Errorf("the curve's CSV lacks the step at 37 lines:\n%s", got)
 	}
 	if rows, first := v.CurveTable().Page(10_000); first < 0 || len(rows) == 0 {
-		t.Errorf("a page beyond the end gives %d rows from %d", len(rows), first)
+		t.Errorf("a page beyond the end has %d rows from row %d", len(rows), first)
 	}
 }
 
-// Every drawn point of a long curve is exact, and the ends are there.
+// Every drawn point of a long curve is exact, and both ends are drawn.
 func TestLongCurveIsThinnedExactly(t *testing.T) {
 	v := NewView(analysed(t, tracetest.Stream(60_000, tracetest.Uniform(9000, 1)), analysis.Spec{}), 0)
 	if v.Curve.Len() <= curvePoints {
@@ -350,24 +349,25 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("the curve ends at %g, want the cold share", last)
 	}
-	// A point holds up to the next one, except for breakpoints within a pixel of it.
+	// The value of a point holds up to the next point, except for breakpoints within a pixel of the
+	// next one.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
 			continue
 		}
 		if want := v.MissRatio(uint64(c.At[i]) - v.LineBytes); c.Series[0].Y[i-1] != want {
-			t.Errorf("from %g to %g bytes the curve says %g, want %g", c.At[i-1], c.At[i], c.Series[0].Y[i-1], want)
+			t.Errorf("from %g to %g bytes the curve is at %g, want %g", c.At[i-1], c.At[i], c.Series[0].Y[i-1], want)
 		}
 	}
 }
 
-// predictLevels predicts levels, without times.
+// predictLevels returns the prediction for levels without latencies.
 func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }
 
-// Charts lay out no document: one of a long run has a million rows. A table lays its own
-// out once.
+// Charts do not need documents, which have a million rows for a long run. The document of a table
+// is made once.
 func TestDocumentsAreMadeForTables(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)
@@ -379,13 +379,13 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 	v.Threads().Overlaid(SharedStack)
 	v.Communication().FlowMatrix(0, 0, Events, [2]int{-1, -1})
 	if n := len(v.documents); n > 0 {
-		t.Errorf("%d documents are made for charts", n)
+		t.Errorf("charts made %d documents, want none", n)
 	}
 	source := v.CurveTable().Source()
 	if v.CurveTable().Source() != source || len(v.documents) != 1 {
-		t.Errorf("the curve is laid out %d times", len(v.documents))
+		t.Errorf("the document of the curve was made %d times", len(v.documents))
 	}
-	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // a slider
+	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // as a slider does
 		v.Threads().OwnTable(bytes)
 	}
 	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {
@@ -398,7 +398,7 @@ func TestCharts(t *testing.T) {
 	levels := hierarchy.Presets()[0].Levels
 	for _, c := range []*Chart{v.MissCurve(levels), v.HistogramChart(), v.OverTime(v.DefaultLog2Lines())} {
 		if c.Title == "" || c.Summary == "" || c.X.Label == "" || c.Y.Label == "" {
-			t.Errorf("chart %s lacks words: %+v", c.ID, c)
+			t.Errorf("chart %s lacks a title or a label: %+v", c.ID, c)
 		}
 		for _, s := range c.Series {
 			if len(s.Y) != len(c.At) {
@@ -435,17 +435,17 @@ func TestAsk(t *testing.T) {
 		t.Errorf("a fully associative second level: %+v", got)
 	}
 	if len(got.Warnings) == 0 {
-		t.Error("a second level, and no warning")
+		t.Error("there is no warning about the second level")
 	}
 	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || numberOfID(got.Levels[0].Numbers, "method model") != "–" || len(got.Warnings) == 0 {
 		t.Errorf("twelve sets: %+v, warnings %q", got.Levels[0], got.Warnings)
 	}
 	other := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
 	if l := other.Levels[0]; l.Chip == "exact" || !strings.HasPrefix(numberOfID(l.Numbers, "misses"), "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
-		t.Errorf("a line size without a histogram is answered with %+v", l)
+		t.Errorf("for a line size without a histogram, the answer is %+v", l)
 	}
 	if l := other.Levels[1]; l.Note != "" {
-		t.Errorf("a line size of the profile is noted: %s", l.Note)
+		t.Errorf("there is a note for a line size that the profile has: %s", l.Note)
 	}
 	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
 	if answer := predictLevels(v, fixed); answer.Problem != "" {
@@ -453,7 +453,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A ratio is that of the displayed numbers.
+// Ratios are computed from the displayed numbers.
 func TestRatiosAreOfWhatIsShown(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
@@ -465,7 +465,7 @@ func TestRatiosAreOfWhatIsShown(t *testing.T) {
 	}
 	summary := demo(t, "array-list", 0).MissCurve([]hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}).Summary
 	if !strings.Contains(strings.ReplaceAll(summary, thin, " "), "fully associative: L1 32 KiB 0.909 %.") {
-		t.Errorf("the curve does not say what its marks are: %q", summary)
+		t.Errorf("the summary of the curve does not explain the marks: %q", summary)
 	}
 }
 
@@ -494,7 +494,7 @@ func TestSizesAndWays(t *testing.T) {
 	})
 }
 
-// wholeScreen has no setting at its default.
+// wholeScreen is a screen without any default setting.
 var wholeScreen = Screen{
 	Open: "t12ab-2", Other: "t9", Exercise: 3, Tab: TabLocality, Facts: true, LineBytes: 128, Preset: "i7-4770K", Threads: hierarchy.OnOneCore,
 	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
@@ -505,14 +505,13 @@ var wholeScreen = Screen{
 	Loop: 4, Cores: 16, Division: "loops", Schedule: "dynamic,4", Interleave: "random", Model: "all", Processor: "zen3", Function: 70000, Block: 9,
 }
 
-// The address of wholeScreen, as links have it.
+// wholeHash is the hash of wholeScreen.
 const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&loop=4&function=70000&block=9&cores=16&page=4"
 
-// A screen is restored from its address, in every setting, and addresses do not change between
-// versions.
+// Every setting of a screen is restored from its hash, and hashes do not change between versions.
 func TestScreenSurvivesTheURL(t *testing.T) {
 	for i, v := 0, reflect.ValueOf(wholeScreen); i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // a link with a demo has nothing else
+		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // Demo occurs only in links, without an open analysis
 			t.Errorf("the test leaves %s at its default", name)
 		}
 	}
@@ -521,16 +520,16 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 	}
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, wholeScreen} {
 		if got := ParseScreen("#" + want.Hash()); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q reads as %+v, want %+v", want.Hash(), got, want)
+			t.Errorf("%q parses as %+v, want %+v", want.Hash(), got, want)
 		}
 	}
 	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {
 		t.Errorf("%+v", got)
 	}
-	for _, h := range hierarchy.Presets() { // older links have these words
+	for _, h := range hierarchy.Presets() { // older links contain these texts
 		h.Threads = hierarchy.OnOneCore
 		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
-			t.Errorf("%s reads as %q", formatMachine(h), got.Beside)
+			t.Errorf("%s parses as %q", formatMachine(h), got.Beside)
 		}
 	}
 }
@@ -546,7 +545,7 @@ func FuzzParseScreen(f *testing.F) {
 		}
 		for _, l := range s.Levels {
 			if l.LineBytes == 0 {
-				t.Errorf("%q gives a level without lines: %+v", hash, l)
+				t.Errorf("%q gives a level without a line size: %+v", hash, l)
 			}
 		}
 	})
@@ -592,7 +591,7 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// The page gives the one reason why communication is missing.
+// The page names only the actual reason why communication is missing.
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
@@ -605,7 +604,7 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 	}
 }
 
-// TestSameForm: numbers make no other form, facts that come or go and meters do.
+// Other numbers do not change the form of a bar, but added or removed facts and meters do.
 func TestSameForm(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
 	more, paused, limited, shared := p, p, p, p
@@ -614,11 +613,11 @@ func TestSameForm(t *testing.T) {
 	limited.Limit = 1 << 30
 	shared.Workers = 2
 	if !NewRunBar(p).SameForm(NewRunBar(more)) {
-		t.Error("other numbers are another form")
+		t.Error("other numbers changed the form")
 	}
 	for name, other := range map[string]workers.Progress{"paused": paused, "with a limit": limited, "with workers": shared} {
 		if NewRunBar(p).SameForm(NewRunBar(other)) {
-			t.Errorf("a run %s has the same form", name)
+			t.Errorf("the bar of a run %s has the same form", name)
 		}
 	}
 }
@@ -654,15 +653,15 @@ func TestRunBar(t *testing.T) {
 			t.Errorf("shared: %s %q, want %q", f.ID, f.Value, w)
 		}
 	}
-	// Threads are slower than the serial beginning: the remaining time is estimated from the speed
-	// of late.
+	// The threads are slower than the serial start, so the remaining time is estimated from the
+	// recent speed.
 	threads := NewRunBar(workers.Progress{Bytes: 100, TotalBytes: 100, References: 5_000_000, LeftOut: 1_000_000, Total: 12_000_000, Speed: 500_000, Millis: 1000})
 	if percent := strings.ReplaceAll(threads.Percent, thin, ""); percent != "50%" || factOf(threads, "left") != "12"+thin+"s" {
 		t.Errorf("threads: %s, %s left, want 50%% and 12 s", threads.Percent, factOf(threads, "left"))
 	}
 	for name, p := range map[string]workers.Progress{"all read": {Bytes: 100, TotalBytes: 100, Millis: 1000}, "ending": {References: 9, Total: 10, Ending: true, Millis: 1000}} {
 		if bar := NewRunBar(p); bar.Share > 0.99 || factOf(bar, "left") != "finishing" {
-			t.Errorf("%s: share %g, left %q, want less than all and finishing", name, bar.Share, factOf(bar, "left"))
+			t.Errorf("%s: share %g, time left %q, want a share below 1 and \"finishing\"", name, bar.Share, factOf(bar, "left"))
 		}
 	}
 	if early := NewRunBar(workers.Progress{Bytes: 1}); early.Known || early.Share != 0 {

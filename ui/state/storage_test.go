@@ -31,11 +31,11 @@ func TestStorage(t *testing.T) {
 		}
 	}
 	if parts, _ := Storage(nil, 0, "", 0); len(parts) != 0 {
-		t.Errorf("of nothing: %+v", parts)
+		t.Errorf("an empty storage has parts: %+v", parts)
 	}
 }
 
-// The bar of a run shows how much of its memory it uses, and the size of spilled data.
+// The bar of a run shows how much of its memory limit it uses, and the size of spilled data.
 func TestRunBarOutside(t *testing.T) {
 	p := workers.Progress{Memory: 512 << 20, Limit: 2 << 30, Outside: 3 << 20, Beyond: true}
 	facts := map[string]Fact{}

@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Summary is the header of a result.
+// Summary is the content of a result's header.
 type Summary struct {
-	Facts  []Fact   // number and noun
-	Chips  []string // how the result was computed, and from which part
-	Digest string   // its first eight digits; "" while the result grows
+	Facts  []Fact   // numbers with their nouns
+	Chips  []string // how the result was computed, and from which part of the run
+	Digest string   // the first eight digits of the profile's digest; "" while the result is growing
 	Whole  string   // the whole digest
 }
 
@@ -40,7 +40,7 @@ func NewSummary(v *View, digest string, live bool) Summary {
 // Exactly describes numbers that are not estimates.
 const Exactly = "exact"
 
-// How says briefly how the numbers of a view were computed.
+// How describes in a word how the numbers of a view were computed.
 func (v *View) How() string {
 	if s := v.Profile.Sampled; s != nil {
 		return s.Chip()
@@ -61,7 +61,7 @@ func completeness(state profile.State, live bool) string {
 	return "complete"
 }
 
-// KindsTable returns the references by kind.
+// KindsTable lists the references by kind.
 func (v *View) KindsTable() *Table {
 	return v.once("kinds", func() *Table {
 		d := &report.Document{Schema: "stackglass.summary", Version: 1, Input: v.Run.Facts(uint32(v.LineBytes)),

@@ -10,39 +10,40 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Column heads a column of a table.
+// Column describes a column of a table.
 type Column struct {
-	_     [0]func() // no code that compares arrays of columns
+	_     [0]func() // prevents the compiler from generating code that compares columns
 	Name  string
 	Unit  string // "" if the name contains it
-	Key   string // to sort by; "" if the order is fixed
-	Words bool   // left-aligned, unlike numbers
+	Key   string // the sort key; "" if the order is fixed
+	Words bool   // the column contains text, which is left-aligned
 }
 
-// Table shows some columns of a table of a document, in the page's style. CSV and JSON have all
+// Table shows some columns of a document's table in the page's style. CSV and JSON contain all
 // columns.
 type Table struct {
 	Caption string
 	Columns []Column
 	Rows    int
-	Row     func(i int) []string // as shown, made when needed
+	Row     func(i int) []string // the cells as shown, made when needed
 
-	Sort  string         // the key of the column that the rows are sorted by
-	Doubt string         // about the rows, a sentence; "" for none
-	By    attribution.By // how misses in the code are summed
+	Sort  string         // the key of the column by which the rows are sorted
+	Doubt string         // a caveat about the rows, in a sentence; "": none
+	By    attribution.By // how misses in the code are grouped
 
-	inBoth bool // a row of a comparison is in both runs
+	inBoth bool // in a comparison, some row is in both runs
 
-	document func() *report.Document // that the table is part of; nil: see reply
-	reply    *answers.Reply          // of the second program, with that document; nil: nothing to export
-	key      string                  // of the table in the document
+	document func() *report.Document // makes the document that contains the table; nil: see reply
+	reply    *answers.Reply          // the answer program's reply with the document; nil: nothing to export
+	key      string                  // the table's key in the document
 }
 
-// show returns the columns with these keys, as far as they exist, or all columns without keys. Half
-// of a confidence interval follows its number. "file,line,function" is one column with a source
-// location. where selects rows by their values in columns.
+// show returns a table with the columns that have these keys and exist, or with all columns if no
+// key is given. The half-width of a confidence interval follows its number. The key
+// "file,line,function" stands for one column with the source location. where selects rows by their
+// values in columns.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
-	var columns [][]int // indices
+	var columns [][]int // column indices
 	add := func(key string) {
 		var at []int
 		for part := range strings.SplitSeq(key, ",") {
@@ -91,7 +92,7 @@ func show(t *report.Table, style report.Words, where map[string]string, keys ...
 	return made
 }
 
-// placeWords writes a source location: main.c:17 multiply.
+// placeWords formats a source location, as in "main.c:17 multiply".
 func placeWords(file, line, function string) string {
 	if file == "" || line == "" {
 		return function
@@ -99,7 +100,7 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// unsorted removes the sort keys of the columns.
+// unsorted removes the columns' sort keys.
 func (t *Table) unsorted() *Table {
 	for i := range t.Columns {
 		t.Columns[i].Key = ""
@@ -107,7 +108,7 @@ func (t *Table) unsorted() *Table {
 	return t
 }
 
-// from leaves out the rows before the first.
+// from removes the rows before first.
 func (t *Table) from(first int) *Table {
 	if row := t.Row; first > 0 {
 		t.Rows, t.Row = t.Rows-first, func(i int) []string { return row(first + i) }
@@ -115,7 +116,7 @@ func (t *Table) from(first int) *Table {
 	return t
 }
 
-// of sets the document that the table is part of.
+// of sets the document that contains the table.
 func (t *Table) of(document func() *report.Document) *Table {
 	t.document = document
 	return t
@@ -134,7 +135,7 @@ const PageRows = 20
 // Pages returns the number of pages, at least one.
 func (t *Table) Pages() int { return max(1, (t.Rows+PageRows-1)/PageRows) }
 
-// Page returns the rows of a page, from 0, and the number of the first one.
+// Page returns the rows of a page (counted from 0), and the number of its first row.
 func (t *Table) Page(page int) (rows [][]string, first int) {
 	page = min(max(page, 0), t.Pages()-1)
 	first = page * PageRows
@@ -147,13 +148,13 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 // Exports reports whether the table can be exported.
 func (t *Table) Exports() bool { return t.document != nil || t.reply != nil }
 
-// answered sets the reply to a verb that the table is part of.
+// answered sets the reply that contains the table.
 func (t *Table) answered(reply *answers.Reply, key string) *Table {
 	t.document, t.reply, t.key = nil, reply, key
 	return t
 }
 
-// Source returns the table that this one shows, with all rows and columns; nil if there is none.
+// Source returns the underlying table with all rows and columns; nil if there is none.
 func (t *Table) Source() *report.Table {
 	if t.document != nil {
 		d := t.document()
@@ -166,7 +167,7 @@ func (t *Table) Source() *report.Table {
 	return nil
 }
 
-// CSV returns all rows and columns as the command does.
+// CSV returns all rows and columns as CSV, equal to the command's output.
 func (t *Table) CSV() []byte {
 	if source := t.Source(); source != nil {
 		return source.CSV()
@@ -174,7 +175,7 @@ func (t *Table) CSV() []byte {
 	return nil
 }
 
-// JSON returns the document of the table as the command does.
+// JSON returns the table's document as JSON, equal to the command's output.
 func (t *Table) JSON() []byte {
 	switch {
 	case t.document != nil:
@@ -185,26 +186,27 @@ func (t *Table) JSON() []byte {
 	return nil
 }
 
-// Grid is a table of any length of which the browser draws only the rows in view
-// (site/static/tables.js): Row is called for these. It is not changed after it is handed over.
+// Grid is a table of any length. The browser (site/static/tables.js) draws only the rows in view,
+// and calls Row for them. A Grid must not be changed after it was handed to the browser.
 type Grid struct {
 	*Table
 	ID       string
-	Order    string // changes with the rows and their order: scrolling starts over
+	Order    string // changes with the rows and their order, and resets scrolling
 	Selected int    // the selected row; -1: none
-	// Mark returns a row's class in app.css; nil: no row has one.
+	// Mark returns a row's class in app.css. If it is nil, no row has a class.
 	Mark func(i int) string
-	Code []bool // columns that are code: every blank counts
-	// Language says how the code is coloured, as [Language] does; "": not at all.
+	Code []bool // columns that contain code, in which white space is kept
+	// Language selects the syntax highlighting, as returned by [Language]; "": none.
 	Language string
-	// Shares returns a row's bars, 0 to 1, by column: -1, or no value, is none. For code it is the
-	// background's intensity. nil: no row has bars.
+	// Shares returns the lengths of a row's bars, 0 to 1, by column; -1 or a missing value means no
+	// bar. For code, the value is the intensity of the background. If Shares is nil, no row has
+	// bars.
 	Shares func(i int) []float64
-	// Depths are the depths of a tree's rows, from 1; nil: it is no tree.
+	// Depths holds the depths of a tree's rows, from 1; nil if the table is not a tree.
 	Depths []int
 }
 
-// Kind returns the class of a column's cells.
+// Kind returns the CSS class of a column's cells.
 func (g *Grid) Kind(column int) string {
 	switch {
 	case column < len(g.Code) && g.Code[column]:
@@ -215,7 +217,7 @@ func (g *Grid) Kind(column int) string {
 	return "number"
 }
 
-// View returns up to count rows from first on.
+// View returns up to count rows, starting with row first.
 func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	for i := max(first, 0); i < min(first+count, g.Rows); i++ {
 		mark := ""
@@ -231,12 +233,12 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	return rows, marks
 }
 
-// MostText is how many bytes of a text are shown. Names of C++ templates have some
-// thousands; nobody reads longer ones.
+// MostText is the maximum number of bytes of a text that are shown. Names of C++ templates can have
+// some thousands of bytes; longer ones are unreadable.
 const MostText = 8000
 
-// Fit returns text, or its beginning and its length if it is too long to show. Exports have the
-// whole text.
+// Fit returns the text, or its beginning and its length if it is too long to show. Exports contain
+// the whole text.
 func Fit(text string) string {
 	if len(text) <= MostText {
 		return text
@@ -245,7 +247,7 @@ func Fit(text string) string {
 	for !utf8.RuneStart(text[end]) && end > MostText-110 {
 		end--
 	}
-	// A markup entity is not cut.
+	// Do not cut a markup entity.
 	if amp := strings.LastIndexByte(text[end-10:end], '&'); amp >= 0 {
 		end += amp - 10
 	}

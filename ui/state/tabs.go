@@ -9,7 +9,7 @@ import (
 // Tab is a view of a result.
 type Tab uint8
 
-// The tabs.
+// These are the tabs.
 const (
 	TabDiagnosis Tab = iota
 	TabLocality
@@ -25,8 +25,9 @@ const (
 	numTabs
 )
 
-// tabs contains, for each tab, its name, its slug in the URL, and why it has nothing to show for a
-// profile: "" if it has. alone says that it cannot show two runs.
+// tabs contains, for each tab, its name, its slug in the URL, and a function that explains why the
+// tab has nothing to show for a profile, or returns "". alone is the explanation that the tab
+// cannot compare two runs.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
@@ -45,7 +46,7 @@ var tabs = [numTabs]struct {
 	TabFootprint:     {"Footprint", "footprint", missingFootprint, "Footprints of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on footprint”."},
 }
 
-// TabGroup is the views of one subject. Its number key is its place.
+// TabGroup is a group of views on one subject. Its position is its number key.
 type TabGroup struct {
 	Name string
 	Tabs []Tab
@@ -69,7 +70,7 @@ func (t Tab) Group() int {
 
 func nothingMissing(*profile.Profile) string { return "" }
 
-// Tabs lists them all.
+// Tabs returns all tabs.
 func Tabs() []Tab {
 	list := make([]Tab, numTabs)
 	for i := range list {
@@ -81,14 +82,14 @@ func Tabs() []Tab {
 // Name returns the tab's title.
 func (t Tab) Name() string { return tabs[t].name }
 
-// Slug names the tab in the URL.
+// Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone says that the tab shows one run only; "" if it compares two.
+// Alone returns a sentence that says that the tab shows only one run; "" if it can compare two.
 func (t Tab) Alone() string { return tabs[t].alone }
 
-// Missing says why the tab has nothing to show for a profile; "" if it has, and while
-// the profile is nil: not there yet.
+// Missing explains why the tab has nothing to show for a profile. It returns "" if the tab has
+// something, or if the profile is nil because it does not exist yet.
 func (t Tab) Missing(p *profile.Profile) string {
 	if p == nil {
 		return ""
@@ -96,7 +97,7 @@ func (t Tab) Missing(p *profile.Profile) string {
 	return tabs[t].missing(p)
 }
 
-// TabOf returns the tab with a slug; the first tab for an unknown slug.
+// TabOf returns the tab with a slug, or the first tab if the slug is unknown.
 func TabOf(slug string) Tab {
 	for i := range tabs {
 		if tabs[i].slug == slug {

@@ -14,25 +14,25 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Stack is one of the stacks on which a core's accesses are counted (MODELS §6).
+// Stack is one of the LRU stacks that count a core's accesses (MODELS §6).
 type Stack string
 
-// The stacks.
+// These are the stacks.
 const (
 	PrivateStack  Stack = "private"  // the core's own stack, without other cores' stores
-	CoherentStack Stack = "coherent" // the core's own, from which others' stores take lines
+	CoherentStack Stack = "coherent" // the core's own stack, in which other cores' stores invalidate lines
 	SharedStack   Stack = "shared"   // the stack of all cores
 )
 
-// Stacks lists them all.
+// Stacks returns all stacks.
 func Stacks() []Stack { return []Stack{PrivateStack, CoherentStack, SharedStack} }
 
-// Name returns the text of a choice of stacks.
+// Name returns the page's name of the stack.
 func (s Stack) Name() string {
 	return map[Stack]string{PrivateStack: "private", CoherentStack: "private and coherent", SharedStack: "shared by all"}[s]
 }
 
-// stackOf reads a stack from the URL.
+// stackOf parses a stack from the URL.
 func stackOf(text string) Stack {
 	if s := Stack(text); s == CoherentStack || s == SharedStack {
 		return s
@@ -45,19 +45,19 @@ type Threads struct {
 	*profile.Sharing
 	view  *View
 	cores []coreCurves
-	// The charts drawn last, which a slider usually leaves unchanged.
+	// The chart that was drawn last. A slider usually leaves it unchanged.
 	overlaid *Chart
-	stack    Stack // of that
+	stack    Stack // the stack of overlaid
 }
 
-// coreCurves are the miss-ratio curves of one core. Every coherence miss misses in every cache;
-// lost divides them by depth.
+// coreCurves holds the miss-ratio curves of one core. A coherence miss misses in a cache of any
+// size; lost counts these misses by depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve
-	lost                      *profile.Curve // of coherence misses, by the depth at which they were lost
+	lost                      *profile.Curve // coherence misses, by the depth at which the line was invalidated
 }
 
-// Threads returns the view, or nil if the profile has no stacks of threads for the line size.
+// Threads returns the view, or nil if the profile has no per-thread stacks for the line size.
 func (v *View) Threads() *Threads {
 	if v.threads != nil {
 		return v.threads
@@ -80,17 +80,17 @@ func newThreads(v *View, s *profile.Sharing) *Threads {
 	return t
 }
 
-// Doubts returns sentences about facts that are unknown or misleading.
+// Doubts returns sentences about unknown or misleading facts.
 func (t *Threads) Doubts() []string {
 	var list []string
 	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
-		list = append(list, "there are "+Exact(uint64(threads))+" threads and at most "+strconv.Itoa(profile.MaxCores)+
-			" cores; those that came last share the others' in turn")
+		list = append(list, "there are "+Exact(uint64(threads))+" threads, but at most "+strconv.Itoa(profile.MaxCores)+
+			" cores; the last threads share the cores of the others in turn")
 	}
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
 
-// CoreName names a core by its threads: thread 3, or threads 0, 1.
+// CoreName returns the name of a core, which lists its threads, as in "thread 3" or "threads 0, 1".
 func (t *Threads) CoreName(core int) string {
 	threads := t.Cores[core].Threads
 	words := make([]string, len(threads))
@@ -119,7 +119,7 @@ func (t *Threads) curve(core int, s Stack) *profile.Curve {
 
 const nbsp = "\u00a0"
 
-// MostCores is the most cores that charts show at once; the tables have all.
+// MostCores is the maximum number of cores that a chart shows; the tables list all cores.
 const MostCores = 16
 
 // coreColors, together with dashes, distinguish curves.
@@ -129,8 +129,8 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid draws the curves of all cores on one of their stacks. The same chart as
-// before is the same pointer.
+// Overlaid draws the curves of all cores on one of their stacks. If the chart has not changed, it
+// returns the same pointer.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
@@ -146,15 +146,15 @@ func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	}
 	chart.Summary = t.stackSentence(s)
 	if n := len(t.Cores); n > MostCores {
-		chart.Summary += " The first " + strconv.Itoa(MostCores) + " of " + strconv.Itoa(n) + " are drawn; the table has all."
+		chart.Summary += " The first " + strconv.Itoa(MostCores) + " of " + strconv.Itoa(n) + " are drawn; the table lists all."
 	}
 	return chart
 }
 
-// CoreChartID names the small chart of a core.
+// CoreChartID returns the id of the small chart of a core.
 func CoreChartID(core int) string { return "core-" + strconv.Itoa(core) }
 
-// Each draws the three curves of one core, in small.
+// Each draws the three curves of one core as a small chart.
 func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	chart := t.chart(CoreChartID(core), t.CoreName(core), caches)
 	chart.Small = true
@@ -166,13 +166,13 @@ func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	return chart
 }
 
-// CoreSentence says how often a core misses because of others.
+// CoreSentence returns a sentence that says how many coherence misses a core has.
 func (t *Threads) CoreSentence(core int) string {
 	c := &t.cores[core]
 	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
 }
 
-// chart returns an empty one with the axes of a miss-ratio curve.
+// chart returns an empty chart with the axes of a miss-ratio curve.
 func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	line := t.view.LineBytes
 	most := float64(max(t.view.FootprintBytes()*2, 64*line))
@@ -182,7 +182,7 @@ func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	chart := &Chart{
 		ID: id, Title: title,
 		X: Axis{Label: "cache size, fully associative LRU, " + strconv.FormatUint(line, 10) + "-byte lines", Unit: UnitBytes, Log: true, Min: float64(line), Max: most},
-		Y: Axis{Label: "misses of the thread's accesses", Unit: UnitShare, Max: 1},
+		Y: Axis{Label: "share of the thread's accesses that miss", Unit: UnitShare, Max: 1},
 	}
 	low := 1.0
 	for i := range t.cores {
@@ -196,7 +196,7 @@ func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	return chart
 }
 
-// leastRatio returns the miss ratio in a cache of any size.
+// leastRatio returns the miss ratio in an unbounded cache.
 func leastRatio(c *profile.Curve) float64 {
 	if c == nil || c.Accesses == 0 {
 		return 1
@@ -204,8 +204,8 @@ func leastRatio(c *profile.Curve) float64 {
 	return c.MissRatio(math.MaxUint64)
 }
 
-// ratios returns the curves' ratios at common capacities: sixteen for each power of two, and every
-// number of lines in small caches. The table has every step.
+// ratios returns the curves' miss ratios at common capacities: sixteen per power of two, and every
+// number of lines for small caches. The table lists every step.
 func ratios(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
 	const each = 16
 	last := uint64(0)
@@ -241,16 +241,16 @@ func (t *Threads) stackSentence(s Stack) string {
 			lost += t.cores[i].lost.Accesses
 			accesses += t.cores[i].coherent.Accesses
 		}
-		return "Each thread has a cache of its own, and a store of another thread takes the line away. " + Exact(lost) +
-			" accesses, " + Percent(Ratio(lost, accesses)) + ", find that their line was taken: coherence misses, which no size of cache avoids."
+		return "Each thread has a cache of its own, and another thread's store invalidates the line. " + Exact(lost) +
+			" accesses, " + Percent(Ratio(lost, accesses)) + ", are coherence misses, because their line was invalidated. No cache size avoids them."
 	case SharedStack:
 		return "All threads share one cache. Each curve is one thread's accesses to it."
 	}
 	return "Each thread has a cache of its own, as if no other thread stored to its lines."
 }
 
-// CurvesTable shows every core's misses at powers of two; exports have each size at which they
-// change.
+// CurvesTable lists every core's misses at powers of two. Exports list every size at which the
+// misses change.
 func (t *Threads) CurvesTable() *Table {
 	return t.view.once("curves of threads", func() *Table {
 		q := t.view.question("threads").With("curve", "true")
@@ -261,7 +261,7 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// about returns the verb threads' answer for one fully associative level.
+// about returns a question for "stackglass threads" about one fully associative level.
 func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
 	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
@@ -276,7 +276,7 @@ func (t *Threads) level(bytes uint64, sharedBy uint32) hierarchy.Cache {
 	return hierarchy.Cache{Name: name, SizeBytes: bytes, LineBytes: t.LineBytes, SharedBy: sharedBy}
 }
 
-// OwnTable shows the misses of a private cache of every core by cause, for one size.
+// OwnTable lists, for private caches of a size, the misses of every core by cause.
 func (t *Threads) OwnTable(bytes uint64) *Table {
 	return t.view.once("own "+strconv.FormatUint(bytes, 10), func() *Table {
 		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.about("core", bytes, 0), nil,
@@ -284,7 +284,7 @@ func (t *Threads) OwnTable(bytes uint64) *Table {
 	})
 }
 
-// OwnSentence says how many misses of private caches are caused by other cores' stores.
+// OwnSentence returns a sentence that says how many misses of private caches are coherence misses.
 func (t *Threads) OwnSentence(bytes uint64) string {
 	own := t.OwnTable(bytes).Source()
 	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")
@@ -305,14 +305,14 @@ func sum(t *report.Table, key string) uint64 {
 	return uint64(all + 0.5)
 }
 
-// Groups are the caches that cores share: for each core, the number of its group,
-// from 0, numbered by their first cores.
+// Groups describes the caches that cores share. It contains the group number of each core. Groups
+// are numbered from 0 in the order of their first cores.
 type Groups []int
 
-// OneGroup has all cores share one cache.
+// OneGroup returns one group of all cores.
 func OneGroup(cores int) Groups { return make(Groups, cores) }
 
-// ParseGroups reads the text that String writes for this number of cores; any other text is one
+// ParseGroups parses the output of String for that many cores. For any other text it returns one
 // group.
 func ParseGroups(text string, cores int) Groups {
 	g := make(Groups, 0, cores)
@@ -329,7 +329,7 @@ func ParseGroups(text string, cores int) Groups {
 	return g.number()
 }
 
-// String writes groups for the URL; "" for one group.
+// String returns the groups in the form of the URL; "" for one group.
 func (g Groups) String() string {
 	words := make([]string, len(g))
 	one := true
@@ -343,7 +343,7 @@ func (g Groups) String() string {
 	return strings.Join(words, "-")
 }
 
-// number numbers the groups by their first cores.
+// number renumbers the groups in the order of their first cores.
 func (g Groups) number() Groups {
 	to := map[int]int{}
 	out := make(Groups, len(g))
@@ -365,7 +365,7 @@ func (g Groups) Count() int {
 	return most + 1
 }
 
-// Move puts a core into a group, which may be new.
+// Move moves a core to a group, which may be a new one.
 func (g Groups) Move(core, group int) Groups {
 	if core < 0 || core >= len(g) {
 		return g
@@ -384,8 +384,8 @@ func (g Groups) members() [][]uint32 {
 	return list
 }
 
-// Domains returns the threads of each group of several cores, for an analysis of their shared
-// caches.
+// Domains returns the threads of each group that has several cores, for an analysis of the caches
+// that they share.
 func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	for _, cores := range g.members() {
 		if len(cores) < 2 || len(cores) == len(t.Cores) {
@@ -401,7 +401,7 @@ func (t *Threads) Domains(g Groups) (domains [][]uint32) {
 	return domains
 }
 
-// Known reports whether the profile has a stack for the cores of each group.
+// Known reports whether the profile has a stack for each group.
 func (t *Threads) Known(g Groups) bool {
 	return !slices.ContainsFunc(g.members(), func(cores []uint32) bool {
 		return len(cores) > 1 && !slices.ContainsFunc(t.Sharing.Domains, func(d profile.Domain) bool { return slices.Equal(d.Cores, cores) })
@@ -411,7 +411,7 @@ func (t *Threads) Known(g Groups) bool {
 // unknownGroups is shown for groups without stacks.
 const unknownGroups = "This analysis has no stack for these groups: analyse the trace again with them."
 
-// SharedTable shows the misses of cores in the caches that they share, by thread.
+// SharedTable lists the misses in shared caches by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 	return t.view.once("shared "+strconv.FormatUint(bytes, 10)+" "+g.String(), func() *Table {
 		most := 1
@@ -436,7 +436,7 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 // SharedSentence describes the cost or the gain of sharing.
 func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	table, key, alone := t.SharedTable(g, bytes).Source(), "misses", "alone_misses"
-	if g.Count() == len(g) { // no cores share
+	if g.Count() == len(g) { // no two cores share a cache
 		table, key, alone = t.OwnTable(bytes).Source(), "private_misses", "private_misses"
 	}
 	if table == nil {
@@ -446,27 +446,28 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, sum(table, "accesses"))) + "; "
 	switch {
 	case misses < own:
-		return text + "with as much for each alone they would miss " + Exact(own-misses) + " more: they bring each other lines."
+		return text + "with a cache of that size for each thread, there would be " + Exact(own-misses) + " more misses, because threads bring in lines for each other."
 	case misses > own:
-		return text + "with as much for each alone they would miss " + Exact(misses-own) + " fewer: they push each other's lines out."
+		return text + "with a cache of that size for each thread, there would be " + Exact(misses-own) + " fewer misses, because threads evict each other's lines."
 	}
-	return text + "with as much for each alone they would miss as often."
+	return text + "with a cache of that size for each thread, they would miss as often."
 }
 
-// ChangeTable explains why distances on the stack of all cores differ from private ones.
+// ChangeTable lists why stack distances on the stack of all cores differ from those on private
+// stacks.
 func (t *Threads) ChangeTable() *Table {
 	return t.view.once("change", func() *Table {
 		caption := "How distances change when threads share a stack"
 		if answers.IsOfSample(t.view.Profile) {
-			return &Table{Caption: caption + ": a sample of lines does not tell"}
+			return &Table{Caption: caption + ": unknown from a sample of lines"}
 		}
 		return t.view.table(caption, t.view.question("threads").With("by", "change"), nil,
 			"cores", "threads", "same", "dilated", "overlapped", "intercepted", "brought")
 	})
 }
 
-// AbsentThreads names the threads in the settings' groups that an analysis did not find; "" if it
-// found all.
+// AbsentThreads returns sentences that name the threads in the settings' groups that the trace does
+// not have; "" if it has all of them.
 func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	text := ""
 	for _, doubt := range answers.AbsentThreads(p, cores) {
@@ -475,7 +476,7 @@ func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	return strings.TrimSpace(text)
 }
 
-// missingThreads explains why a profile has no threads.
+// missingThreads explains why a profile has no per-thread data.
 func missingThreads(p *profile.Profile) string {
 	switch {
 	case len(p.Sharing) > 0 || Predictable(p):

@@ -11,15 +11,15 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// access is one of a trace of several threads.
+// access is an access in a trace of several threads.
 type access struct {
 	core  int
 	line  uint64
 	store bool
 }
 
-// shared returns a view of a trace of several threads, counted naively: lists of lines, and for
-// coherent ones of lines and holes (nobody is line 0).
+// shared returns the view of a trace of several threads. It counts naively with lists of lines. The
+// lists of coherent stacks also contain holes, written as 0, because no line has number 0.
 func shared(cores int, trace []access) *View {
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
 	d := &s.Domains[0]
@@ -72,8 +72,9 @@ func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histo
 	*list = slices.Insert(*list, 0, line)
 }
 
-// fill moves a line from a place, or from none, to the front; the topmost hole above takes the line
-// that moves.
+// fill moves a line to the front of a list, or inserts it there if at is negative. It fills the
+// topmost hole above the line's old place, which then becomes a hole; without such a hole, it
+// removes the old place.
 func fill(list *[]uint64, line uint64, at int) {
 	hole := slices.Index(*list, 0)
 	if at >= 0 && (hole < 0 || hole > at) {
@@ -95,25 +96,25 @@ func drawTrace(t *rapid.T, cores int) []access {
 	}), 1, 200).Draw(t, "trace")
 }
 
-// The example of MODELS §6.4: thread 1 has three cold misses, an access at distance 1 and
-// a coherence miss of a line at depth 1.
+// In the example of MODELS §6.4, thread 1 has three cold misses, an access at distance 1, and a
+// coherence miss on a line at depth 1.
 func TestThreadsVector(t *testing.T) {
 	v := shared(2, []access{{0, 'a', false}, {0, 'b', false}, {1, 'a', true}, {0, 'c', false}, {0, 'b', false}, {0, 'a', false}})
 	threads := v.Threads()
 	rows := func(bytes uint64) []string { return threads.OwnTable(bytes).Row(0)[1:] }
 	if got := strings.Join(rows(64), " "); got != "5 5 3 2 0 5 1" {
-		t.Errorf("one line: %s", got)
+		t.Errorf("with one line: %s", got)
 	}
 	if got := strings.Join(rows(128), " "); got != "5 4 3 0 1 4 1" {
-		t.Errorf("two lines: %s", got)
+		t.Errorf("with two lines: %s", got)
 	}
 	if s := threads.OwnSentence(128); !strings.Contains(s, "1 of them, 20\u202f%, only because another thread stored") {
 		t.Error(s)
 	}
 }
 
-// The misses of every core add up at every size, more lines never miss more, and a group of one
-// core has that core's own misses.
+// For every size, the causes of each core's misses add up. More lines never cause more misses, and
+// a group of one core has the misses of that core's private cache.
 func TestThreadsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cores := rapid.IntRange(2, 5).Draw(t, "cores")
@@ -141,27 +142,27 @@ func TestThreadsAddUp(t *testing.T) {
 				sum += misses
 				e, bounded := v.Run.Asker().EffectiveShare(threads.level(lines*64, hierarchy.AllCores), core)
 				if bounded != (misses >= private.Cold) || bounded && (private.Misses(e) > misses || e > 0 && private.Misses(e-1) <= misses) {
-					t.Fatalf("core %d misses %d times in its share of %d lines, %d in the shared cache", core, private.Misses(e), e, misses)
+					t.Fatalf("core %d has %d misses with its share of %d lines, but %d in the shared cache", core, private.Misses(e), e, misses)
 				}
 			}
 			if says := threads.SharedSentence(OneGroup(cores), lines*64); !strings.Contains(says, "the threads miss "+Exact(sum)+" times") {
 				t.Fatalf("together, %d misses: %s", sum, says)
 			}
 			if sum != v.Curve.Misses(lines) {
-				t.Fatalf("%d lines: the members miss %d times, all together %d", lines, sum, v.Curve.Misses(lines))
+				t.Fatalf("%d lines: the members have %d misses in all, the shared cache has %d", lines, sum, v.Curve.Misses(lines))
 			}
 		}
 	})
 }
 
-// Groups survive the URL, and moves number them by their first cores.
+// Groups are restored from the URL, and Move renumbers them in the order of their first cores.
 func TestGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := OneGroup(rapid.IntRange(2, 8).Draw(t, "cores"))
 		for range rapid.IntRange(0, 20).Draw(t, "moves") {
 			g = g.Move(rapid.IntRange(-1, len(g)).Draw(t, "core"), rapid.IntRange(0, 9).Draw(t, "group"))
 			if !slices.Equal(ParseGroups(g.String(), len(g)), g) || !slices.Equal(g.number(), g) || g[0] != 0 {
-				t.Fatalf("%v is written %q", g, g.String())
+				t.Fatalf("%v is formatted as %q", g, g.String())
 			}
 		}
 	})
@@ -182,7 +183,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Charts have a value for every core at every size, and three curves for each.
+// The charts have a value for every core at every size, and three curves for each core.
 func TestThreadsCharts(t *testing.T) {
 	v := shared(3, []access{{0, 1, false}, {1, 1, true}, {0, 1, false}, {2, 5, false}})
 	for _, s := range Stacks() {
@@ -200,6 +201,6 @@ func TestThreadsCharts(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if v.Threads() == nil || tabled([]uint64{1, 2}).Threads() != nil {
-		t.Error("a profile without stacks of threads has a view of them")
+		t.Error("there is a view of threads for a profile without per-thread stacks")
 	}
 }

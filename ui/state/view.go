@@ -6,24 +6,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// View is a profile summed up for one line size and all its kinds.
+// View is a summary of a profile for one line size and all kinds of references.
 type View struct {
 	Profile   *profile.Profile
 	Locality  *profile.Locality
 	LineBytes uint64
 	Curve     *profile.Curve
-	Lines     uint64 // distinct lines: the footprint
+	Lines     uint64 // the number of distinct lines, or footprint
 
 	*Answers
 
-	// Computed on first use.
+	// These are computed on first use.
 	communication *Communication
 	threads       *Threads
-	causes        *report.Table // of the misses of each cell of the map of sets
+	causes        *report.Table // the causes of the misses in each cell of the map of sets
 }
 
-// NewView summarises p for a line size, or for its first one if it has no histogram for lineBytes.
-// It returns nil for a profile without histograms.
+// NewView summarises p for a line size, or for p's first line size if p has no histogram for
+// lineBytes. It returns nil for a profile without histograms.
 func NewView(p *profile.Profile, lineBytes uint32) *View {
 	if len(p.Locality) == 0 {
 		return nil
@@ -51,11 +51,11 @@ func (v *View) MissRatio(sizeBytes uint64) float64 {
 	return v.Curve.MissRatio(sizeBytes / v.LineBytes)
 }
 
-// FootprintBytes returns the size of all distinct lines.
+// FootprintBytes returns the total size of all distinct lines.
 func (v *View) FootprintBytes() uint64 { return v.Lines * v.LineBytes }
 
-// Splits returns the number of line accesses beyond one a reference: references that
-// cross a line boundary.
+// Splits returns the number of additional line accesses due to references that cross a line
+// boundary.
 func (v *View) Splits() uint64 {
 	if refs := v.Profile.Totals.AllReferences(); v.Curve.Accesses > refs {
 		return v.Curve.Accesses - refs

@@ -32,7 +32,7 @@ func OpenAt(blob js.Value) (*At, error) {
 	}
 	kind := js.Global().Get("FileReaderSync")
 	if kind.Type() != js.TypeFunction {
-		return nil, errors.New("this browser reads files in order only")
+		return nil, errors.New("this browser can read files only sequentially")
 	}
 	return &At{name: "the file", blob: blob, reader: kind.New(), size: int64(blob.Get("size").Float())}, nil
 }
