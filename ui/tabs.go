@@ -5,24 +5,24 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Tabs are the other tabs of this page in the same browser. Each analysis runs in one tab. Other
-// tabs that were given its file watch it, and one of them takes over if that tab ends, for any
-// reason.
+// Tabs gives access to the other tabs of this page in the same browser. Each analysis runs in one
+// tab. Other tabs that were given the same file watch that tab, and one of them takes over if it
+// ends for any reason.
 type Tabs interface {
-	// Own makes this tab the only one that runs the analysis of a key, until release or its end;
-	// nil if another tab is.
+	// Own makes this tab the owner of the analysis with a key until release is called or the tab
+	// ends. It returns nil if another tab is the owner.
 	Own(key string) (release func())
-	// Await waits until this tab is the only one, or until leave is closed: nil. It waits, as Own
-	// does.
+	// Await waits until this tab becomes the owner. It returns nil if leave is closed before. Like
+	// Own, it may block.
 	Await(key string, leave <-chan struct{}) (release func())
-	// Owned returns the keys whose analyses run in any tab. It may block.
+	// Owned returns the keys of all analyses that are running in some tab. It may block.
 	Owned() map[string]bool
 	// Tell makes the other tabs call [App.Heard].
 	Tell(key string, progress []byte)
 }
 
-// Heard handles another tab's message: the progress of the analysis of a key, or, without a key, a
-// change of the list of kept analyses. It waits for the store.
+// Heard handles another tab's message: the progress of the analysis with a key or, if key is "", a
+// change of the list of kept analyses. It may block.
 func (a *App) Heard(key string, progress []byte) {
 	p, err := workers.DecodeProgress(progress)
 	known := false
@@ -37,7 +37,7 @@ func (a *App) Heard(key string, progress []byte) {
 	}
 }
 
-// Refresh reads the list again, because a tab that ended sends no message. It waits for the store.
+// Refresh reads the list again, because a tab that has ended sends no message. It may block.
 func (a *App) Refresh() {
 	open := false
 	a.update(func() { open = a.Screen.Open != "" })
@@ -46,8 +46,8 @@ func (a *App) Refresh() {
 	}
 }
 
-// Leave ends the runs and watches of a page that the browser suspends: otherwise the run would stop
-// there, and no other tab could take over.
+// Leave ends the runs of a page that the browser is about to suspend, and stops watching other
+// tabs. Otherwise the run would stop with the page, and no other tab could take over.
 func (a *App) Leave() {
 	var left *run
 	a.update(func() {
@@ -73,8 +73,8 @@ func (a *App) tell() {
 	}
 }
 
-// own makes this tab run the analysis of a key. If another tab runs it, this tab watches, and takes
-// over if that tab ends early; over reports that it did not.
+// own makes this tab run the analysis with a key. If another tab is running it, this tab watches
+// that tab, and takes over if it ends early. over reports that there is nothing left to run.
 func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false
@@ -107,7 +107,8 @@ func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	return release, false
 }
 
-// endRun ends a run that sent no end, and opens its result; "": it returns to the list.
+// endRun ends a run without a final message, and opens the result with that key, or returns to the
+// list if key is "".
 func (a *App) endRun(key string) {
 	a.update(func() {
 		inView := a.result != nil && a.result.Key == a.run.key

@@ -20,7 +20,7 @@ type window struct {
 	tabs  []*tabOf
 }
 
-// tabOf is one of them.
+// tabOf is one of a window's tabs.
 type tabOf struct {
 	window *window
 	app    *App
@@ -32,7 +32,7 @@ func newWindow() *window {
 	return w
 }
 
-// open returns a desk in another tab over the same store.
+// open returns a desk in another tab with the same store.
 func (w *window) open(t *testing.T, first *desk) *desk {
 	d := newDesk(t)
 	if first != nil {
@@ -118,8 +118,8 @@ func (c *deathOnCommand) Receive() (workers.Message, error) {
 	}
 }
 
-// twoTabs has a first tab run an analysis until die is closed, or to its end if it is
-// not, and a second one watch it.
+// twoTabs starts an analysis in a first tab, and a second tab that watches it. The worker of the
+// first tab dies when die is closed.
 func twoTabs(t *testing.T) (first, second *desk, die chan struct{}, ended [2]chan struct{}) {
 	w := newWindow()
 	first = w.open(t, nil)
@@ -167,7 +167,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 	second.wants(`class="chip complete"`)
 }
 
-// A page that the browser suspends ends its runs, and says so when it returns.
+// A page that the browser suspends ends its runs, and says so when it is restored.
 func TestLeftPageLetsGo(t *testing.T) {
 	first, second, _, ended := twoTabs(t)
 	first.app.Leave()
@@ -178,7 +178,7 @@ func TestLeftPageLetsGo(t *testing.T) {
 	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
 		t.Errorf("kept: %+v", e)
 	}
-	second.app.Leave() // nothing runs there any more
+	second.app.Leave() // nothing is running in that tab any more
 }
 
 func TestLeftPageStopsWatching(t *testing.T) {
@@ -203,7 +203,7 @@ func TestSecondTabOpensTheResult(t *testing.T) {
 func TestStopWatching(t *testing.T) {
 	_, second, _, ended := twoTabs(t)
 	second.act(second.app.Cancel)
-	second.act(second.app.Cancel) // pressed twice
+	second.act(second.app.Cancel) // the button is pressed twice
 	<-ended[1]
 	if second.app.Screen.Open != "" || !second.first {
 		t.Errorf("the screen is %+v", second.app.Screen)
@@ -211,7 +211,7 @@ func TestStopWatching(t *testing.T) {
 	second.app.Refresh()
 	second.wants("running in another tab")
 	if page := second.html(); strings.Contains(page, "resume a.lackey") || strings.Contains(page, "delete a.lackey") {
-		t.Errorf("what another tab runs can be resumed, or deleted:\n%s", page)
+		t.Errorf("an analysis that is running in another tab can be resumed or deleted:\n%s", page)
 	}
 	<-ended[0]
 	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })
@@ -232,11 +232,11 @@ func TestPoisonFromAnotherTab(t *testing.T) {
 	<-ended[1]
 }
 
-// keeper keeps files in memory.
+// keeper is a Handles that keeps files in memory.
 type keeper struct {
 	mu    sync.Mutex
 	files map[string]File
-	err   error // of opening
+	err   error // the error of Reopen
 }
 
 func (k *keeper) Keep(key string, f File) {
@@ -266,7 +266,7 @@ func (k *keeper) Forget(key string) {
 	delete(k.files, key)
 }
 
-// interruptedWith leaves an interrupted analysis of a file that the browser can open.
+// interruptedWith returns a desk with an interrupted analysis whose file the browser can reopen.
 func interruptedWith(t *testing.T, k *keeper) *desk {
 	d := newDesk(t)
 	d.app.Handles = k
@@ -290,12 +290,12 @@ func TestOneClickResumes(t *testing.T) {
 	k.Keep("of an analysis that is gone", File{})
 	d.app.Refresh()
 	if len(k.Keys()) != 1 {
-		t.Errorf("files of %q are remembered", k.Keys())
+		t.Errorf("files of %q are still remembered", k.Keys())
 	}
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	until(t, func() bool { return d.entries()[0].State == profile.EntryComplete })
 	if e := d.entries(); d.picked != 0 || len(e) != 1 || e[0].Digest != digestOfText(t) {
-		t.Errorf("picked %d times, kept %+v", d.picked, e)
+		t.Errorf("the file picker was opened %d times; kept %+v", d.picked, e)
 	}
 	until(t, func() bool { return len(k.Keys()) == 0 })
 }
@@ -306,7 +306,7 @@ func TestFileIsNotAllowed(t *testing.T) {
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	until(t, func() bool { return strings.Contains(d.html(), "could not be opened again (not allowed)") })
 	if strings.Contains(d.html(), "may ask whether") {
-		t.Error("the page still waits for leave")
+		t.Error("the page still asks for permission")
 	}
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	if d.picked != 1 {
@@ -318,7 +318,7 @@ func TestFileIsNotAllowed(t *testing.T) {
 	}
 }
 
-// A worker that dies after its result is stored, but before it has reported it, loses nothing.
+// If a worker dies after it has stored its result but before it has reported it, nothing is lost.
 func TestDeathAfterTheResult(t *testing.T) {
 	d := newDesk(t)
 	d.connect = func() (workers.Carrier, error) {
@@ -332,7 +332,7 @@ func TestDeathAfterTheResult(t *testing.T) {
 	d.wants(`class="chip complete"`)
 }
 
-// mute is a worker that dies instead of reporting that it is done.
+// mute is a carrier whose worker dies instead of reporting that it is done.
 type mute struct{ workers.Carrier }
 
 func (c *mute) Receive() (workers.Message, error) {

@@ -21,7 +21,7 @@ func newThreads(a *App) View {
 			Work: newTable(a, "work"), CoresOf: newTable(a, "cores-of")}}
 }
 
-// predicts reports whether there are no threads, but several cores can be predicted.
+// predicts reports whether the run had one thread, but several cores can be predicted from it.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
 // Build implements [View].
@@ -41,7 +41,7 @@ func (c *threadsView) Waits() string {
 	return why
 }
 
-// Processors implements [timed]: a division of the work without blocks has no times.
+// Processors implements [timed]: if work is divided without blocks, there are no times.
 func (c *threadsView) Processors() (list *report.Table, depends bool) {
 	if k := c.App.predicted(); k != nil {
 		list = k.Table("processors")
@@ -72,7 +72,7 @@ func (c *Threads) draw() {
 	if a.smalls == t {
 		return
 	}
-	a.smalls = t // which no question changes
+	a.smalls = t // these charts do not depend on settings
 	for core := range min(len(t.Cores), state.MostCores) {
 		a.Port.Chart(t.Each(core))
 	}
@@ -92,7 +92,7 @@ func (c *Threads) table(name string) *state.Table {
 	return nil
 }
 
-// threads returns the threads view of the result in view; nil if there is none.
+// threads returns the data about threads of the result in view; nil if there are none.
 func (a *App) threads() *state.Threads {
 	if r := a.result; r != nil && r.View != nil {
 		return r.View.Threads()
@@ -100,25 +100,24 @@ func (a *App) threads() *state.Threads {
 	return nil
 }
 
-// groups returns the cores that share a cache in the view of threads.
+// groups returns which cores share a cache in the view of threads.
 func (a *App) groups() state.Groups {
 	return state.ParseGroups(a.Screen.Groups, len(a.threads().Cores))
 }
 
-// ownBytes returns the size of each thread's own cache in question: the first level's
-// unless another is chosen.
+// ownBytes returns the chosen size of each thread's private cache, which is the first level's by
+// default.
 func (a *App) ownBytes() uint64 {
 	return a.lineMultiple(a.Screen.OwnBytes, a.Levels()[0].SizeBytes)
 }
 
-// sharedBytes returns the size of shared caches in question: the last level's unless another is
-// chosen.
+// sharedBytes returns the chosen size of shared caches, which is the last level's by default.
 func (a *App) sharedBytes() uint64 {
 	levels := a.Levels()
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)
 }
 
-// lineMultiple returns the chosen size, or else the other one, in whole lines.
+// lineMultiple returns the chosen size, or other if chosen is 0, rounded down to whole lines.
 func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	if chosen == 0 {
 		chosen = other
@@ -135,7 +134,7 @@ func (a *App) stack() state.Stack {
 	return a.Screen.Stack
 }
 
-// ShowStack shows another stack's curves of all threads.
+// ShowStack shows the curves of all threads on another stack.
 func (a *App) ShowStack(s state.Stack) {
 	screen := a.Screen
 	if screen.Stack = s; s == state.PrivateStack {
@@ -167,7 +166,7 @@ func (a *App) SetShared(bytes uint64) {
 	a.sayShared()
 }
 
-// MoveCore has a core share a cache with others.
+// MoveCore moves a core to a group of cores that share a cache.
 func (a *App) MoveCore(core, group int) {
 	s := a.Screen
 	s.Groups = a.groups().Move(core, group).String()

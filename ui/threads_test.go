@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// threaded returns a demo of several threads.
+// threaded returns a demo with several threads.
 func threaded(name string) Item { return Item{Demo: name, URL: "demos/" + name + ".sgt", Title: name} }
 
-// at has a desk show a tab of a demo of several threads.
+// at returns a desk that shows a tab of a demo with several threads.
 func at(t *testing.T, demo string, tab state.Tab) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -24,17 +24,17 @@ func at(t *testing.T, demo string, tab state.Tab) *desk {
 	return d
 }
 
-// lastSaid is what was announced last.
+// lastSaid returns the last announced text.
 func (d *desk) lastSaid() string { return d.said[len(d.said)-1] }
 
-// rests tells that nothing is being analysed.
+// rests reports whether no analysis is running.
 func (d *desk) rests() bool {
 	d.app.Env.RLock()
 	defer d.app.Env.RUnlock()
 	return d.app.run == nil
 }
 
-// sum adds up a column of a table as it is shown.
+// sum adds up a column of a table as shown.
 func (d *desk) sum(chart, column string) (n uint64) {
 	d.t.Helper()
 	t := d.app.table(chart)
@@ -67,41 +67,42 @@ func TestThreadsView(t *testing.T) {
 	}
 	d.act(func() { d.app.ShowStack(state.PrivateStack) })
 	if d.app.Screen.Stack != "" || d.charts["cores"].Title != private.Title {
-		t.Errorf("back to private: %+v", d.app.Screen)
+		t.Errorf("after the return to the private stack, the screen is %+v", d.app.Screen)
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("cores"), true) })
 	d.wants(`id="table-cores"`, ">private<")
 }
 
-// The chosen sizes appear in sentence, table and announcement, and are in the address.
+// The chosen sizes appear in the sentence, the table, the announcement and the address.
 func TestThreadsSizes(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	before := d.sum("own", "misses")
 	d.act(func() { d.app.SetOwn(1 << 10) })
 	if after := d.sum("own", "misses"); after <= before {
-		t.Errorf("%d misses in 1 KiB, %d in 32 KiB", after, before)
+		t.Errorf("%d misses with 1 KiB, %d with 32 KiB", after, before)
 	}
 	d.wants("With 1 KiB for each thread", `aria-valuetext="1 KiB"`)
 	if !strings.HasPrefix(strings.ReplaceAll(d.lastSaid(), "\u202f", " "), "With 1 KiB for each thread") || state.ParseScreen(d.hash).OwnBytes != 1<<10 {
 		t.Errorf("said %q, hash %q", d.lastSaid(), d.hash)
 	}
 	if own := d.sum("own", "cold") + d.sum("own", "capacity, conflict") + d.sum("own", "coherence"); own != d.sum("own", "misses") {
-		t.Errorf("the kinds of misses come to %d", own)
+		t.Errorf("the causes of misses add up to %d", own)
 	}
 	d.act(func() { d.app.SetShared(2 << 10) })
 	d.wants("Sharing 2 KiB, the threads miss")
 	few := d.sum("shared", "misses")
 	d.act(func() { d.app.SetShared(1 << 20) })
 	if more := d.sum("shared", "misses"); more >= few {
-		t.Errorf("%d misses in 1 MiB, %d in 2 KiB", more, few)
+		t.Errorf("%d misses with 1 MiB, %d with 2 KiB", more, few)
 	}
-	d.act(func() { d.app.SetOwn(77) }) // no size of whole lines
+	d.act(func() { d.app.SetOwn(77) }) // not a multiple of the line size
 	if d.app.ownBytes() != 64 {
-		t.Errorf("77 bytes are taken as %d", d.app.ownBytes())
+		t.Errorf("77 bytes are rounded to %d", d.app.ownBytes())
 	}
 }
 
-// Groups without stacks in the analysis are unknown until the trace is analysed again with them.
+// If the analysis has no stacks for the chosen groups, their misses are unknown until the trace is
+// analysed again with them.
 func TestThreadsGroups(t *testing.T) {
 	d := at(t, "ring", state.TabThreads)
 	cores := len(d.app.threads().Cores)
@@ -129,7 +130,7 @@ func TestThreadsGroups(t *testing.T) {
 	if len(domains) != 3 || len(domains[1].Cores) != 2 {
 		t.Errorf("domains %+v", domains)
 	}
-	// Each thread by itself needs no stack of its own.
+	// Groups of one thread need no additional stacks.
 	for core := range cores {
 		d.act(func() { d.app.MoveCore(core, cores) })
 	}
@@ -144,11 +145,11 @@ func TestCommunicationView(t *testing.T) {
 	d.wants(`id="chart-flows"`, `id="table-pairs"`, `id="table-classes"`, `id="false-sentence"`, `id="source-sentence"`, c.Sentence(), "Pick a cell")
 	all := d.sum("flows", "transfers")
 	if all == 0 || d.sum("pairs", "transfers") != all {
-		t.Errorf("%d transfers flow, and %d from place to place", all, d.sum("pairs", "transfers"))
+		t.Errorf("the flows have %d transfers, the pairs of source locations %d", all, d.sum("pairs", "transfers"))
 	}
 	d.act(func() { d.app.ShowMeasure(state.FlowBytes) })
 	if !strings.HasPrefix(d.matrixOf("flows").Title, "Bytes") || d.app.measure() != state.FlowBytes {
-		t.Errorf("the matrix is called %q", d.matrixOf("flows").Title)
+		t.Errorf("the title of the matrix is %q", d.matrixOf("flows").Title)
 	}
 	d.act(func() { d.app.ShowGranule(1) })
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("flows"), true) })
@@ -162,7 +163,7 @@ func TestCommunicationView(t *testing.T) {
 	}
 }
 
-// A window shows its own flows only: windows add up to the whole.
+// Each window shows only its own flows; those of all windows add up to the whole run.
 func TestFlowsByWindow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all, sum := d.sum("flows", "events"), uint64(0)
@@ -175,16 +176,16 @@ func TestFlowsByWindow(t *testing.T) {
 		sum += d.sum("flows", "events")
 	}
 	if sum != all || !strings.Contains(d.lastSaid(), "This window covers references") {
-		t.Errorf("windows have %d events, the run %d; said %q", sum, all, d.lastSaid())
+		t.Errorf("the windows have %d events, the run has %d; said %q", sum, all, d.lastSaid())
 	}
 	d.wants(`id="flow-window"`, strconv.Itoa(windows)+" of "+strconv.Itoa(windows))
-	d.act(func() { d.app.ShowGranule(2) }) // windows are of words
+	d.act(func() { d.app.ShowGranule(2) }) // windows count only words
 	if d.app.Screen.Window != 0 || d.app.granule() != 2 {
 		t.Errorf("screen %+v", d.app.Screen)
 	}
 }
 
-// A picked cell reports its flow, and picking it again lets it go.
+// Picking a cell describes its flow; picking it again deselects it.
 func TestPickFlow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all := d.sum("pairs", "transfers")
@@ -193,22 +194,22 @@ func TestPickFlow(t *testing.T) {
 	d.app.PickFlow(row, column)
 	d.wants("Thread " + strconv.Itoa(int(flow.From)) + " to thread " + strconv.Itoa(int(flow.To)) + ": ")
 	if m := d.matrixOf("flows"); m.Row != row || m.Column != column || d.lastSaid() == "" {
-		t.Errorf("the matrix has %d, %d picked", m.Row, m.Column)
+		t.Errorf("the selected cell of the matrix is %d, %d", m.Row, m.Column)
 	}
 	if got := d.sum("pairs", "transfers"); got != flow.Transfers {
-		t.Errorf("the places of a flow of %d transfers have %d", flow.Transfers, got)
+		t.Errorf("the pairs of source locations of a flow of %d transfers have %d", flow.Transfers, got)
 	}
 	if s := state.ParseScreen(d.hash); s.Flow != [2]int{row + 1, column + 1} {
 		t.Errorf("hash %q", d.hash)
 	}
 	d.app.PickFlow(row, column)
 	if d.sum("pairs", "transfers") != all || d.app.Screen.Flow != [2]int{} {
-		t.Errorf("let go, %+v is picked", d.app.Screen.Flow)
+		t.Errorf("after deselecting, %+v is selected", d.app.Screen.Flow)
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
-	d.app.PickFlow(0, 1) // there is no matrix
+	d.app.PickFlow(0, 1) // this tab has no matrix
 	if d.app.Screen.Flow != [2]int{} {
-		t.Error("a cell was picked where no matrix is")
+		t.Error("a cell was selected on a tab without a matrix")
 	}
 }
 
@@ -222,7 +223,7 @@ func (d *desk) threadIndex(thread uint32) int {
 	return -1
 }
 
-// matrixOf returns the matrix that was handed over last by that id.
+// matrixOf returns the last matrix with that id.
 func (d *desk) matrixOf(id string) *state.Matrix { return d.matrices[id] }
 
 func TestOwners(t *testing.T) {
@@ -239,12 +240,12 @@ func TestOwners(t *testing.T) {
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("owners"), true) })
 	d.wants(`id="table-owners"`, "used most by")
-	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // none of them
+	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // there is no such owner
 	d.wants(c.OwnerName(list[0]))
 }
 
-// False sharing is named with the structure, both places and the fix; also as the first case of the
-// overview.
+// The page names the falsely shared data structure, both source locations and the fix; the overview
+// does so for the first case.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]
@@ -256,11 +257,11 @@ func TestFalseSharingNamed(t *testing.T) {
 	d.wants(`id="finding-false-sharing"`, `id="finding-coherence"`, `id="finding-flow"`)
 	d = at(t, "ring", state.TabCommunication)
 	if page := d.html(); len(d.app.communication().FalseFindings()) == 0 && !strings.Contains(page, "No false sharing") {
-		t.Error("the ring's page does not say that it has none")
+		t.Error("the page of the ring demo does not say that there is no false sharing")
 	}
 }
 
-// A tab without data gives the reason and advice.
+// A tab without data says why, and what to do.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
@@ -276,8 +277,8 @@ func TestThreadsMissing(t *testing.T) {
 	}
 }
 
-// Counters in one line and in separate lines, compared: misses due to other threads, communication,
-// and the differences.
+// The comparison of counters in one line with counters in separate lines shows the coherence
+// misses, the communication, and the differences.
 func TestCompareThreads(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(threaded("false-sharing"))
@@ -294,7 +295,7 @@ func TestCompareThreads(t *testing.T) {
 		t.Errorf("said %q", d.lastSaid())
 	}
 	if a, b := d.sum("own-compared", "coherence_a"), d.sum("own-compared", "coherence_b"); a == 0 || b >= a {
-		t.Errorf("%d coherence misses side by side, %d apart", a, b)
+		t.Errorf("%d coherence misses with counters in one line, %d with counters in separate lines", a, b)
 	}
 	d.act(func() { d.app.SetShared(64) })
 	d.wants("A: Sharing 64 B, the threads miss", "B: Sharing 64 B, the threads miss")
@@ -304,18 +305,18 @@ func TestCompareThreads(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
 	d.wants(`id="table-flows-compared"`, `id="table-pairs-compared"`, `id="compare-false"`, "B: No false sharing")
 	if a := d.sum("flows-compared", "events_a"); a != d.sum("pairs-compared", "events_a") {
-		t.Errorf("%d events flow in A, and others from place to place", a)
+		t.Errorf("the flows of A have %d events, the pairs of source locations have another number", a)
 	}
 
-	// With a run of one thread there is nothing to compare.
+	// A run with one thread has nothing to compare.
 	d.app.Navigate("")
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open, Tab: state.TabThreads}.Hash())
 	d.wants(`id="missing"`, "B has nothing to compare here")
 }
 
-// A trace whose second thread appears late has no communication until it is requested; threads in
-// the settings that it does not have are named.
+// If the second thread of a trace appears late, communication is counted only on request. The page
+// names threads in the settings that the trace does not have.
 func TestLateThread(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"
@@ -329,7 +330,7 @@ func TestLateThread(t *testing.T) {
 	d.act(func() { d.app.RepeatWith(analysis.Sharing | analysis.Communication) })
 	d.await(func() bool { return d.app.run == nil && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="missing"`) || d.app.Screen.Tab != state.TabCommunication {
-		t.Error("communication is not told after an analysis with it")
+		t.Error("there is no communication after an analysis that includes it")
 	}
 	if n := d.sum("flows", "transfers"); n != 1 {
 		t.Errorf("%d transfers, want 1", n)

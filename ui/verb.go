@@ -10,18 +10,18 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// verbAnswer is the second program's last answer to a verb for the run in view. The caller of its
+// verbAnswer is the answer program's last answer to a verb about the run in view. The caller of its
 // methods holds the lock.
 type verbAnswer struct {
 	of    *profile.Profile
-	asker *asker // nil: no question was asked
+	asker *asker // nil before the first question
 	asked []string
-	reply *answers.Reply // nil: not yet
-	err   error          // why there is none
+	reply *answers.Reply // nil: none yet
+	err   error          // why there is no answer
 }
 
-// ask asks about a complete result, unless the question was asked last. take is called with the
-// lock after each answer.
+// ask asks a question about a complete result, unless it was the last question. take is called with
+// the lock after each answer.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()
@@ -41,12 +41,13 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	x.asker.ask(q, nil)
 }
 
-// namedSubject returns a profile that answers name so.
+// namedSubject returns a function that makes a subject of a profile, to which answers refer by that
+// name.
 func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
 
-// table shows a table of the answer; nil if there is none.
+// table returns a table of the answer; nil if there is none.
 func (x *verbAnswer) table(key string) *state.Table {
 	if x.reply == nil {
 		return nil

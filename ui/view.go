@@ -6,10 +6,10 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// View shows a result in one way. It is the component of a tab, together with its drawings in the
-// browser. The state package computes its words and numbers.
+// View shows one view of a result: the component of a tab, and the charts that the browser draws
+// for it. The state package computes its words and numbers.
 //
-// A view may also be a [repeater], be [placed] or be [timed].
+// A view may also implement [repeater], [placed] or [timed].
 type View interface {
 	vugu.Builder
 	// Waits explains why there is nothing to show yet; "" if there is.
@@ -21,17 +21,17 @@ type View interface {
 	Table(name string) *state.Table
 }
 
-// repeater is a view that needs another analysis of the trace for its numbers.
+// repeater is a view that may need another analysis of the trace.
 type repeater interface {
 	// Repeat returns the button's text and its action.
 	Repeat() (words string, analyse func())
 }
 
-// placed is a view whose numbers depend on the cores that threads run on.
+// placed is a view whose numbers depend on the cores on which threads run.
 type placed interface{ Placed() bool }
 
-// timed is a view whose numbers may depend on a processor. The method returns whether they do, and
-// the table of processors, nil while it is unknown.
+// timed is a view whose numbers may depend on a processor. Processors reports whether they do, and
+// returns the table of processors, nil while it is unknown.
 type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
@@ -69,8 +69,8 @@ func (a *App) view() View {
 	return a.opened[t]
 }
 
-// missing explains why a tab has nothing to show for the result in view; "" if it has, and while
-// there is no result.
+// missing explains why a tab has nothing to show for the result in view. It returns "" if there is
+// something to show, or no result.
 func (a *App) missing(t state.Tab) string {
 	r := a.result
 	if r == nil {
@@ -111,7 +111,7 @@ func (a *App) drawCharts() {
 	r := a.result
 	inView := r != nil && a.Screen.Open == r.Key
 	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
-		a.endCores() // nobody needs it any more
+		a.endCores() // the program is no longer needed
 	}
 	if !inView || a.missing(a.Screen.Tab) != "" {
 		return
@@ -121,7 +121,7 @@ func (a *App) drawCharts() {
 	}
 }
 
-// drawAgain draws a tab whose answer arrived, if it is in view. The caller holds the lock.
+// drawAgain draws a tab whose answer has arrived, if the tab is in view. The caller holds the lock.
 func (a *App) drawAgain(t state.Tab) {
 	if a.Screen.Tab == t {
 		a.drawCharts()

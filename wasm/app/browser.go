@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// address returns the address of a file of the site, relative to the page, which knows it: worker starts this
-// program again, unpacker the second program.
+// address returns the page's address of a site file: "worker" starts this program in a worker,
+// "unpacker" the second program.
 func address(file string) string {
 	return document().Get("documentElement").Get("dataset").Get(file).String()
 }
@@ -24,17 +24,17 @@ func address(file string) string {
 type browser struct {
 	focus   string // id of the element to focus after the render of the next build
 	demos   []ui.Demo
-	grids   map[string]*state.Grid // passed on, by id
-	problem string                 // that was scrolled into view
+	grids   map[string]*state.Grid // passed on to tables.js, by id
+	problem string                 // the problem that was last scrolled into view
 
-	hash      string // that waits to be set
+	hash      string // the hash that waits to be set
 	hashWaits bool
-	hashes    int // that were set within the last hashPause
+	hashes    int // the number of hashes set within the last hashPause
 
 	app      *ui.App
-	matrices map[string]*state.Matrix  // passed on, by id; nil before matrix.js is loaded
-	maps     map[string]*state.HeatMap // the same of heatmap.js
-	graph    *state.Graph              // passed on; nil before graph.js is loaded
+	matrices map[string]*state.Matrix  // passed on to matrix.js, by id; nil before it is loaded
+	maps     map[string]*state.HeatMap // passed on to heatmap.js, by id; nil before it is loaded
+	graph    *state.Graph              // passed on to graph.js; nil before it is loaded
 }
 
 func document() js.Value { return js.Global().Get("document") }
@@ -48,7 +48,7 @@ func listen(event string, f func(event js.Value)) {
 	js.Global().Call("addEventListener", event, web.Function(func(args []js.Value) { f(args[0]) }))
 }
 
-// building returns what to do after the render of the current build.
+// building returns a function to call after the current build was rendered.
 func (b *browser) building() (rendered func()) {
 	focus := b.focus
 	b.focus = ""
@@ -113,7 +113,7 @@ func (b *browser) Demos() []ui.Demo {
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
 			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String(),
 			Source: web.Text(attributes, "source")}
-		// A card without these numbers belongs to no result.
+		// A card without these numbers matches no result.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)
 		lesson := card.Call("closest", ".card").Call("querySelectorAll", "[data-view]")
@@ -135,13 +135,13 @@ func (b *browser) Demos() []ui.Demo {
 	return b.demos
 }
 
-// Remember keeps a short text in this browser.
+// Remember stores a short text in this browser.
 func (b *browser) Remember(name, text string) {
-	defer func() { _ = recover() }() // storage is off
+	defer func() { _ = recover() }() // storage may be disabled
 	js.Global().Get("localStorage").Call("setItem", name, text)
 }
 
-// Remembered returns the text that was remembered under a name; "" if there is none.
+// Remembered returns the text that was stored under a name; "" if there is none.
 func (b *browser) Remembered(name string) (text string) {
 	defer func() { _ = recover() }()
 	if v := js.Global().Get("localStorage").Call("getItem", name); v.Type() == js.TypeString {
@@ -150,7 +150,7 @@ func (b *browser) Remembered(name string) (text string) {
 	return text
 }
 
-// Copy puts text on the clipboard.
+// Copy copies text to the clipboard.
 func (b *browser) Copy(text string) error {
 	clipboard := js.Global().Get("navigator").Get("clipboard")
 	if !clipboard.Truthy() {
@@ -160,13 +160,13 @@ func (b *browser) Copy(text string) error {
 	return err
 }
 
-// Save downloads content under a name.
+// Save downloads content as a file of that name.
 func (b *browser) Save(name, mediaType string, content []byte) {
 	blob := js.Global().Get("Blob").New([]any{web.Array(content)}, map[string]any{"type": mediaType})
 	script("Charts").Call("save", blob, name)
 }
 
-// SavePicture downloads a chart as it is drawn.
+// SavePicture downloads a picture of a chart as drawn.
 func (b *browser) SavePicture(chart, name string) {
 	script("Charts").Call("savePicture", chart, name)
 }
@@ -176,7 +176,7 @@ func (b *browser) ResetZoom(chart string) {
 	script("Charts").Call("resetZoom", chart)
 }
 
-// Pick opens the file picker. Browsers allow it within a click only.
+// Pick opens the file picker. Browsers allow this only during a click.
 func (b *browser) Pick() { element("file").Call("click") }
 
 // Hash returns the URL's hash, without "#".
@@ -184,10 +184,10 @@ func (b *browser) Hash() string {
 	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
 }
 
-// SetHash changes the URL's hash, without a hashchange event. To replace the hash takes browsers
-// several milliseconds, and Safari refuses it after 100 times in 30 seconds. So mostHashes are set
-// at once, as for single clicks and keys; if more follow within hashPause, as with a slider, only
-// the last one is set.
+// SetHash changes the URL's hash, without a hashchange event. Replacing the hash takes browsers
+// several milliseconds, and Safari refuses it after 100 times in 30 seconds. So only mostHashes
+// hashes, as from single clicks and keys, are set at once. If more follow within hashPause, as from
+// a slider, only the last one is set.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
 	case !replace:
@@ -212,7 +212,8 @@ const (
 	hashPause  = 1250 * time.Millisecond
 )
 
-// finishHash sets the hash that waits, before a link is followed. It needs no lock: it does not wait.
+// finishHash sets the waiting hash before a link is followed. It needs no lock, because it does not
+// block.
 func (b *browser) finishHash() {
 	if b.hashWaits {
 		b.hashWaits = false
@@ -263,7 +264,7 @@ func (b *browser) ShowFirst(show bool) {
 	}
 }
 
-// SetTitle names the window.
+// SetTitle sets the title of the window.
 func (b *browser) SetTitle(title string) { document().Set("title", title) }
 
 // Announce announces text to screen readers.
@@ -272,5 +273,5 @@ func (b *browser) Announce(text string) { element("live").Set("textContent", tex
 // Focus moves the focus after the next render.
 func (b *browser) Focus(id string) { b.focus = id }
 
-// Now returns the reader's clock.
+// Now returns the current time.
 func (b *browser) Now() time.Time { return time.Now() }

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Chart passes a chart to charts.js: an object, with numbers as typed arrays.
+// Chart passes a chart to charts.js as an object that contains numbers in typed arrays.
 func (b *browser) Chart(c *state.Chart) {
 	series := list(len(c.Series), func(i int) any {
 		s := &c.Series[i]
@@ -36,7 +36,7 @@ func axis(a state.Axis) map[string]any {
 	}
 }
 
-// list returns n values for JavaScript.
+// list returns n values as a slice for JavaScript.
 func list(n int, value func(i int) any) []any {
 	values := make([]any, n)
 	for i := range values {
@@ -47,7 +47,7 @@ func list(n int, value func(i int) any) []any {
 
 func words(texts []string) []any { return list(len(texts), func(i int) any { return texts[i] }) }
 
-// floats copies numbers into a Float64Array.
+// floats copies numbers to a Float64Array.
 func floats(numbers []float64) js.Value {
 	if len(numbers) == 0 {
 		return js.Global().Get("Float64Array").New(0)
@@ -72,8 +72,8 @@ func (b *browser) Grid(g *state.Grid) {
 	})
 }
 
-// rows returns rows to tables.js, within one of its calls. It needs no lock: a grid never changes
-// after Grid.
+// rows returns the rows that tables.js requests. It needs no lock, because a grid does not change
+// after it was passed to Grid.
 func (b *browser) rows(id string, first, count int) any {
 	g := b.grids[id]
 	if g == nil {
@@ -90,7 +90,7 @@ func (b *browser) rows(id string, first, count int) any {
 	})
 }
 
-// connectTables registers the callbacks of tables.js.
+// connectTables registers the callbacks for tables.js.
 func (b *browser) connectTables(app *ui.App) {
 	script("Tables").Call("connect",
 		js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -160,9 +160,9 @@ func (b *browser) Matrix(m *state.Matrix) {
 	}
 }
 
-// load loads a rarely used script on first use, and then calls connect. The single-file page contains all
-// scripts. load returns false if the script is connected already; otherwise connect draws everything that
-// was passed on.
+// load loads a rarely used script on first use, and then calls connect. The single-file page
+// contains all scripts. load returns false if the script is already connected. Otherwise connect
+// draws everything that was passed on before.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {
@@ -215,7 +215,7 @@ func setGraph(g *state.Graph) {
 	})
 }
 
-// Answerer starts the second program as a host of answers.
+// Answerer starts the second program as a workers.AnswerHost.
 func (b *browser) Answerer() (workers.Carrier, error) {
 	return web.Spawn(address("unpacker"), workers.AnswerHostName)
 }

@@ -57,18 +57,19 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 	if err != nil {
 		return ui.File{}, err
 	}
-	// A demo has no date, so that it is the same file every time.
+	// Without a date, a demo is the same file every time.
 	file := js.Global().Get("File").New([]any{blob}, name, map[string]any{"lastModified": 0})
 	return fileOf(file), nil
 }
 
-// handlesName is the database of the handles of dropped files.
+// handlesName is the name of the database with the handles of dropped files.
 const handlesName = "stackglass files"
 
-// handles are FileSystemFileHandles of dropped files, which Chromium and its relatives keep in IndexedDB.
+// handles stores FileSystemFileHandles of dropped files, which Chromium-based browsers can keep in
+// IndexedDB.
 type handles struct{ kept *idb.Handles }
 
-// newHandles returns nil if the browser has no handles, or keeps none.
+// newHandles returns nil if the browser has no file handles, or cannot store them.
 func newHandles() ui.Handles {
 	if js.Global().Get("FileSystemFileHandle").Type() != js.TypeFunction {
 		return nil
@@ -80,18 +81,18 @@ func newHandles() ui.Handles {
 	return handles{kept}
 }
 
-// shelves are spill stores of analyses: databases.
+// shelves gives access to the spill stores of analyses, which are databases.
 type shelves struct{}
 
 // Keys implements [ui.Shelves].
 func (shelves) Keys() []string { return idb.Shelves(idb.DefaultName) }
 
-// Delete implements [ui.Shelves]. A failure is repeated later.
+// Delete implements [ui.Shelves]. After a failure, the next sweep tries again.
 func (shelves) Delete(key string) { _ = idb.DeleteShelf(idb.DefaultName, key) }
 
 var errNotAllowed = errors.New("the browser was not allowed to read it")
 
-// Keep implements [ui.Handles]. Without a handle the user chooses the file again.
+// Keep implements [ui.Handles]. Without a handle, the user has to choose the file again.
 func (h handles) Keep(key string, f ui.File) {
 	promise, ok := f.Handle.(js.Value)
 	if !ok {

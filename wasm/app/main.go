@@ -1,7 +1,8 @@
 //go:build js && wasm
 
-// App is the program of the page: it connects package ui to the browser, and renders. In a worker the same
-// program is the host of analyses: one file for both is a third smaller than two.
+// App is the program of the page. It connects package ui to the browser, and renders. In a worker,
+// the same program is the host of analyses, because one file for both is a third smaller than two
+// files.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/vugu/vugu/domrender"
 )
 
-// memoryLimit makes the collector keep the page smaller than a worker may be.
+// memoryLimit makes the garbage collector keep the page smaller than a worker may become.
 const memoryLimit = 1 << 30
 
 func main() {
@@ -51,14 +52,14 @@ func run() error {
 	go begin(app, page)
 
 	for ok := true; ok; ok = renderer.EventWait() {
-		page.Breathe() // after the work that changed the page
+		page.Breathe() // let the work that changed the page finish
 		if !app.Changed() {
 			continue
 		}
 		rendered := page.building()
 		built := builder.RunBuild(root)
 		ui.Fit(built)
-		page.Breathe() // changes now are in the next build
+		page.Breathe() // changes from now on are in the next build
 		if err := renderer.Render(built); err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func run() error {
 	return nil
 }
 
-// begin opens the store, and takes over from boot.js.
+// begin opens the store and takes over from boot.js.
 func begin(app *ui.App, page *browser) {
 	store, err := idb.Open(idb.DefaultName)
 	if err != nil {
@@ -87,7 +88,7 @@ func begin(app *ui.App, page *browser) {
 	app.Start("#" + page.Hash())
 	js.Global().Call("addEventListener", "click", web.Function(func([]js.Value) { page.finishHash() }), true)
 	listen("hashchange", func(event js.Value) {
-		page.hashWaits = false // it belongs to the previous step of the history
+		page.hashWaits = false // the hash belongs to the previous entry of the history
 		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
 		app.Follow(hash)
 	})
@@ -113,12 +114,12 @@ func begin(app *ui.App, page *browser) {
 	app.Sweep()
 }
 
-// warmUpAfter is how long the page must have been idle.
+// warmUpAfter is how long the page must be idle before warmUp.
 const warmUpAfter = 300 * time.Millisecond
 
-// warmUp makes the browser compile the code of the first view of a result. Browsers compile a function when
-// it is first called; all together take a fifth of a second, in which a new run would not answer. The browser
-// handles events between the short steps.
+// warmUp makes the browser compile the code of the first view of a result. Browsers compile a
+// function when it is first called; compiling all of them takes a fifth of a second, during which a
+// new run would not respond. The browser handles events between the short steps.
 func warmUp() {
 	time.Sleep(warmUpAfter)
 	builder, err := vugu.NewBuildEnv()

@@ -10,17 +10,17 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// ownsPrefix precedes the key in the name of the lock of an analysis.
+// ownsPrefix precedes the key of an analysis in the name of its lock.
 const ownsPrefix = "stackglass analysis "
 
-// tabs are this browser's: Web Locks show which tab runs which analysis, and are released when a tab ends,
-// for any reason; a BroadcastChannel carries the rest.
+// tabs implements [ui.Tabs]. Web Locks, which are released when a tab ends for any reason, show
+// which tab runs which analysis. A BroadcastChannel carries all messages.
 type tabs struct {
 	locks   js.Value
 	channel js.Value
 }
 
-// newTabs returns nil if the browser has neither, as for pages that are not secure.
+// newTabs returns nil if the browser lacks locks or channels, as for pages that are not secure.
 func newTabs(app *ui.App) ui.Tabs {
 	locks, kind := js.Global().Get("navigator").Get("locks"), js.Global().Get("BroadcastChannel")
 	if !locks.Truthy() || !kind.Truthy() {
@@ -36,7 +36,7 @@ func newTabs(app *ui.App) ui.Tabs {
 	return t
 }
 
-// told reads a message of another tab, which may be of another version.
+// told decodes a message from another tab, which may run another version.
 func told(data js.Value) (key string, progress []byte, ok bool) {
 	if data.Type() != js.TypeObject || data.Get("key").Type() != js.TypeString {
 		return "", nil, false
@@ -69,9 +69,10 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 	return t.request(key, map[string]any{"signal": controller.Get("signal")})
 }
 
-// request requests a lock, and returns the function that releases it, nil if it is not granted.
+// request requests a lock. It returns the function that releases the lock, or nil if the lock was
+// not granted.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
-	granted := make(chan js.Value, 1) // ends the promise that holds the lock; undefined: not granted
+	granted := make(chan js.Value, 1) // receives the function that ends the promise that holds the lock; undefined: not granted
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		if !args[0].Truthy() {
 			granted <- js.Undefined()
@@ -84,7 +85,7 @@ func (t *tabs) request(key string, options map[string]any) (release func()) {
 	settled := make(chan struct{})
 	request := t.locks.Call("request", ownsPrefix+key, options, hold)
 	go func() {
-		_, _ = web.Await(request) // it may have been aborted
+		_, _ = web.Await(request) // the request may have been aborted
 		hold.Release()
 		close(settled)
 	}()

@@ -11,18 +11,19 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// At is a local file as an io.ReaderAt for one goroutine. Only workers can use it: reads block the whole
-// worker, for a few milliseconds each window, without a turn of the event loop.
+// At is a local file as an io.ReaderAt for one goroutine. Only workers can use it. Reads block the
+// whole worker and its event loop, for a few milliseconds per window.
 type At struct {
 	name   string
 	blob   js.Value
 	reader js.Value // a FileReaderSync
 	size   int64
-	window []byte // of the file
-	at     int64  // where it begins
+	window []byte // the bytes of the window
+	at     int64  // the offset of the window in the file
 }
 
-// windowBytes are read at once: browsers need nearly as long for much less.
+// windowBytes is the number of bytes that are read at once. Browsers need nearly as long to read
+// much less.
 const windowBytes = 1 << 20
 
 // OpenAt prepares to read a File or Blob of the browser.
@@ -57,7 +58,7 @@ func (a *At) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// fill moves the window.
+// fill reads the window at an offset.
 func (a *At) fill(at int64) error {
 	end := min(a.size, at+windowBytes)
 	buffer, err := web.Try(func() js.Value {
@@ -68,7 +69,7 @@ func (a *At) fill(at int64) error {
 	}
 	bytes := js.Global().Get("Uint8Array").New(buffer)
 	if int64(bytes.Length()) != end-at {
-		return &ReadError{Name: a.name, Offset: uint64(at), Cause: "it became shorter"}
+		return &ReadError{Name: a.name, Offset: uint64(at), Cause: "the file became shorter"}
 	}
 	a.window, a.at = slices.Grow(a.window[:0], windowBytes)[:end-at], at
 	js.CopyBytesToGo(a.window, bytes)

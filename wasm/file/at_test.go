@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// Any part of a file has the right bytes, whatever was read before.
+// ReadAt returns the right bytes of any part of a file, whatever was read before.
 func TestReadAt(t *testing.T) {
 	want := pattern(3*windowBytes + 5)
 	f, err := OpenAt(newFile(want, 1))
@@ -41,7 +41,7 @@ func TestReadAtFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.blob = f.blob.Call("slice", 0, 50) // it has become shorter
+	f.blob = f.blob.Call("slice", 0, 50) // the file has become shorter
 	var failed *ReadError
 	if n, err := f.ReadAt(make([]byte, 10), 7); n != 0 || !errors.As(err, &failed) || failed.Offset != 7 {
 		t.Errorf("%d, %v", n, err)

@@ -1,13 +1,14 @@
-// Package file reads a local file that the user chose in the browser (a File or a Blob) as an io.Reader. No
-// more than a few megabytes of it are in memory, and nothing leaves the machine. It builds for js/wasm only.
+// Package file reads a local file that the user chose in the browser (a File or a Blob) as an
+// io.Reader. It holds only a few megabytes of the file in memory, and nothing leaves the machine.
+// It builds for js/wasm only.
 //
-// It uses the fastest way that the browser has:
+// It uses the fastest method that the browser supports:
 //
 //  1. stream() with a reader that brings its own buffer (BYOB): two of 4 MiB, so that the browser
 //     fills one while the other is analysed;
 //  2. stream() with a plain reader;
 //  3. slices of 8 MiB.
 //
-// Large reads are copied once, from the browser's buffer to the caller's. Small ones are served from a buffer
-// on Go's side, because each crossing costs about a microsecond.
+// Large reads are copied once, from the browser's buffer to the caller's. Small reads are served
+// from a buffer on Go's side, because each call from Go to the browser costs about a microsecond.
 package file

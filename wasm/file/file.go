@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// smallRead is the longest read that is served from a buffer on Go's side.
+	// smallRead is the size of the largest read that is served from a buffer on Go's side.
 	smallRead = 64 << 10
 	// smallBuffer is the size of that buffer.
 	smallBuffer = 256 << 10
 )
 
-// File is an open local file, for one goroutine, not for event handlers.
+// File is an open local file for use by one goroutine. Event handlers must not use it.
 type File struct {
 	name   string
 	size   uint64
 	blob   js.Value
 	source source
-	ahead  js.Value // promise of the chunk after view
-	view   js.Value // Uint8Array: the chunk that is being read
-	at     int      // bytes of view that were read
-	length int      // of view
-	small  []byte   // not read yet of buffer
+	ahead  js.Value // the promise of the chunk that follows view
+	view   js.Value // a Uint8Array, the chunk that is being read
+	at     int      // number of bytes of view that were read
+	length int      // number of bytes in view
+	small  []byte   // the unread part of buffer
 	buffer []byte   // for small reads
 	read   uint64
 	end    error // io.EOF or an error; final
 }
 
-// ReadError reports that the browser could not continue to read.
+// ReadError reports that the browser could not continue reading a file.
 type ReadError struct {
-	Name   string // of the file
-	Offset uint64 // bytes read before
-	Cause  string // the browser's words
+	Name   string // the file's name
+	Offset uint64 // number of bytes read before the error
+	Cause  string // the browser's explanation
 }
 
 // Nameless returns the error without the file's name.
@@ -49,7 +49,7 @@ func (e *ReadError) Nameless() string {
 }
 
 func (e *ReadError) Error() string {
-	return e.Name + ": the browser could not read on after byte " + strconv.FormatUint(e.Offset, 10) + " (" + e.Cause +
+	return e.Name + ": the browser could not continue reading after byte " + strconv.FormatUint(e.Offset, 10) + " (" + e.Cause +
 		"); the file was changed, moved or deleted since it was chosen, or its disk is gone: choose it again"
 }
 
@@ -67,7 +67,7 @@ func Open(blob js.Value) (*File, error) {
 	return f, nil
 }
 
-var errNoFile = errors.New("the object to analyse is no local file")
+var errNoFile = errors.New("the object to analyse is not a local file")
 
 func isBlob(v js.Value) bool {
 	return v.Type() == js.TypeObject && v.Get("size").Type() == js.TypeNumber
@@ -107,7 +107,7 @@ func (f *File) readSmall(p []byte) int {
 	return n
 }
 
-// readLarge copies from the current chunk, and waits for one if need be.
+// readLarge copies from the current chunk, and waits for the next chunk if necessary.
 func (f *File) readLarge(p []byte) (int, error) {
 	for f.at == f.length {
 		if f.end == nil {
@@ -149,8 +149,8 @@ func (f *File) turnOver() error {
 	return nil
 }
 
-// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check that when they
-// open a file, not while they read, so the last byte is read once more.
+// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check that
+// when they open a file, not while they read it, so the last byte is read once more.
 func (f *File) unchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {
@@ -172,7 +172,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// words returns the browser's text of an error, with the error's kind.
+// words returns the browser's text of an error, including the kind of error.
 func words(err error) string {
 	thrown, ok := err.(js.Error)
 	if !ok || thrown.Value.Type() != js.TypeObject {
@@ -181,10 +181,11 @@ func words(err error) string {
 	return thrown.Value.Get("name").String() + ": " + thrown.Value.Get("message").String()
 }
 
-// source returns a file's chunks in order. A request for one chunk may run while the previous one is read.
+// source delivers a file's chunks in order. The next chunk may be requested while the previous one
+// is being read.
 type source interface {
-	// begin requests the next chunk and returns its promise. It may use the memory of spare, an
-	// ArrayBuffer or undefined.
+	// begin requests the next chunk and returns its promise. It may reuse the memory of spare,
+	// which is an ArrayBuffer or undefined.
 	begin(spare js.Value) (promise js.Value)
 	// take returns the chunk, a Uint8Array, from the promise's value.
 	take(result js.Value) (chunk js.Value, done bool)
@@ -192,7 +193,7 @@ type source interface {
 	cancel()
 }
 
-// newSource returns the fastest source that the browser has.
+// newSource returns the fastest source that the browser supports.
 func newSource(blob js.Value) source {
 	if blob.Get("stream").Type() == js.TypeFunction {
 		file := blob.Call("stream")
@@ -211,8 +212,8 @@ func newSource(blob js.Value) source {
 
 const ownBufferBytes = 4 << 20
 
-// stream reads a stream, into buffers that travel to the browser and back or, unless own, into the browser's
-// memory.
+// stream reads a stream. If own is set, it passes its own buffers to the browser and gets them
+// back; otherwise the browser allocates the memory.
 type stream struct {
 	reader js.Value
 	own    bool
@@ -236,7 +237,7 @@ func (s *stream) cancel() { ignore(s.reader.Call("cancel")) }
 
 const sliceBytes = 8 << 20
 
-// slicing reads slice by slice, for browsers without streams.
+// slicing reads a file slice by slice, for browsers without streams.
 type slicing struct {
 	blob js.Value
 	at   float64

@@ -34,7 +34,7 @@ func newFile(data []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "some.din")
 }
 
-// sources are all ways to read, whichever this browser would choose.
+// sources contains all kinds of sources, whichever this browser would use.
 var sources = map[string]func(blob js.Value) source{
 	"chosen": newSource,
 	"own buffers": func(b js.Value) source {
@@ -77,7 +77,7 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// Reads of every length, small and large in turn, give the same bytes.
+// Reads of all lengths, alternating between small and large, return the same bytes.
 func TestReadLengths(t *testing.T) {
 	want := pattern(9 << 20)
 	for name, from := range sources {
@@ -160,8 +160,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads 256 MiB; a File of parts in memory is as fast as one that
-// the system has cached.
+// BenchmarkRead reads 256 MiB. A File made of parts in memory is as fast as one that the system has
+// cached.
 func BenchmarkRead(b *testing.B) {
 	blob := newFile(pattern(16<<20), 16)
 	for name, from := range sources {

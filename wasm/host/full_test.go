@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// tight is a limit of memory that a few hundred thousand lines reach.
+// tight is a memory limit that a few hundred thousand lines exceed.
 const tight = 40 << 20
 
 // setQuota limits the storage of this origin; 0: no limit.
@@ -37,8 +37,8 @@ func setQuota(t *testing.T, bytes uint64) {
 
 func storeName() string { return "host test " + strconv.Itoa(stores) }
 
-// A run without room to spill keeps its counts, and gives the reason for its end. (Chromium asks
-// for the remaining space only every half a minute: a limit that is set later would go unnoticed.)
+// A run that has no room to spill keeps its counts and says why it ended. (Chromium checks the
+// remaining space only every half a minute, so that it would not notice a later limit.)
 func TestNoRoomOutside(t *testing.T) {
 	setQuota(t, 3<<20)
 	defer setQuota(t, 0)
@@ -50,12 +50,12 @@ func TestNoRoomOutside(t *testing.T) {
 	}
 	t.Logf("kept %t, %s: %s", d.Kept, d.Problem, p.State.Reason)
 	if keys := idb.Shelves(storeName()); len(keys) != 0 {
-		t.Errorf("shelves of %q are left", keys)
+		t.Errorf("spill stores of %q are left", keys)
 	}
 }
 
-// A run of more lines than fit spills, and ends like one that spilled from its start, although its
-// worker is killed during the run.
+// A run whose lines do not fit in memory spills. It gives the same result as a run that spilled
+// from its start, even if its worker is killed during the run.
 func TestRunGoesOutside(t *testing.T) {
 	const times = 2
 	part := din(600_000, 20)
@@ -73,7 +73,7 @@ func TestRunGoesOutside(t *testing.T) {
 		} else if p.Beyond && len(list) > 0 && at == 0 {
 			at = list[0].References
 		} else if p.Beyond && len(list) > 0 && list[0].References > at {
-			break // it was made outside
+			break // the checkpoint was saved after the run began to spill
 		}
 	}
 	r.Close()
@@ -81,18 +81,18 @@ func TestRunGoesOutside(t *testing.T) {
 	start.Resume = true
 	r.start(start, file)
 	if p := r.progress(); !p.Beyond || p.References == 0 {
-		t.Errorf("continues at %+v", p)
+		t.Errorf("the resumed run starts at %+v", p)
 	}
 	var most workers.Progress
 	for p := most; !p.Ending; {
 		p = r.progress()
 		most.Memory, most.Outside, most.Lines = max(most.Memory, p.Memory), max(most.Outside, p.Outside), p.Lines
 	}
-	t.Logf("%d lines, at most %d MB in memory, %d MB outside", most.Lines, most.Memory>>20, most.Outside>>20)
+	t.Logf("%d lines, at most %d MB in memory, %d MB spilled", most.Lines, most.Memory>>20, most.Outside>>20)
 	if d, _ := r.done(); most.Outside == 0 || !bytes.Equal(d.Profile, want) {
-		t.Error("the profile differs from that of an uninterrupted run that was outside from its start")
+		t.Error("the profile differs from that of an uninterrupted run that spilled from its start")
 	}
 	if keys := idb.Shelves(storeName()); len(keys) != 0 {
-		t.Errorf("shelves of %q are left", keys)
+		t.Errorf("spill stores of %q are left", keys)
 	}
 }

@@ -1,10 +1,10 @@
 //go:build js && wasm
 
-// Package host serves analyses inside a web worker: a workers.Host behind postMessage that reads local files
-// and keeps results in IndexedDB.
+// Package host serves analyses inside a web worker. It is a workers.Host that communicates by
+// postMessage, reads local files, and stores results in IndexedDB.
 //
-// It runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the worker after an
-// analysis, and starts another for the next.
+// It runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the worker
+// after an analysis, and starts another one for the next analysis.
 package host
 
 import (
@@ -27,24 +27,24 @@ import (
 )
 
 const (
-	// memoryLimit makes the collector work harder long before the program dies at the 4 GiB of
-	// WebAssembly's memory.
+	// memoryLimit makes the garbage collector work harder long before the program reaches the 4 GiB
+	// limit of WebAssembly's memory.
 	memoryLimit = 3 << 30
-	// checkpointMemory is the memory up to which checkpoints are saved. Each copies the state,
-	// which is smaller than the models, so that both stay within memoryLimit.
+	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint copies the
+	// state, which is smaller than the models, so both fit within memoryLimit.
 	checkpointMemory = memoryLimit / 2
-	// collectAt is the growth of the heap, in percent, at which garbage is collected. The models
-	// are few large arrays, cheap to scan, and the address space is small.
+	// collectAt is the heap growth, in percent, at which garbage is collected. It is low because
+	// the models are a few large arrays, which are cheap to scan, and the address space is small.
 	collectAt = 50
 )
 
 // unpackScript, relative to this worker's own script, starts unpackers.
 const unpackScript = "worker.js?wasm=unpack.wasm"
 
-// InWorker reports whether the program runs in a worker: there is no document.
+// InWorker reports whether the program runs in a worker, where there is no document.
 func InWorker() bool { return !js.Global().Get("document").Truthy() }
 
-// Run serves the page until it ends the worker, or until the returned error.
+// Run serves the page until the page ends the worker, or until an error, which it returns.
 func Run() error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
@@ -97,8 +97,9 @@ func setLimit(bytes uint64) {
 	debug.SetMemoryLimit(limit)
 }
 
-// memory returns a function that returns the size of the program's linear memory, which never shrinks, in
-// bytes. It returns nil, for the Go runtime's own figure, if worker.js has not named that memory.
+// memory returns a function that returns the size in bytes of the program's linear memory, which
+// never shrinks. It returns nil, which means the Go runtime's own figure, if worker.js has not
+// provided that memory.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {
@@ -107,8 +108,8 @@ func memory() func() uint64 {
 	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
-// setting returns a parameter of the worker's address. The site names the decompressors' script; tests name a
-// database, the distance of checkpoints, and another program as decompressor.
+// setting returns a parameter of the worker's address. The site sets the decompressors' script;
+// tests set a database, the interval between checkpoints, and another program as decompressor.
 func setting(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()
@@ -122,8 +123,8 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// checkpointReferences returns the number of references between two checkpoints, 0 for the host's
-// default.
+// checkpointReferences returns the number of references between two checkpoints, or 0 for the
+// host's default.
 func checkpointReferences() uint64 {
 	n, err := strconv.ParseUint(setting("checkpoint", "0"), 10, 64)
 	if err != nil {
@@ -132,10 +133,10 @@ func checkpointReferences() uint64 {
 	return n
 }
 
-// traces opens the traces of one analysis after the other.
+// traces opens the traces of successive analyses.
 type traces struct{ unpackers unpack.Workers }
 
-// traceFile is a file whose decompressors end when it is closed.
+// traceFile is a file that ends its decompressors when it is closed.
 type traceFile struct {
 	*file.File
 	unpackers *unpack.Workers

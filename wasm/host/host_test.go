@@ -28,7 +28,7 @@ import (
 	ulikunitz "github.com/ulikunitz/xz"
 )
 
-// The test binary is also the programs of the analysis worker and of unpackers.
+// The test binary also serves as the program of the analysis worker and of the unpackers.
 func TestMain(m *testing.M) {
 	var err error
 	switch js.Global().Get("name").String() {
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 
 const jobNumber = 5
 
-// run is a worker, ready for a Start, and the store that it keeps results in.
+// run is a worker that is ready for a Start, and the store in which it keeps results.
 type run struct {
 	t     testing.TB
 	store *idb.Store
@@ -65,7 +65,8 @@ type run struct {
 
 var stores int
 
-// newRun opens a new store; settings are more parameters for the worker.
+// newRun opens a new store and starts a worker; settings contains additional parameters for the
+// worker.
 func newRun(t testing.TB, settings string) *run {
 	t.Helper()
 	stores++
@@ -83,7 +84,7 @@ func newRun(t testing.TB, settings string) *run {
 	return r
 }
 
-// spawn starts the worker, in the place of the one before.
+// spawn starts a worker that replaces the previous one.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
 	r.spawnAs("analysis", settings)
@@ -117,7 +118,7 @@ func (r *run) send(t workers.Type) {
 	}
 }
 
-// next returns the next message of that type and drops earlier ones.
+// next returns the next message of that type, and drops other messages before it.
 func (r *run) next(want workers.Type) workers.Message {
 	r.t.Helper()
 	for {
@@ -179,7 +180,7 @@ func din(n, log2Lines int) []byte {
 	return b
 }
 
-// newFile makes a File of times copies of b.
+// newFile makes a File that contains b as many times as times says.
 func newFile(b []byte, times int) js.Value {
 	part := js.Global().Get("Uint8Array").New(len(b))
 	js.CopyBytesToJS(part, b)
@@ -190,7 +191,7 @@ func newFile(b []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "a.din")
 }
 
-// direct analyses b here, without worker, file or store.
+// direct analyses b in this program, without a worker, a file or a store.
 func direct(t *testing.T, b []byte) *profile.Profile {
 	t.Helper()
 	return directly(t, analysis.Spec{}, b)
@@ -227,11 +228,11 @@ func TestCompleteRun(t *testing.T) {
 		t.Errorf("entry %+v", e)
 	}
 	if kept, err := r.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
-		t.Errorf("%d bytes kept, %v", len(kept), err)
+		t.Errorf("the store has %d bytes, %v", len(kept), err)
 	}
 }
 
-// A packed file gives the same profile in every packing.
+// A file gives the same profile in every compression format.
 func TestPackedRun(t *testing.T) {
 	b := din(200_000, 12)
 	want := direct(t, b).Encode()
@@ -267,7 +268,7 @@ func packedBy(t testing.TB, packing string, b []byte) []byte {
 	return packed.Bytes()
 }
 
-// An unpacker's messages about a file become part of the result.
+// What an unpacker reports about a file becomes part of the result.
 func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 	b := din(300_000, 12)
 	r := newRun(t, "")
@@ -277,7 +278,7 @@ func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 		damaged[len(damaged)*3/4] ^= 1
 		for want, file := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
 			if packing == "gzip" && want == "damaged" {
-				continue // the only checksum is at the end: damage shows as a line that is none
+				continue // the only checksum is at the end, so damage appears as an invalid line
 			}
 			r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(file, 1))
 			_, p := r.done()
@@ -289,7 +290,7 @@ func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 	}
 }
 
-// A run whose unpacker cannot be loaded reports it, and the host continues.
+// A run whose unpacker cannot be loaded reports that, and the host continues to serve.
 func TestNoUnpacker(t *testing.T) {
 	r := newRun(t, "&unpack=none.js")
 	b := din(1000, 8)
@@ -311,7 +312,7 @@ func TestPauseAndCancel(t *testing.T) {
 	}
 }
 
-// pauseAndCancel runs a file of 25 million references.
+// pauseAndCancel analyses a file of 25 million references, pauses the run and cancels it.
 func pauseAndCancel(t *testing.T, file js.Value) {
 	r := newRun(t, "")
 	r.start(workers.Start{Key: "k", Name: "a.din"}, file)
@@ -326,7 +327,7 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	t.Logf("paused after %v", time.Since(asked))
 	r.send(workers.TypeResume)
 	if after := r.progress(); after.Paused || after.References != p.References {
-		t.Errorf("paused at %+v, continued at %+v", p, after)
+		t.Errorf("paused at %+v, resumed at %+v", p, after)
 	}
 	asked = time.Now()
 	r.send(workers.TypeCancel)
@@ -342,8 +343,8 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	}
 }
 
-// A worker that is ended in the middle leaves a checkpoint, from which another one continues to the
-// bytes of an uninterrupted run.
+// A worker that is killed during a run leaves a checkpoint. Another worker resumes from it, and
+// gives the same bytes as an uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)
@@ -372,7 +373,7 @@ func killAndResume(t *testing.T, file js.Value, want []byte) {
 	r.spawn("")
 	r.start(workers.Start{Key: "k", Name: "a.din", Resume: true}, file)
 	if p := r.progress(); p.References < e.References {
-		t.Errorf("continued with %d references, want %d", p.References, e.References)
+		t.Errorf("resumed at %d references, want %d", p.References, e.References)
 	}
 	d, _ := r.done()
 	if !bytes.Equal(d.Profile, want) {
@@ -394,8 +395,8 @@ func TestProblemsAreSentences(t *testing.T) {
 	}
 }
 
-// BenchmarkCancel measures the wait for the answer to Cancel, and for the result,
-// while a model of millions of lines grows.
+// BenchmarkCancel measures the time until Cancel is answered, and until the result arrives, while a
+// model of millions of lines is growing.
 func BenchmarkCancel(b *testing.B) {
 	file := newFile(din(4_000_000, 22), 5)
 	var answer, result time.Duration
@@ -417,8 +418,8 @@ func BenchmarkCancel(b *testing.B) {
 	b.ReportMetric(float64(result.Milliseconds()), "ms/result")
 }
 
-// BenchmarkRealTrace measures the whole path of a trace of $STACKGLASS_DATA in a worker: file,
-// unpacking, analysis, snapshots, store.
+// BenchmarkRealTrace measures the complete processing of a trace from $STACKGLASS_DATA in a worker:
+// reading, unpacking, analysis, snapshots and storage.
 func BenchmarkRealTrace(b *testing.B) {
 	base := os.Getenv("STACKGLASS_DATA_URL")
 	if base == "" {

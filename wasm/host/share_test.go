@@ -20,13 +20,15 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// die has helpers end as the address of their script says, soon after they have begun.
+// die makes a helper end soon after it has started, in the way that the address of its script
+// names.
 func die() {
 	how := setting("dies", "")
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// Its lock is announced first: a worker that ends before is waited for in vain, for a while.
+	// The helper must first announce its lock. If it ended before that, the run would wait for it
+	// for a while.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -60,7 +62,7 @@ func end(how string) {
 	}
 }
 
-// container writes a program's run of so many steps in chunks of one thread.
+// container returns a container with a run of that many steps, in chunks of one thread.
 func container(t testing.TB, seed uint64, steps int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -94,7 +96,7 @@ func (r *run) alone(b []byte) (encoded []byte, references uint64) {
 	return d.Profile, p.Totals.AllReferences()
 }
 
-// Any number of workers and of segments gives the bytes of one.
+// The result is the same, byte for byte, with any number of workers and segments.
 func TestSharedRun(t *testing.T) {
 	r := newRun(t, "")
 	for seed := range uint64(2) {
@@ -122,12 +124,12 @@ func TestSharedRun(t *testing.T) {
 					break
 				}
 			}
-			t.Logf("up to %d of %d workers at a time", most, count)
+			t.Logf("up to %d of %d workers at the same time", most, count)
 		}
 	}
 }
 
-// Helpers that end in any way, or send invalid messages, change nothing.
+// Helpers that end in any way, or send invalid messages, do not change the result.
 func TestHelpersDie(t *testing.T) {
 	b := container(t, 3, 50_000)
 	want, n := newRun(t, "").alone(b)
@@ -142,7 +144,7 @@ func TestHelpersDie(t *testing.T) {
 	}
 }
 
-// A shared run can be paused, and continues; cancelled, it has counted a part.
+// A shared run can be paused and resumed. If it is cancelled, it has a partial result.
 func TestSharedPauseAndCancel(t *testing.T) {
 	b := container(t, 4, 100_000)
 	want, n := newRun(t, "").alone(b)
@@ -172,7 +174,7 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 }
 
-// A shared run whose worker is ended continues, shared again, to the same bytes.
+// A shared run whose worker is killed resumes, shared again, and gives the same bytes.
 func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)
@@ -200,6 +202,6 @@ func TestSharedRunResumes(t *testing.T) {
 			t.Error("the profile differs from that of an uninterrupted run")
 		}
 	} else {
-		t.Log("it was done before it could be ended")
+		t.Log("the run was complete before it could be killed")
 	}
 }

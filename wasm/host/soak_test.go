@@ -14,17 +14,17 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// soakName names the worker that analyses a trace which it makes itself.
+// soakName is the name of the worker that analyses a trace that it generates itself.
 const soakName = "soak"
 
-// loops is a trace that visits lines in a scattered order, again and again, and stays at each for a
-// few references.
+// loops is a trace that visits all lines repeatedly in a scattered order, with a few references to
+// each line per visit.
 type loops struct {
 	lines, rounds, stays uint64
 	at                   uint64 // references so far
 }
 
-const scatter = 0x9e3779b1 // a prime: if it does not divide the number of lines, each is visited once
+const scatter = 0x9e3779b1 // a prime; if it does not divide the number of lines, each line is visited once per round
 
 func (l *loops) Next(b *trace.Batch) error {
 	b.Reset()
@@ -41,7 +41,7 @@ func (l *loops) Next(b *trace.Batch) error {
 
 func soakLoops() *loops { return &loops{lines: 20_000_000, rounds: 4, stays: 3} }
 
-// soakHost serves an analysis, except for its trace, and reports the memory of the program.
+// soakHost returns a host that reports the program's memory; the caller adds the trace.
 func soakHost() *workers.Host {
 	h := newHost()
 	h.OpenTrace = func(string, io.Reader, string, func() error) (trace.Reader, error) { return soakLoops(), nil }
@@ -52,8 +52,8 @@ func soakHost() *workers.Host {
 	return h
 }
 
-// A trace of far more lines than fit is analysed exactly, and the program stays within its memory.
-// A quarter of the references come after all other lines.
+// A trace with far more lines than fit in memory is analysed exactly, and the program stays within
+// its memory limit. A quarter of the references follow references to all other lines.
 func TestSoakOutside(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")
@@ -71,11 +71,11 @@ func TestSoakOutside(t *testing.T) {
 		memory, outside = max(memory, p.Memory), max(outside, p.Outside)
 		if time.Since(told) > 30*time.Second {
 			told = time.Now()
-			t.Logf("%v: %d references, %d lines, at most %d MB in memory and %d MB outside", time.Since(begin).Round(time.Second), p.References, p.Lines, memory>>20, outside>>20)
+			t.Logf("%v: %d references, %d lines, at most %d MB in memory and %d MB spilled", time.Since(begin).Round(time.Second), p.References, p.Lines, memory>>20, outside>>20)
 		}
 	}
 	_, got := r.done()
-	t.Logf("%d references in %v: %d MB in memory at most, %d MB outside", got.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), memory>>20, outside>>20)
+	t.Logf("%d references in %v: at most %d MB in memory, %d MB spilled", got.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), memory>>20, outside>>20)
 	var cold, near, far, other uint64
 	for _, k := range got.Locality[0].Kinds {
 		cold += k.Cold
@@ -92,9 +92,9 @@ func TestSoakOutside(t *testing.T) {
 	}
 	opened := want.lines * want.rounds
 	if cold != want.lines || far != opened-want.lines || near != opened*(want.stays-1) || other != 0 || got.State.Partial || !p.Beyond {
-		t.Errorf("%d first accesses, %d on top, %d after all lines, %d others; %+v, beyond %t", cold, near, far, other, got.State, p.Beyond)
+		t.Errorf("%d cold accesses, %d at distance 0, %d at the largest distance, %d at other distances; %+v, beyond %t", cold, near, far, other, got.State, p.Beyond)
 	}
 	if memory > limit {
-		t.Errorf("%d bytes of memory, want %d at most", memory, limit)
+		t.Errorf("the program used %d bytes of memory, want at most %d", memory, limit)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// entryToJS returns the stored object of an entry. Numbers are exact up to 2^53, far beyond any file.
+// entryToJS returns the object that is stored for an entry. Numbers are exact up to 2^53, which no
+// file size reaches.
 func entryToJS(e profile.Entry, g generation) js.Value {
 	object := g.toJS()
 	for name, value := range map[string]any{
@@ -29,8 +30,8 @@ func (g generation) toJS() js.Value {
 	})
 }
 
-// generationsFromJS returns the generations of a stored object, newest first. No data has a sum that cannot
-// be read.
+// generationsFromJS returns the generations of a stored object, newest first. A sum that cannot be
+// parsed matches no data.
 func generationsFromJS(object js.Value) (list []generation) {
 	for ; object.Type() == js.TypeObject && len(list) < 2; object = object.Get("before") {
 		g := generation{number: int(number(object, "generation"))}
@@ -41,7 +42,7 @@ func generationsFromJS(object js.Value) (list []generation) {
 	return list
 }
 
-// entryFromJS reads a stored object. Fields that another version did not write stay zero.
+// entryFromJS reads a stored object. Fields that another version did not write remain zero.
 func entryFromJS(object js.Value) profile.Entry {
 	return profile.Entry{
 		Key: web.Text(object, "key"), Name: web.Text(object, "name"), Created: int64(number(object, "created")),

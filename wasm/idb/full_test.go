@@ -13,24 +13,24 @@ import (
 	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
 )
 
-// This test comes first (files are in order of their names): Chromium asks for the remaining space
-// only every half a minute, and would not notice a later limit.
+// This test must run first, and does, because Go runs files in the order of their names. Chromium
+// checks the remaining space only every half a minute, and would not notice a later limit.
 func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)
 	storetest.TestFull(t, openNew(t))
 }
 
-// TestAnyWriteIsRefused: whichever write of a checkpoint or a result finds no room, earlier data
-// stays, and later data is accepted.
+// Whichever write of a checkpoint or a result finds no room, earlier data is kept, and later data
+// is accepted.
 func TestAnyWriteIsRefused(t *testing.T) {
 	stores := js.Global().Get("IDBObjectStore").Get("prototype")
 	put := stores.Get("put")
 	defer stores.Set("put", put)
-	// This throws as a full storage does: a function of Go cannot.
+	// This throws like a full storage, which a Go function cannot do.
 	crypto := js.Global().Get("crypto")
 	full := crypto.Get("getRandomValues").Call("bind", crypto, js.Global().Get("Uint8Array").New(1<<17))
-	calls := 0 // before the storage is full
+	calls := 0 // number of calls before the storage is full
 	counting := js.FuncOf(func(this js.Value, args []js.Value) any {
 		if calls--; calls == 0 {
 			stores.Set("put", full)

@@ -12,11 +12,11 @@ import (
 
 const handlesStore = "handles"
 
-// Handles is a database of opaque values of the browser, such as handles of files. Like a [Store], it is not
-// for event handlers.
+// Handles is a database of opaque browser values, such as file handles. As with a [Store], event
+// handlers must not use it.
 type Handles struct{ db *idb.Database }
 
-// OpenHandles opens the database, which it creates if need be.
+// OpenHandles opens the database, and creates it if necessary.
 func OpenHandles(name string) (*Handles, error) {
 	if !offered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
@@ -51,7 +51,7 @@ func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.Obj
 	return answer, nil
 }
 
-// Put stores a value, in place of an old one.
+// Put stores a value, and replaces an old one.
 func (h *Handles) Put(key string, value js.Value) error {
 	_, err := h.do("keep", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.PutKey(js.ValueOf(key), value)
@@ -59,7 +59,7 @@ func (h *Handles) Put(key string, value js.Value) error {
 	return err
 }
 
-// Get returns the value last put, or profile.ErrNotFound.
+// Get returns the value that was last put, or profile.ErrNotFound.
 func (h *Handles) Get(key string) (js.Value, error) {
 	value, err := h.do("read", key, idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.Get(js.ValueOf(key))

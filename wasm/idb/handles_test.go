@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Handles of files outlive the connection, and open the same file again.
+// File handles outlive the connection, and still open the same file.
 func TestHandles(t *testing.T) {
 	const name = "test handles"
 	h, err := OpenHandles(name)
@@ -51,10 +51,10 @@ func TestHandles(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := h.Get("k"); !errors.Is(err, profile.ErrNotFound) {
-		t.Errorf("Get of what is gone: %v", err)
+		t.Errorf("Get of a deleted key: %v", err)
 	}
 	if err := h.Put("f", js.Global().Get("Function").Get("prototype")); err == nil {
-		t.Error("what cannot be stored is")
+		t.Error("a value that cannot be stored was accepted")
 	}
 	if keys, err := h.Keys(); err != nil || !slices.Equal(keys, []string{"l"}) {
 		t.Errorf("keys %q, %v", keys, err)

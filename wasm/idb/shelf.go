@@ -20,7 +20,7 @@ const (
 	shelfMark = " shelf "
 	// shelfBatch is the number of bytes written in a transaction.
 	shelfBatch = 8 << 20
-	// blockBytes is about the size of a block of an earlier run.
+	// blockBytes is the approximate size of a block of an earlier run.
 	blockBytes = 2 << 20
 	// collectEvery is the number of bytes read and written between two garbage collections of Go.
 	// The browser keeps the data of a request while Go refers to the request. Go's collector sees
@@ -28,20 +28,20 @@ const (
 	collectEvery = 64 << 20
 )
 
-// Shelf is a stack.Shelf, the spill store of one run: a database of its own. The key of a block is
-// run · 2^32 + block, a number that is exact for the first 2^21 runs. It is written to while the program
-// continues, so an error may come from a later call.
+// Shelf is a stack.Shelf, the spill store of one run, in a separate database. The key of a block is
+// run · 2^32 + block, a number that is exact for the first 2^21 runs. Data is written while the
+// program continues, so a later call may return the error.
 type Shelf struct {
 	db      *idb.Database
 	name    string
-	sizes   map[float64]uint64 // of the blocks
-	bytes   uint64             // sum of them
-	changes []change           // not written yet, in order
-	staged  int                // bytes in them
-	writing chan error         // gets the end of the current transaction; nil: there is none
-	ahead   chan fetched       // gets the block that is read ahead; nil: none is
-	next    float64            // its key
-	data    []byte             // that Read returned
+	sizes   map[float64]uint64 // sizes of the blocks
+	bytes   uint64             // sum of sizes
+	changes []change           // changes that are not written yet, in order
+	staged  int                // bytes in changes
+	writing chan error         // receives the end of the current transaction; nil if there is none
+	ahead   chan fetched       // receives the block that is read ahead; nil if there is none
+	next    float64            // the key of that block
+	data    []byte             // the data that Read last returned
 	moved   int                // bytes read and written since the last garbage collection
 }
 
@@ -56,7 +56,8 @@ type fetched struct {
 	err   error
 }
 
-// OpenShelf opens the spill store of an entry of the store of that name: as it is, or empty.
+// OpenShelf opens the spill store of an entry in the named store. If asItIs is not set, it empties
+// the spill store.
 func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
 	s := &Shelf{name: store + shelfMark + key, sizes: map[float64]uint64{}}
 	var err error
@@ -84,12 +85,12 @@ func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
 	return s, shelfError(err)
 }
 
-// shelfError completes an error.
+// shelfError wraps an error of a spill store.
 func shelfError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Op: "keep what does not fit in memory", Err: full(err)}
+	return &Error{Op: "spill data that does not fit in memory", Err: full(err)}
 }
 
 // transact runs do in a transaction. The channel receives its end.
@@ -105,7 +106,7 @@ func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) err
 
 func blockKey(run, block uint32) float64 { return float64(run)*(1<<32) + float64(block) }
 
-// Bytes returns about the number of stored bytes.
+// Bytes returns the approximate number of stored bytes.
 func (s *Shelf) Bytes() uint64 { return s.bytes }
 
 // Write implements stack.Shelf.
@@ -140,7 +141,7 @@ func (s *Shelf) note(key float64, bytes uint64) {
 	}
 }
 
-// commit begins to write the changes, after the current transaction.
+// commit starts writing the changes after the current transaction has ended.
 func (s *Shelf) commit() error {
 	if err := s.wait(); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (s *Shelf) wait() (err error) {
 	return err
 }
 
-// Sync waits until all changes are written.
+// Sync waits until all changes have been written.
 func (s *Shelf) Sync() error {
 	var err error
 	if len(s.changes) > 0 {
@@ -185,7 +186,7 @@ func (s *Shelf) Sync() error {
 	return shelfError(err)
 }
 
-// Read implements stack.Shelf. It begins to read the next block of the run ahead.
+// Read implements stack.Shelf. It also starts to read the next block of the run ahead.
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	key := blockKey(run, block)
 	if s.isStaged(key) {
@@ -202,13 +203,13 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	}
 	got := <-asked
 	if got.err == nil && !got.isBlock() {
-		if err := s.wait(); err != nil { // it was not written
+		if err := s.wait(); err != nil { // the block may not have been written yet
 			return nil, shelfError(err)
 		}
 		got.err = profile.ErrDamaged
 	}
 	if got.err != nil {
-		return nil, &Error{Op: "read what does not fit in memory", Err: got.err}
+		return nil, &Error{Op: "read spilled data", Err: got.err}
 	}
 	n := got.array.Length()
 	s.data = slices.Grow(s.data[:0], n)[:n]
@@ -221,7 +222,7 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	return s.data, nil
 }
 
-// collect counts bytes read or written, and collects garbage every collectEvery bytes.
+// collect counts the bytes read or written, and collects garbage every collectEvery bytes.
 func (s *Shelf) collect(bytes int) {
 	if s.moved += bytes; s.moved >= collectEvery {
 		s.moved = 0
@@ -229,8 +230,8 @@ func (s *Shelf) collect(bytes int) {
 	}
 }
 
-// discard frees the block that was read ahead without use. Runs that are read in turn discard a block at
-// every read, which the browser would otherwise keep until Go's next garbage collection.
+// discard frees the block that was read ahead but not used. If runs are read in turn, every read
+// discards a block, which the browser would otherwise keep until Go's next garbage collection.
 func (s *Shelf) discard() {
 	ahead := s.ahead
 	if s.ahead = nil; ahead == nil {
@@ -244,7 +245,7 @@ func (s *Shelf) discard() {
 	}()
 }
 
-// isBlock reports whether the answer is a block: nothing may have been written there.
+// isBlock reports whether the answer is a block; it is not if nothing was written under that key.
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {
@@ -288,7 +289,7 @@ func (s *Shelf) Remove() {
 	_ = deleteDatabase(s.name)
 }
 
-// Shelves lists the keys of the entries that have a spill store, if the browser lists databases.
+// Shelves lists the keys of the entries that have a spill store, if the browser can list databases.
 func Shelves(store string) (keys []string) {
 	databases := js.Global().Get("indexedDB")
 	if databases.Get("databases").Type() != js.TypeFunction {
@@ -309,8 +310,8 @@ func Shelves(store string) (keys []string) {
 // DeleteShelf deletes the spill store of an entry.
 func DeleteShelf(store, key string) error { return shelfError(deleteDatabase(store + shelfMark + key)) }
 
-// deleteDatabase deletes a database and waits for the end, unless the database is in use: then it is
-// deleted later.
+// deleteDatabase deletes a database and waits until it is deleted. If the database is in use,
+// deleteDatabase does not wait, and the browser deletes it later.
 func deleteDatabase(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()

@@ -23,11 +23,12 @@ func TestShelf(t *testing.T) {
 	})
 	open.Remove()
 	if keys := Shelves("test"); len(keys) != 0 {
-		t.Errorf("shelves %q after the last was removed", keys)
+		t.Errorf("spill stores %q are left after the last one was removed", keys)
 	}
 }
 
-// Shelves are listed by their entry, and deleted with it; the size of their data is counted.
+// Spill stores are listed and deleted by the key of their entry, and the size of their data is
+// counted.
 func TestShelves(t *testing.T) {
 	for _, key := range []string{"k", "l shelf m"} {
 		s, err := OpenShelf("test shelves", key, false)
@@ -47,7 +48,7 @@ func TestShelves(t *testing.T) {
 	keys := Shelves("test shelves")
 	slices.Sort(keys)
 	if !slices.Equal(keys, []string{"k", "l shelf m"}) {
-		t.Errorf("shelves %q", keys)
+		t.Errorf("spill stores %q", keys)
 	}
 	for _, key := range keys {
 		if err := DeleteShelf("test shelves", key); err != nil {
@@ -55,12 +56,12 @@ func TestShelves(t *testing.T) {
 		}
 	}
 	if keys := Shelves("test shelves"); len(keys) != 0 {
-		t.Errorf("shelves %q are left", keys)
+		t.Errorf("spill stores %q are left", keys)
 	}
 }
 
-// Runs that are read in turn, as in a merge, discard blocks that were read ahead: the browser keeps
-// none of them.
+// If runs are read in turn, as in a merge, blocks that were read ahead are discarded, and the
+// browser keeps none of them.
 func TestUnusedBlocksAreFreed(t *testing.T) {
 	s, err := OpenShelf("test", "in vain", false)
 	if err != nil {
@@ -78,7 +79,7 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	var read []js.Value // blocks from the database
+	var read []js.Value // blocks that came from the database
 	object, requests := js.Global().Get("Object"), js.Global().Get("IDBRequest").Get("prototype")
 	whole := object.Call("getOwnPropertyDescriptor", requests, "result")
 	get := js.FuncOf(func(request js.Value, _ []js.Value) any {
@@ -115,6 +116,6 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 		}
 	}
 	if kept != 0 || len(read) <= 2*blocks {
-		t.Errorf("the browser keeps %d bytes of %d blocks; want none, and some that were read ahead in vain", kept, len(read))
+		t.Errorf("the browser keeps %d bytes of %d blocks; want 0 bytes, and some blocks that were read ahead but not used", kept, len(read))
 	}
 }

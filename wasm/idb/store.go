@@ -28,21 +28,22 @@ const (
 	chunkBytes   = profile.PieceBytes
 )
 
-// openPatience limits the wait for a database: a blocked one has no event.
+// openPatience limits the wait for a database, because there is no event if opening is blocked.
 var openPatience = 10 * time.Second
 
-// Store is a database of kept analyses, which other tabs and workers may use, too. Its methods may be called
-// from several goroutines, but not from event handlers.
+// Store is a database of kept analyses. Other tabs and workers may use it, too. Its methods may be
+// called from several goroutines, but not from event handlers.
 type Store struct {
 	name string
 	mu   sync.Mutex
 	db   *idb.Database
 }
 
-// Error reports a failed operation on an entry. It wraps profile.ErrFull if the browser has no more room.
+// Error reports a failed operation on an entry. It wraps profile.ErrFull if the browser's storage
+// is full.
 type Error struct {
 	Op  string // "keep", "read", "list", ...
-	Key string // of the entry; "" for the whole store
+	Key string // the entry's key; "" for the whole store
 	Err error
 }
 
@@ -63,7 +64,7 @@ var (
 	errNoKey   = errors.New("an entry needs a key")
 )
 
-// Open opens the database, which it creates if need be.
+// Open opens the database, and creates it if necessary.
 func Open(name string) (*Store, error) {
 	s := &Store{name: name}
 	if !offered() {
@@ -75,13 +76,14 @@ func Open(name string) (*Store, error) {
 	return s, nil
 }
 
-// offered reports whether there is IndexedDB: some browsers throw.
+// offered reports whether the browser offers IndexedDB; some browsers throw when it is accessed.
 func offered() (yes bool) {
 	defer func() { _ = recover() }()
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
 }
 
-// connect opens the database again. If that fails, the old connection stays, for another attempt.
+// connect opens the database again. If that fails, it keeps the old connection, so that connect can
+// be called again.
 func (s *Store) connect() error {
 	db, err := open(s.name, entriesStore, chunksStore)
 	if err == nil {
@@ -90,10 +92,10 @@ func (s *Store) connect() error {
 	return err
 }
 
-// open opens a database of these object stores, which it creates if need be.
+// open opens a database with these object stores, and creates it if necessary.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// A database that opens late needs its object stores, too: without them it would have this
-	// version, and be useless, for ever.
+	// A database that opens late needs its object stores, too. Otherwise it would have this version
+	// without object stores, and could never be used.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -114,14 +116,15 @@ func open(name string, stores ...string) (*idb.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil { // Await returns no error then
+	if ctx.Err() != nil { // Await does not return this error
 		closeLate(request)
 		return nil, errBlocked
 	}
 	return db, nil
 }
 
-// closeLate closes a database that opens after nobody waits any more: it would block the next page.
+// closeLate closes a database that opens after the wait has ended. Left open, it would block the
+// next page.
 func closeLate(request *idb.OpenDBRequest) {
 	_ = request.Listen(context.Background(), func() {
 		if db, err := request.Result(); err == nil {
@@ -133,8 +136,8 @@ func closeLate(request *idb.OpenDBRequest) {
 // Close closes the database; the store cannot be used afterwards.
 func (s *Store) Close() error { return s.db.Close() }
 
-// begin starts a transaction. If the browser has closed the connection (its data was cleared, its disk was
-// gone), it is opened again.
+// begin starts a transaction. If the browser has closed the connection, for example because its
+// data was cleared or its disk was removed, begin opens the database again.
 func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +154,8 @@ func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	return t, err
 }
 
-// transact runs do in a transaction and waits until it is committed, or undone if do fails.
+// transact runs do in a transaction, and waits until the transaction is committed, or rolled back
+// because do failed.
 func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entries, chunks *idb.ObjectStore) error) error {
 	t, err := s.begin(mode)
 	if err != nil {
@@ -170,8 +174,8 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 	return &Error{op, key, full(err)}
 }
 
-// startIn runs do with an object store in a transaction. The channel gets the transaction's end: committed,
-// or undone with an error.
+// startIn runs do with an object store in a transaction. The channel receives nil when the
+// transaction is committed, or an error when it is rolled back.
 func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) chan error {
 	// The listeners must be there before the transaction can end.
 	ended := make(chan error, 1)
@@ -181,14 +185,14 @@ func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) 
 		err = do(objects)
 	}
 	if err != nil {
-		_ = t.Abort() // it may have aborted by itself already
+		_ = t.Abort() // the transaction may already have aborted
 		<-ended
 		ended <- err
 	}
 	return ended
 }
 
-// full returns profile.ErrFull for the browser's error.
+// full returns profile.ErrFull instead of the browser's error for a full storage.
 func full(err error) error {
 	if isDOM(err, "QuotaExceededError") {
 		return profile.ErrFull
@@ -211,13 +215,13 @@ func chunkRange(key string) js.Value {
 	return js.Global().Get("IDBKeyRange").Call("bound", []any{key}, []any{key, []any{}})
 }
 
-// generation is the data of an entry, or of the checkpoint before it.
+// generation is the data of an entry, or of its previous checkpoint.
 type generation struct {
 	number int // 0 for finished analyses
 	sum    profile.Sum
 }
 
-// chunkRange contains the keys of its chunks; number is not 0.
+// chunkRange returns the range of the keys of the generation's chunks; number must not be 0.
 func (g generation) chunkRange(key string) js.Value {
 	return js.Global().Get("IDBKeyRange").Call("bound", []any{key, g.number, 0}, []any{key, g.number, []any{}})
 }
@@ -254,7 +258,7 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 func putChunk(chunks *idb.ObjectStore, key js.Value, part []byte) error {
 	array := web.Array(part)
 	_, err := chunks.PutKey(key, array)
-	web.Release(array) // the browser has its own copy
+	web.Release(array) // the browser has made its own copy
 	return err
 }
 
@@ -270,7 +274,7 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	return err
 }
 
-// save stores a checkpoint beside the previous one, or in its place.
+// save stores a checkpoint in addition to the previous one (beside), or replaces it.
 func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
 		old, err := find(entries, e.Key)
@@ -310,7 +314,7 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 	})
 }
 
-// makeRoom removes what a new generation replaces: all generations but the newest, or all.
+// makeRoom removes the generations that a new one replaces: all but the newest (beside), or all.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
 		_, err := chunks.Delete(chunkRange(key))
@@ -347,7 +351,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 
 // read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
-	const mostBytes = 1 << 32 // that fit in a program
+	const mostBytes = 1 << 32 // more bytes do not fit in a program
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
 		return nil, profile.ErrDamaged
 	}
@@ -361,7 +365,7 @@ func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
 	return data, nil
 }
 
-// find returns an entry's object, or profile.ErrNotFound.
+// find returns the object of an entry, or profile.ErrNotFound.
 func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	request, err := entries.Get(js.ValueOf(key))
 	if err != nil {
@@ -374,7 +378,7 @@ func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	return object, err
 }
 
-// readChunks fills data with the chunks. It requests all at once; event handlers copy each.
+// readChunks fills data with the chunks. It requests all chunks at once; event handlers copy them.
 func (g generation) readChunks(chunks *idb.ObjectStore, key string, data []byte) error {
 	n := g.sum.Pieces
 	results := make(chan error, n)
@@ -459,12 +463,12 @@ func (s *Store) Delete(key string) error {
 	})
 }
 
-// Usage implements [profile.Store]. The browser estimates both for the whole site. Often the real
-// limit is below the quota.
+// Usage implements [profile.Store]. Both numbers are the browser's estimates for the whole site.
+// The actual limit is often below the quota.
 func (s *Store) Usage() (used, quota uint64, err error) {
 	storage := js.Global().Get("navigator").Get("storage")
 	if !storage.Truthy() {
-		return 0, 0, nil // not known where the page is not secure
+		return 0, 0, nil // the numbers are unknown if the page is not secure
 	}
 	estimate, err := web.Await(storage.Call("estimate"))
 	if err != nil {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 var databases int
 
-// openNew opens a database of the test's own.
+// openNew opens a new database for the test.
 func openNew(t testing.TB) *Store {
 	t.Helper()
 	databases++
@@ -73,7 +73,7 @@ func TestCheckpoints(t *testing.T) {
 	})
 }
 
-// damageNewest changes a byte of the newest generation that is whole.
+// damageNewest changes a byte of the newest undamaged generation.
 func damageNewest(t *testing.T, s *Store, key string) {
 	t.Helper()
 	err := s.transact("damage", key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
@@ -90,15 +90,15 @@ func damageNewest(t *testing.T, s *Store, key string) {
 			part[len(part)/2] ^= 1
 			return putChunk(chunks, g.chunkKey(key, 0), part)
 		}
-		return errors.New("nothing is whole")
+		return errors.New("no generation is undamaged")
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// After checkpoints and a result, a key has nothing in the browser's storage but the data that its
-// entry names.
+// After checkpoints and a result, the browser's storage contains only the data to which the entry
+// refers.
 func TestNoOrphans(t *testing.T) {
 	s := openNew(t)
 	count := func() (n uint) {
@@ -122,14 +122,14 @@ func TestNoOrphans(t *testing.T) {
 		}
 	}
 	if err := s.Put(profile.Entry{Key: "k"}, data[:chunkBytes+1]); err != nil || count() != 2 {
-		t.Errorf("%d chunks of a result of two; %v", count(), err)
+		t.Errorf("%d chunks, want the two of the result; %v", count(), err)
 	}
 	if err := s.Delete("k"); err != nil || count() != 0 {
-		t.Errorf("%d chunks of nothing; %v", count(), err)
+		t.Errorf("%d chunks, want none; %v", count(), err)
 	}
 }
 
-// A database that a newer page has made is not touched.
+// A database that a newer version of the page has made is not changed.
 func TestNewerVersion(t *testing.T) {
 	const name = "test newer"
 	opening := js.Global().Get("indexedDB").Call("open", name, 99)
@@ -143,8 +143,8 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// hold opens a database as a page does that does not release it, and has it deleted: everyone who
-// opens it now waits. Its result releases the database.
+// hold opens a database like a page that does not release it, and requests its deletion, so that
+// all others who open it have to wait. The returned function releases the database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
 	indexedDB := js.Global().Get("indexedDB")
@@ -158,8 +158,8 @@ func hold(t *testing.T, name string) (letGo func()) {
 	return func() { opening.Get("result").Call("close") }
 }
 
-// A database that another page holds open does not open, which is reported; once the other releases
-// it, it opens and is whole, and the page that gave up does not block it.
+// Open reports that a database is blocked while another page holds it. Once that page releases it,
+// the database opens and is complete, and the page that gave up does not block it.
 func TestBlocked(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
@@ -187,12 +187,12 @@ func TestBlocked(t *testing.T) {
 		deleting.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { deleted <- event; return nil }))
 	}
 	if what := <-deleted; what != "success" {
-		t.Errorf("deleting it is %s: a page that gave up has it still", what)
+		t.Errorf("deletion is %s: a page that gave up still holds the database", what)
 	}
 }
 
-// A newer page that is about to change the database is not blocked by one that has it open, which
-// is notified that it is older.
+// A newer page that is about to change the database is not blocked by an older page that has it
+// open. The older page is told that it is older.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)
@@ -201,7 +201,7 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 		opening.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { what <- event; return nil }))
 	}
 	if got := <-what; got != "success" {
-		t.Fatalf("the newer page is %s", got)
+		t.Fatalf("opening in the newer page: %s, want success", got)
 	}
 	opening.Get("result").Call("close")
 	for range 2 {
@@ -211,7 +211,7 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 	}
 }
 
-// Data that the browser has evicted is missing, and the store continues.
+// If the browser has evicted the data, entries are missing, and the store still works.
 func TestEvicted(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
@@ -233,9 +233,9 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// Browsers without IndexedDB, or that throw when it is requested, get a message.
+// If a browser has no IndexedDB, or throws when it is accessed, Open returns an explanation.
 func TestNoIndexedDB(t *testing.T) {
-	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise") // unless it is made with new
+	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise") // throws unless called with new
 	define := js.Global().Get("Object").Get("defineProperty")
 	for name, c := range map[string]struct {
 		of       js.Value
@@ -249,7 +249,7 @@ func TestNoIndexedDB(t *testing.T) {
 		define.Invoke(c.of, c.property, c.value)
 		_, err := Open("test none")
 		_, handles := OpenHandles("test none")
-		c.of.Delete(c.property) // the browser's own property is visible again
+		c.of.Delete(c.property) // make the browser's own property visible again
 		if err == nil || handles == nil || err.Error() != handles.Error() {
 			t.Errorf("%s: %v, %v, want one error", name, err, handles)
 		}
@@ -278,7 +278,7 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// A connection that the browser closed is opened again.
+// The store reopens a connection that the browser has closed.
 func TestClosedConnection(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
@@ -290,7 +290,7 @@ func TestClosedConnection(t *testing.T) {
 	}
 }
 
-// Damage of every kind is an error, never other bytes.
+// Every kind of damage results in an error, never in wrong bytes.
 func TestDamage(t *testing.T) {
 	damage := map[string]func(chunks *idb.ObjectStore) error{
 		"a chunk is missing": func(chunks *idb.ObjectStore) error {
@@ -337,8 +337,8 @@ func TestDamage(t *testing.T) {
 
 const tornName = "test torn"
 
-// putForever is the program of a worker that replaces one entry again and again; each value is one
-// byte repeated.
+// putForever is the program of a worker that replaces one entry again and again. Each value
+// consists of one repeated byte.
 func putForever() {
 	c := web.Self()
 	s, err := Open(tornName)
@@ -356,7 +356,7 @@ func putForever() {
 	}
 }
 
-// A worker that is killed while it writes leaves a whole value.
+// A worker that is killed while it is writing leaves a complete value.
 func TestKilledWhileWriting(t *testing.T) {
 	base := os.Getenv("WASMTEST_URL")
 	for _, wait := range []time.Duration{0, 15, 40, 75} {

@@ -1,19 +1,20 @@
 package unpack
 
-// Names returns the compressions that are decompressed in a worker: all but LZ4.
+// Names returns the compression formats that are decompressed in a worker: all but LZ4.
 func Names() []string { return []string{"gzip", "zstd", "xz"} }
 
-// protocolVersion distinguishes builds, which meet if a site is updated between the two downloads.
+// protocolVersion distinguishes builds. Different builds meet if a site is updated between the
+// downloads of the two programs.
 const protocolVersion = 1
 
 const (
-	packedBytes   = 64 << 10  // of a compressed part, but for the last one
-	unpackedBytes = 256 << 10 // of a decompressed part
-	ahead         = 4         // parts of either kind that may be in transit
+	packedBytes   = 64 << 10  // size of each compressed part but the last
+	unpackedBytes = 256 << 10 // size of a decompressed part
+	ahead         = 4         // maximum number of parts of either kind in transit
 )
 
-// mostWaiting is the most messages that can wait on either side: the parts, an answer for each part of the
-// other side, and the first and the last message.
+// mostWaiting is the maximum number of messages that can wait on either side: the parts, an answer
+// to each part of the other side, and the first and the last message.
 const mostWaiting = 2*ahead + 2
 
 type kind uint8
@@ -23,16 +24,16 @@ const (
 	begin  kind = iota + 1 // text: the packing's name
 	packed                 // bytes
 	more                   // a decompressed part was read
-	ended                  // no compressed bytes follow: the file ends
-	broken                 // no compressed bytes follow: the file cannot be read
+	ended                  // no compressed bytes follow, because the file has ended
+	broken                 // no compressed bytes follow, because the file cannot be read
 	// From the decompressor.
 	ready    // number: protocolVersion
-	took     // a compressed part was begun
+	took     // the decompressor has started on a compressed part
 	unpacked // bytes
-	whole    // the decompressed bytes end
+	whole    // the decompressed bytes are complete
 	cut      // the compressed bytes ended too early
 	damaged  // the compressed bytes are wrong; text: the decoder's error
-	stopped  // all that was decompressed before the file broke has been sent
+	stopped  // all bytes that were decompressed before the read error have been sent
 	gone     // the decompressor has died; text: why. Its carrier sends this.
 )
 
@@ -45,7 +46,7 @@ type message struct {
 
 // port is one side's end of the connection.
 type port interface {
-	// post sends m without waiting. Its bytes are copied.
+	// post sends m without waiting. It copies the bytes of m.
 	post(m message)
 	// take waits for the next message. Its bytes belong to the receiver until free.
 	take() message
@@ -55,7 +56,7 @@ type port interface {
 	close()
 }
 
-// fill reads until p is full or the reader ends.
+// fill reads until p is full or read returns an error.
 func fill(read func([]byte) (int, error), p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int

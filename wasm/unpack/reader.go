@@ -15,19 +15,20 @@ type reader struct {
 	part   []byte // compressed bytes to send
 	window int    // parts that may be sent now
 	told   error  // the end of source, as sent to the decompressor, or nil
-	ready  bool   // the decompressor runs
+	ready  bool   // the decompressor is running
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // its unread bytes
 	err    error  // the end of the stream
 }
 
-// newReader begins to decompress source. It sends compressed bytes already while the decompressor loads.
+// newReader starts decompressing source. It sends compressed bytes even while the decompressor is
+// loading.
 func newReader(p port, packing string, source io.Reader) *reader {
 	p.post(message{kind: begin, text: packing})
 	return &reader{port: p, source: source, part: make([]byte, packedBytes), window: ahead}
 }
 
-// Read returns decompressed bytes, and then an error as [open.Packing] requires.
+// Read returns decompressed bytes, and finally an error as [open.Packing] requires.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		if r.err != nil {
@@ -42,7 +43,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// letGo makes room for another decompressed part.
+// letGo releases a decompressed part, which makes room for another one.
 func (r *reader) letGo() {
 	if r.chunk != nil {
 		r.port.free(r.chunk)
@@ -51,7 +52,7 @@ func (r *reader) letGo() {
 	}
 }
 
-// feed sends as much as the decompressor may have.
+// feed sends as many parts as the decompressor may receive now.
 func (r *reader) feed() {
 	for ; r.window > 0 && r.told == nil; r.window-- {
 		n, err := fill(r.source.Read, r.part)
@@ -98,7 +99,7 @@ func (r *reader) end(err error) {
 	r.port.close()
 }
 
-// versionError reports that the decompressor is of another build.
+// versionError reports that the decompressor is from another build.
 type versionError struct{ got int }
 
 func (e *versionError) Error() string {
@@ -106,10 +107,10 @@ func (e *versionError) Error() string {
 		strconv.Itoa(protocolVersion) + "): reload the page"
 }
 
-// goneError reports that there is no decompressor, or no longer.
+// goneError reports that the decompressor could not be loaded or has died.
 type goneError struct {
-	loaded bool   // it ran, and died
-	why    string // as far as known
+	loaded bool   // the decompressor ran, and died
+	why    string // the reason, if known
 }
 
 func (e *goneError) Error() string {

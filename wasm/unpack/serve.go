@@ -7,21 +7,21 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// errBroken is the decoder's error if the file could not be read.
-var errBroken = errors.New("the file could not be read on")
+// errBroken is the error that the decoder gets if the file could not be read.
+var errBroken = errors.New("the rest of the file could not be read")
 
 // server is the decompressor's side. The decoder reads compressed bytes from it.
 type server struct {
 	port   port
-	queue  [][]byte // compressed parts that were not begun
-	end    error    // behind queue: io.EOF or errBroken; nil: not known yet
+	queue  [][]byte // compressed parts that wait to be read
+	end    error    // the end after queue: io.EOF or errBroken; nil: not known yet
 	part   []byte   // the compressed part that is being read
 	rest   []byte   // its unread bytes
-	broke  bool     // the decoder got errBroken
+	broke  bool     // the decoder has received errBroken
 	credit int      // decompressed parts that may be sent
 }
 
-// serve decompresses one stream to its end.
+// serve decompresses one stream completely.
 func serve(p port, packings []open.Packing) error {
 	p.post(message{kind: ready, number: protocolVersion})
 	m := p.take()
@@ -39,7 +39,7 @@ func serve(p port, packings []open.Packing) error {
 func (s *server) unpack(packing open.Packing) error {
 	decoder, err := packing.New(s)
 	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // it has not begun
+		err = io.ErrUnexpectedEOF // the stream ended before it began
 	}
 	for chunk := make([]byte, unpackedBytes); err == nil; {
 		var n int
@@ -51,7 +51,7 @@ func (s *server) unpack(packing open.Packing) error {
 	return err
 }
 
-// send sends a decompressed part as soon as there is room.
+// send sends a decompressed part as soon as the protocol allows it.
 func (s *server) send(part []byte) {
 	for s.credit == 0 {
 		s.hear()
@@ -60,7 +60,7 @@ func (s *server) send(part []byte) {
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// conclude sends how the stream ended, in the terms of [open.Packing].
+// conclude reports how the stream ended, as [open.Packing] distinguishes it.
 func (s *server) conclude(err error) {
 	m := message{kind: damaged, text: err.Error()}
 	switch {
@@ -74,7 +74,7 @@ func (s *server) conclude(err error) {
 	s.port.post(m)
 }
 
-// hear waits for one message.
+// hear waits for a message and handles it.
 func (s *server) hear() {
 	switch m := s.port.take(); m.kind {
 	case packed:
@@ -88,7 +88,7 @@ func (s *server) hear() {
 	}
 }
 
-// next makes sure that there are compressed bytes to read.
+// next waits until there are compressed bytes to read.
 func (s *server) next() error {
 	if len(s.rest) > 0 {
 		return nil
@@ -122,7 +122,7 @@ func (s *server) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte reads a byte; decoders require it.
+// ReadByte reads a byte. Decoders require this method.
 func (s *server) ReadByte() (byte, error) {
 	if err := s.next(); err != nil {
 		return 0, err

@@ -26,8 +26,8 @@ import (
 
 var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing}
 
-// pipe is a [port] between goroutines. It checks that both sides follow the protocol: no more
-// messages in flight than there is room for, and no use of memory that was given back.
+// pipe is a [port] between goroutines. It checks that both sides follow the protocol: they never
+// have more messages in flight than allowed, and never use memory after they have freed it.
 type pipe struct {
 	out  chan<- message
 	in   <-chan message
@@ -48,7 +48,7 @@ func (p *pipe) post(m message) {
 	case p.out <- m:
 	default:
 		// A test that continued would wait for the lost message.
-		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more are under way than the protocol allows")
+		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more messages are in flight than the protocol allows")
 	}
 }
 
@@ -58,7 +58,7 @@ func (p *pipe) take() message {
 	case m := <-p.in:
 		return m
 	case <-p.done:
-		runtime.Goexit() // as a worker ends
+		runtime.Goexit() // end like a worker
 		panic("unreachable")
 	}
 }
@@ -82,7 +82,7 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started returns the reader that package open would get for a packing that is unpacked on the
+// started returns a reader, as package open would get it, for a packing that is unpacked on the
 // other side of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
@@ -90,7 +90,7 @@ func started(packings []open.Packing, name string, source io.Reader, slow func()
 	return newReader(analyser, name, source)
 }
 
-// linked returns all packings on the other side of a pipe.
+// linked returns packings that are unpacked on the other side of a pipe.
 func linked() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -101,7 +101,7 @@ func linked() []open.Packing {
 	return list
 }
 
-// din makes a trace of n references that does not pack well.
+// din makes a trace of n references that compresses poorly.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -138,7 +138,7 @@ func pack(t testing.TB, name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// wordsOf distinguishes errors as package open does.
+// wordsOf returns a text for an error that distinguishes errors as package open does.
 func wordsOf(err error) string {
 	switch {
 	case err == nil:
@@ -149,7 +149,7 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-// direct unpacks without a worker: the reference implementation.
+// direct unpacks without a worker; it is the reference implementation.
 func direct(p open.Packing, packed []byte, most int64) ([]byte, string) {
 	r, err := p.New(bufio.NewReader(bytes.NewReader(packed)))
 	if err != nil {
@@ -168,17 +168,17 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 		r.port.close()
 	}
 	if !bytes.Equal(got, text) || wordsOf(err) != end {
-		t.Fatalf("%s of %d bytes: %d bytes and %q, without a worker %d and %q", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
+		t.Fatalf("%s stream of %d bytes: got %d bytes and %q, without a worker %d bytes and %q", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
 	}
 }
 
-// TestSameAsWithoutWorker unpacks streams of many parts, whole, cut and damaged.
+// Streams of many parts, whether whole, cut or damaged, are unpacked as without a worker.
 func TestSameAsWithoutWorker(t *testing.T) {
 	text := din(80_000)
 	for _, p := range packings {
 		whole := pack(t, p.Name, text)
 		if len(whole) < (ahead+2)*packedBytes || len(text) < ahead*unpackedBytes {
-			t.Fatalf("%s: %d bytes of %d do not fill the window", p.Name, len(whole), len(text))
+			t.Fatalf("%s: %d bytes for %d do not fill the window", p.Name, len(whole), len(text))
 		}
 		checkSame(t, p, whole, 1<<40)
 		checkSame(t, p, append(bytes.Clone(whole), "and a rest"...), 1<<40)
@@ -193,8 +193,8 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// TestSameErrors: errors about a file name the same byte and reason, and the rows before it are the
-// same.
+// Errors about a file name the same byte and the same reason as without a worker, after the same
+// rows.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {
@@ -208,7 +208,7 @@ func TestSameErrors(t *testing.T) {
 			rows, said := rowsOf(file, packings)
 			got, says := rowsOf(file, linked())
 			if got != rows || says != said {
-				t.Errorf("%s, %s: %d rows and %q, without a worker %d and %q", p.Name, what, got, says, rows, said)
+				t.Errorf("%s, %s: got %d rows and %q, without a worker %d rows and %q", p.Name, what, got, says, rows, said)
 			}
 			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is cut off after") {
 				t.Errorf("%s, cut: %q", p.Name, says)
@@ -229,7 +229,7 @@ func rowsOf(file []byte, packings []open.Packing) (rows int, said string) {
 	return b.Len(), said
 }
 
-// TestNested: unpackers feed each other.
+// Unpackers can be nested: one feeds another.
 func TestNested(t *testing.T) {
 	text := din(1000)
 	file := pack(t, "zstd", pack(t, "xz", pack(t, "zstd", text)))
@@ -241,7 +241,8 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// An error of the source is passed on unchanged, after the data that was unpacked before.
+// An error of the source is passed on unchanged, after the data
+// that was unpacked before it.
 func TestErrorOfTheSource(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	for _, p := range packings {
@@ -259,8 +260,8 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// toy is a decoder that may take many packed bytes for no unpacked one, and the other way around:
-// each byte is unpacked to as many bytes as it says.
+// toy is a decoder that unpacks each byte to a number of bytes that its value determines. So many
+// packed bytes may give no unpacked byte, and one packed byte may give many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}
@@ -286,7 +287,7 @@ func (r *repeats) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	reader io.Reader
 	bytes  int
@@ -298,8 +299,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestReadingIsDeterministic: how far the file is read depends on how much was unpacked, not on the
-// speed of the two sides, and is never far ahead.
+// The position in the file depends on how much was unpacked, not on the speed of the two sides, and
+// is never far ahead of the position needed.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var file []byte
@@ -319,13 +320,13 @@ func TestReadingIsDeterministic(t *testing.T) {
 			if run == 0 {
 				first = reads
 			} else if !equal(reads, first) {
-				rt.Fatalf("read %v of the file, and then %v", first, reads)
+				rt.Fatalf("the positions in the file were %v in one run, and %v in another", first, reads)
 			}
 		}
 	})
 }
 
-// lock keeps the random numbers of two goroutines apart.
+// lock prevents two goroutines from drawing random numbers at the same time.
 func lock(f func()) func() {
 	turn := make(chan struct{}, 1)
 	return func() {
@@ -353,12 +354,12 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// progressOf unpacks a toy file and records how much of it was read at each step.
+// progressOf unpacks a toy file and records how much of the file was read at each step.
 func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	t.Helper()
 	source := &counted{reader: bytes.NewReader(file)}
 	r := started([]open.Packing{toy}, "toy", source, slow)
-	needed := 0 // bytes of file for the unpacked data
+	needed := 0 // number of file bytes that the unpacked data required
 	unpackedSoFar, described := 0, 0
 	for buffer := make([]byte, 100_000); ; {
 		n, err := r.Read(buffer)
@@ -368,7 +369,7 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 			needed++
 		}
 		if bound := needed + most(file) + ahead*packedBytes; source.bytes > bound {
-			t.Fatalf("%d bytes of the file were read for %d unpacked ones, which take %d: want no more than %d", source.bytes, unpackedSoFar, needed, bound)
+			t.Fatalf("%d bytes of the file were read for %d unpacked bytes, which require %d; want at most %d", source.bytes, unpackedSoFar, needed, bound)
 		}
 		reads = append(reads, source.bytes)
 		if err != nil {
@@ -380,8 +381,8 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// most returns the largest number of bytes of file for the unpacked parts in flight: all of a
-// stretch of zeros, which unpacks to nothing.
+// most returns the maximum number of file bytes that the unpacked parts in flight require. It
+// includes runs of zeros, which unpack to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
 	for _, c := range file {
@@ -394,7 +395,7 @@ func most(file []byte) int {
 	return max(longest, length) + packedBytes
 }
 
-// scripted returns an unpacker that sends given messages.
+// scripted returns the reader of an unpacker that sends the given messages.
 func scripted(says ...message) *reader {
 	analyser, unpacker := newPipe(atOnce)
 	for _, m := range says {
@@ -403,8 +404,8 @@ func scripted(says ...message) *reader {
 	return newReader(analyser, "zstd", strings.NewReader("packed"))
 }
 
-// TestNoUnpacker: each reason for a missing unpacker is a sentence with advice that names the file,
-// and becomes part of a result without its name.
+// If there is no unpacker, the error names the file, the reason and advice. The result contains the
+// same without the file's name.
 func TestNoUnpacker(t *testing.T) {
 	const file = "\x28\xb5\x2f\xfd and so on"
 	runs := message{kind: ready, number: protocolVersion}
@@ -439,7 +440,7 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// TestEndClosesTheUnpacker: its memory is released, and later messages are ignored.
+// The end of a stream closes the unpacker, which frees its memory. Later messages are ignored.
 func TestEndClosesTheUnpacker(t *testing.T) {
 	for _, k := range []kind{whole, cut, damaged, gone} {
 		r := scripted(message{kind: ready, number: protocolVersion}, message{kind: k}, message{kind: unpacked, bytes: []byte("late")})
@@ -449,8 +450,7 @@ func TestEndClosesTheUnpacker(t *testing.T) {
 	}
 }
 
-// TestEndBeforeTheBeginning: a decoder that finds nothing at all to begin with
-// reports a cut.
+// If the file ends before the decoder can start, the stream is reported as cut.
 func TestEndBeforeTheBeginning(t *testing.T) {
 	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
 	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {
@@ -474,6 +474,6 @@ func FuzzSameAsWithoutWorker(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte, packing uint8) {
 		p := packings[int(packing)%len(packings)]
-		checkSame(t, p, file, 1<<20) // a few bytes may unpack to gigabytes
+		checkSame(t, p, file, 1<<20) // the limit is needed because a few bytes may unpack to gigabytes
 	})
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// wire is a [port] by postMessage. A message is an object with the fields of [message]; bytes is an
-// ArrayBuffer with length bytes. It is transferred, and comes back as the spare buffer of a later
-// message in the other direction, so that no part needs new memory.
+// wire is a [port] that uses postMessage. A message is an object with the fields of [message], in
+// which bytes is an ArrayBuffer with length bytes. The buffer is transferred, and returns as the
+// spare buffer of a later message in the other direction, so that parts need no new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
 	late     <-chan time.Time // when to stop waiting for the first message; nil: never
-	buffers  []js.Value       // that may be sent
-	spares   []js.Value       // that are the other side's
+	buffers  []js.Value       // buffers that may be sent
+	spares   []js.Value       // buffers that belong to the other side
 	freed    [][]byte
 	handlers []handler
 	closed   bool
@@ -34,7 +34,7 @@ type handler struct {
 }
 
 func newWire(remote js.Value) *wire {
-	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)} // a worker may end twice: in error, and exited
+	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)} // a worker may report its end twice, by an error and by exited
 	w.on("message", w.receive)
 	return w
 }
@@ -46,7 +46,7 @@ func selfWire() *wire {
 	return w
 }
 
-// on adds an event handler, which must not block.
+// on adds an event handler. The handler must not block.
 func (w *wire) on(event string, handle func(event js.Value)) {
 	run := web.Function(func(args []js.Value) { handle(args[0]) })
 	w.handlers = append(w.handlers, handler{event, run})
@@ -68,7 +68,7 @@ func (w *wire) receive(event js.Value) {
 		kind: kind(numberIn(object, "kind", int(gone))), number: numberIn(object, "number", 1<<16), text: web.Text(object, "text"),
 	}
 	if m.kind == 0 || len(w.inbox) == cap(w.inbox) {
-		return // no decompressor sends it
+		return // no decompressor sends such a message
 	}
 	if buffer := object.Get("bytes"); isBuffer(buffer) {
 		n := min(buffer.Get("byteLength").Int(), unpackedBytes)
@@ -81,7 +81,7 @@ func (w *wire) receive(event js.Value) {
 	w.inbox <- m
 }
 
-// numberIn returns a field that is a number below limit, else 0.
+// numberIn returns a field if it is a number below limit, otherwise 0.
 func numberIn(object js.Value, field string, limit int) int {
 	v := web.Number(object, field)
 	if !(v >= 0 && v < float64(limit)) {
@@ -94,11 +94,11 @@ func isBuffer(v js.Value) bool {
 	return v.Type() == js.TypeObject && v.InstanceOf(js.Global().Get("ArrayBuffer"))
 }
 
-// lose reports that the other side is gone.
+// lose reports that the other side has died.
 func (w *wire) lose(why string) {
 	select {
 	case w.inbox <- message{kind: gone, text: why}:
-	default: // it was reported
+	default: // it was already reported
 	}
 }
 
@@ -176,18 +176,19 @@ func (w *wire) close() {
 // Name is the name of the decompressors' global scopes.
 const Name = "unpack"
 
-// patience is how long a decompressor, 800 KB, may take to load before an error is reported.
+// patience is the time that a decompressor, a file of 800 KB, may take to load before an error is
+// reported.
 const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.
 type Workers struct {
-	// Script is the address of the decompressors' script, with the address of their program as a
-	// parameter, relative to the script of the worker that starts them.
+	// Script is the address of the decompressors' script, relative to the script of the worker that
+	// starts them. The address of their program is a parameter.
 	Script  string
 	running []*wire
 }
 
-// Packings returns those that are decompressed in a worker.
+// Packings returns the packings that are decompressed in a worker.
 func (w *Workers) Packings() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -229,8 +230,9 @@ func (w *Workers) Close() {
 	w.running = slices.Delete(w.running, 0, len(w.running))
 }
 
-// Serve runs a decompressor's program: it decompresses one stream, and then waits until its worker
-// is ended, because a message may be in transit. It returns the reason if it cannot decompress.
+// Serve is the main function of a decompressor. It decompresses one stream, and then waits until
+// its worker is ended, because a message may still be in transit. If it cannot decompress, it
+// returns the reason.
 func Serve(packings []open.Packing) error {
 	if err := serve(selfWire(), packings); err != nil {
 		return err

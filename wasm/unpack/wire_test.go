@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// The test binary is also the unpackers' program.
+// The test binary also serves as the unpackers' program.
 func TestMain(m *testing.M) {
 	if js.Global().Get("name").String() == Name {
 		if err := Serve(append([]open.Packing{toy, poisonous, panics, hungry, mute}, packings...)); err != nil {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// panics, hungry and mute are decoders that do not live long.
+// panics, hungry and mute are decoders that fail.
 var (
 	panics = open.Packing{Name: "panics", New: func(io.Reader) (io.Reader, error) { panic("on purpose") }}
 	hungry = open.Packing{Name: "hungry", New: func(io.Reader) (io.Reader, error) {
@@ -41,13 +41,13 @@ var (
 	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
 )
 
-// poisonous sends messages that no unpacker sends, and is toy otherwise.
+// poisonous is like toy, but also sends messages that no unpacker sends.
 var poisonous = open.Packing{Name: "poisonous", New: func(r io.Reader) (io.Reader, error) {
 	poison(js.Global())
 	return toy.New(r)
 }}
 
-// poison sends what neither side sends.
+// poison sends messages that neither side would send.
 func poison(remote js.Value) {
 	buffer := js.Global().Get("ArrayBuffer").New(8)
 	nested := js.ValueOf(map[string]any{})
@@ -62,7 +62,7 @@ func poison(remote js.Value) {
 	}
 }
 
-// TestPoisonIsDropped: what neither side sends changes nothing.
+// Messages that neither side would send have no effect.
 func TestPoisonIsDropped(t *testing.T) {
 	file := bytes.Repeat([]byte{1}, 200_000)
 	r, p := unpackedBy(t, newWorkers(t), "poisonous", bytes.NewReader(file))
@@ -76,7 +76,7 @@ func TestPoisonIsDropped(t *testing.T) {
 		w := newWire(js.Global())
 		w.receive(event)
 		if m := <-w.inbox; len(m.bytes) != c.want {
-			t.Errorf("%d bytes of a buffer of 8 are %d, want %d", c.length, len(m.bytes), c.want)
+			t.Errorf("for %d bytes in a buffer of 8, the message has %d bytes, want %d", c.length, len(m.bytes), c.want)
 		}
 	}
 }
@@ -125,13 +125,13 @@ func TestWorkerSameAsWithoutWorker(t *testing.T) {
 			got, err := io.ReadAll(r)
 			want, end := direct(packings[i], file, 1<<40)
 			if !bytes.Equal(got, want) || wordsOf(err) != end {
-				t.Errorf("%s, %s: %d bytes and %v, without a worker %d and %s", p.Name, what, len(got), err, len(want), end)
+				t.Errorf("%s, %s: got %d bytes and %v, without a worker %d bytes and %s", p.Name, what, len(got), err, len(want), end)
 			}
 		}
 	}
 }
 
-// TestMemoryIsBounded: buffers ride to and fro, however long the stream is.
+// Buffers are reused in both directions, so memory does not grow with the length of the stream.
 func TestMemoryIsBounded(t *testing.T) {
 	file := bytes.Repeat([]byte{1}, 2_000_000)
 	r, p := unpackedBy(t, newWorkers(t), "toy", bytes.NewReader(file))
@@ -139,12 +139,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	if len(p.buffers)+len(p.spares) > 3*ahead || len(p.freed) > 2*ahead {
-		t.Errorf("%d buffers, %d spares, %d pieces of memory are left of 200 MB", len(p.buffers), len(p.spares), len(p.freed))
+		t.Errorf("after 200 MB there are %d buffers, %d spare buffers and %d freed slices", len(p.buffers), len(p.spares), len(p.freed))
 	}
 }
 
-// TestUnpackerStopsWithTheAnalysis: a receiver that does not read is sent no more than the parts
-// that may be in flight.
+// If the receiver does not read, the unpacker sends no more parts than may be in flight.
 func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	source := &counted{reader: bytes.NewReader(bytes.Repeat([]byte{1}, 10*ahead*packedBytes))}
 	r, p := unpackedBy(t, newWorkers(t), "toy", source)
@@ -154,7 +153,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	for len(p.inbox) < ahead-1 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // for more messages, if there were any
+	time.Sleep(50 * time.Millisecond) // wait for further messages
 	unread := 0
 	for len(p.inbox) > 0 {
 		if m := <-p.inbox; m.kind == unpacked {
@@ -162,7 +161,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 		}
 	}
 	if unread > ahead-1 || source.bytes > (ahead+2)*packedBytes {
-		t.Errorf("%d parts wait, want %d at most; %d bytes of the file were read", unread, ahead-1, source.bytes)
+		t.Errorf("%d parts are waiting, want at most %d; %d bytes of the file were read", unread, ahead-1, source.bytes)
 	}
 }
 
@@ -189,7 +188,7 @@ func TestUnavailableWorker(t *testing.T) {
 	}
 }
 
-// TestCloseEndsUnpackers: whatever they are doing, and more than once.
+// Close ends unpackers, whatever they are doing, and can be called twice.
 func TestCloseEndsUnpackers(t *testing.T) {
 	w := newWorkers(t)
 	_, p := unpackedBy(t, w, "mute", strings.NewReader("packed"))
@@ -198,7 +197,7 @@ func TestCloseEndsUnpackers(t *testing.T) {
 	}
 	w.Close()
 	if !p.closed || len(w.running) > 0 {
-		t.Errorf("closed: %t, %d are left", p.closed, len(w.running))
+		t.Errorf("closed: %t, %d unpackers are left", p.closed, len(w.running))
 	}
 	w.Close()
 }

@@ -1,6 +1,6 @@
 //go:build !js
 
-// Program unpacks in a worker; it is built for js/wasm only.
+// Program decompresses files in a worker. It builds for js/wasm only.
 package main
 
 func main() {}

@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Program contains code that few visits need: it decompresses files that the page's own program cannot
-// (package unpack), or answers the page's questions (package answerers).
+// Program contains code that few visits need. It decompresses files that the page's own program
+// cannot read (package unpack), or answers the page's questions (package answerers).
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// memoryLimit limits the garbage to a few windows.
+// memoryLimit limits the garbage to a few decoder windows.
 const memoryLimit = 1 << 30
 
 func main() {

@@ -7,5 +7,5 @@ import (
 	"github.com/stackglass/stackglass/core/open/zstd"
 )
 
-// packings are those of unpack.Names.
+// packings lists the decoders in the order of unpack.Names.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing}
