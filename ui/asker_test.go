@@ -97,7 +97,7 @@ func TestAsker(t *testing.T) {
 	reply(job, answers.Reply{Problem: "of four"})
 	wants("of four")
 	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
-	wants("answer message: byte 0: want version 7 of the protocol; page and worker are of different builds: reload the page")
+	wants("answer message: byte 0: want version 7 of the protocol; page and worker are from different builds: reload the page")
 	if _, err := c.Receive(); !errors.Is(err, workers.ErrClosed) {
 		t.Errorf("received %v, want the error of a closed carrier", err)
 	}

@@ -7,46 +7,47 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 )
 
-// AnswerHostName is the name of the workers in which the page's second program is an AnswerHost.
+// AnswerHostName is the name of the workers in which the page's second program serves as an
+// AnswerHost.
 const AnswerHostName = "answers"
 
-// Answerer answers a question about one subject, whose attachment it receives. It calls give with
-// each reply, and now and then goOn, which reports whether the answer is still wanted. Its error
-// explains, in a sentence, why there is no answer.
+// Answerer answers a question about one subject. It receives the question's attachment, calls give
+// with each reply, and from time to time calls goOn, which reports whether the answer is still
+// wanted. Its error explains, in a sentence, why there is no answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
-// AnswerHost serves answers: it receives a Subject and then questions about it, until another subject
-// comes. A new question replaces one of the same name that is being answered.
+// AnswerHost serves answers. It receives a Subject and then questions about it, until it receives
+// another subject. A new question replaces a question of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
-	// Open contains functions that open an answerer for a subject, by the names of questions. Their
-	// errors explain, in a sentence, why there is none.
+	// Open contains functions that open an answerer for a subject, by the names of questions. The
+	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe handles messages during computations; nil: they arrive by themselves.
+	// Breathe lets messages arrive during computations; nil if they arrive without it.
 	Breathe func()
 
 	subject Subject
-	opened  map[string]opened // about it
+	opened  map[string]opened // the answerers opened for the subject
 	arrived chan arrival
-	waiting []arrival // during a computation
+	waiting []arrival // received during a computation
 }
 
-// opened is an answerer, or the reason why there is none.
+// opened is an answerer, or the reason why there is no answerer.
 type opened struct {
 	answer Answerer
 	err    error
 }
 
-// arrival is a received message or error.
+// arrival is a received message or an error.
 type arrival struct {
 	message  Message
-	question answers.Question // of TypeAsk
-	wrong    error            // in the message
-	err      error            // that ended the connection
+	question answers.Question // of a TypeAsk message
+	wrong    error            // what is wrong with the message
+	err      error            // the error that ended the connection
 }
 
-// Serve answers until the connection ends, and returns the error that ended it, nil if the client
-// closed it.
+// Serve answers questions until the connection ends. It returns the error that ended it, or nil if
+// the client closed it.
 func (h *AnswerHost) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)
@@ -98,7 +99,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether no arrival has made the answer to a question superfluous.
+// wanted reports whether the answer to a question of that name is still wanted, that is, no arrival
+// has made it superfluous.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()
@@ -116,7 +118,8 @@ func (h *AnswerHost) wanted(name string) bool {
 	})
 }
 
-// answer sends the replies to a question, with its number. It returns the error of the connection.
+// answer sends the replies to a question, with the question's number. It returns an error of the
+// connection.
 func (h *AnswerHost) answer(a arrival) (sent error) {
 	give := func(reply *answers.Reply) {
 		if sent == nil {
@@ -137,14 +140,14 @@ func (h *AnswerHost) answer(a arrival) (sent error) {
 	return sent
 }
 
-// open returns the answerer of questions of a name about the subject.
+// open returns the answerer for questions of that name about the subject.
 func (h *AnswerHost) open(name string) (Answerer, error) {
 	o, known := h.opened[name]
 	if known {
 		return o.answer, o.err
 	}
 	if open := h.Open[name]; open == nil {
-		o.err = &BodyError{Message: TypeAsk, Offset: 1, Want: "a name of who answers, not " + strconv.Quote(name)}
+		o.err = &BodyError{Message: TypeAsk, Offset: 1, Want: "the name of an answerer, not " + strconv.Quote(name)}
 	} else {
 		o.answer, o.err = open(h.subject)
 	}

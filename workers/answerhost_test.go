@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// asking is the asker's side of an AnswerHost.
+// asking is the client's side of an AnswerHost.
 type asking struct {
 	*testing.T
 	workers.Carrier
@@ -63,7 +63,7 @@ func (a *asking) end() {
 	}
 }
 
-// Who answers is found by name, and opened once for each subject.
+// An answerer is found by name, and opened once per subject.
 func TestAnswerHost(t *testing.T) {
 	opened := 0
 	a := askOf(t, map[string]func(workers.Subject) (workers.Answerer, error){
@@ -90,11 +90,11 @@ func TestAnswerHost(t *testing.T) {
 	a.ask(5, "echo")
 	a.wants(5, "", "nothing is asked")
 	if opened != 2 {
-		t.Errorf("opened %d times for 2 subjects", opened)
+		t.Errorf("the answerer was opened %d times, want once for each of 2 subjects", opened)
 	}
-	const builds = "; page and worker are of different builds: reload the page"
+	const builds = "; page and worker are from different builds: reload the page"
 	a.ask(6, "oracle")
-	a.wants(6, "", `ask message: byte 1: want a name of who answers, not "oracle"`+builds)
+	a.wants(6, "", `ask message: byte 1: want the name of an answerer, not "oracle"`+builds)
 	a.send(workers.Message{Type: workers.TypeAsk, Job: 7, Body: []byte("nonsense")})
 	a.wants(7, "", "ask message: byte 0: want version 7 of the protocol"+builds)
 	a.send(workers.Message{Type: workers.TypeSubject, Body: []byte("nonsense")})
@@ -103,8 +103,8 @@ func TestAnswerHost(t *testing.T) {
 	a.end()
 }
 
-// A question that arrives while another one of the same name is answered replaces it; one of
-// another name waits.
+// A question replaces a question of the same name that is being answered; a question of another
+// name waits.
 func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	stopped := make(chan string, 3)
 	asked := make(chan bool)
@@ -121,7 +121,7 @@ func TestAnswerHostAnswersTheLatest(t *testing.T) {
 						}
 					}
 					if !goOn() {
-						t.Error("a question of another name ends this one")
+						t.Error("a question of another name ended this one")
 					}
 				}
 				give(&answers.Reply{Bytes: []byte("last")})

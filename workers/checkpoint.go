@@ -10,25 +10,25 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Checkpoint is a run that can be resumed: its options, enough about the file to recognise it, and the
-// state of the analyses.
+// Checkpoint describes a run that can be resumed: its options, enough about the file to recognise
+// it, and the state of the analyses.
 type Checkpoint struct {
-	Name   string // of the file, to ask for it
+	Name   string // the file's name, to ask the user for the file
 	Format string
 	Spec   analysis.Spec
-	Size   uint64 // bytes of the file; 0: unknown
+	Size   uint64 // the file's size in bytes; 0: unknown
 	Read   Prefix // of the file
-	State  []byte // of analysis.Runner.Save
+	State  []byte // written by analysis.Runner.Save
 }
 
-// typeCheckpoint names a stored checkpoint in a BodyError; it is never sent.
+// typeCheckpoint stands for a stored checkpoint in a BodyError; it is never sent.
 const typeCheckpoint Type = 255
 
-// checkpointTag begins every stored checkpoint; its number changes with the form.
+// checkpointTag begins every stored checkpoint. Its number changes with the format.
 const checkpointTag = "stackglass checkpoint 3"
 
-// encodeTo writes the stored form, which is like a message's body, with the state that a function
-// writes.
+// encodeTo writes the stored form, which resembles a message's body. The function state writes the
+// state.
 func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 	if _, err := w.Write(encode(c.code)); err != nil {
 		return err
@@ -37,9 +37,9 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 }
 
 // errNoCheckpoint reports stored bytes that this version cannot read.
-var errNoCheckpoint = errors.New("the stored data is no checkpoint of this version")
+var errNoCheckpoint = errors.New("the stored data is not a checkpoint of this version")
 
-// DecodeCheckpoint reads a checkpoint that a [Keeper] stored; the State is a part of stored.
+// DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The State is a part of stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	c := new(Checkpoint)
 	err := decode(typeCheckpoint, stored, func(b *body) {
@@ -52,7 +52,7 @@ func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	return c, nil
 }
 
-// code codes all but the state.
+// code encodes or decodes all fields but the state.
 func (c *Checkpoint) code(b *body) {
 	tag := checkpointTag
 	b.text(&tag, "a checkpoint")
@@ -64,12 +64,12 @@ func (c *Checkpoint) code(b *body) {
 	b.number(&c.Read.Bytes, "the bytes read")
 	b.number(&c.Read.Tail, "the checksum")
 	b.numbers(&c.Read.Blocks, "the checksums")
-	b.Check(uint64(len(c.Read.Blocks)) == c.Read.Bytes/BlockBytes, "another number of checksums than blocks")
+	b.Check(uint64(len(c.Read.Blocks)) == c.Read.Bytes/BlockBytes, "the number of checksums differs from that of blocks")
 }
 
 // Keeper saves the checkpoints of one run.
 type Keeper struct {
-	Store profile.Checkpoints // nil: there are none
+	Store profile.Checkpoints // nil: no checkpoints are saved
 	Key   string
 	// Checkpoint describes the run; its Read and State are not used.
 	Checkpoint
@@ -77,31 +77,32 @@ type Keeper struct {
 	File   *File
 	Runner analysis.Run
 	Now    func() time.Time
-	// Outside returns the bytes in the spill store; nil: there is none.
+	// Outside returns the number of bytes in the spill store; nil if there is none.
 	Outside func() uint64
 
-	// Bytes of the (compressed) file and analysed References are the volumes between two
-	// checkpoints, whichever comes first; 0: 256 MiB, 2^24. Volumes make checkpoints the same on
-	// every machine. Slow machines skip some, unless References is set.
+	// A checkpoint is due after Bytes of the (compressed) file or after References were analysed,
+	// whichever comes first; 0 means 256 MiB and 2^24. So checkpoints are at the same places on
+	// every machine, but slow machines skip some unless References is set.
 	Bytes, References uint64
 
 	pace       share
-	unpaced    bool   // whatever checkpoints cost
-	bytes      uint64 // of the file at the last checkpoint
+	unpaced    bool   // save checkpoints regardless of their cost
+	bytes      uint64 // bytes of the file read at the last checkpoint
 	references uint64 // at the last checkpoint
 }
 
-// defaultBytes and defaultReferences are the volumes between two checkpoints.
+// defaultBytes and defaultReferences are the default intervals between two checkpoints.
 const (
 	defaultBytes      = 256 << 20
 	defaultReferences = 1 << 24
 )
 
-// costPerLine is the assumed time of the first checkpoint for each distinct line: random accesses to
-// 2^16 to 2^23 lines took 50 to 110 ns natively, twice that in Chromium, and the disk doubles it.
+// costPerLine is the assumed time that the first checkpoint takes per distinct line. Random
+// accesses to 2^16 to 2^23 lines took 50 to 110 ns natively and twice that in Chromium; the disk
+// doubles the time.
 const costPerLine = 250 * time.Nanosecond
 
-// Begin records where the run begins: at its start, or at a restored checkpoint.
+// Begin records where the run begins, which is its start or a restored checkpoint.
 func (k *Keeper) Begin() {
 	if k.Bytes == 0 {
 		k.Bytes = defaultBytes
@@ -116,8 +117,8 @@ func (k *Keeper) Begin() {
 	k.pace = share{began: k.Now()}
 }
 
-// Due reports whether a checkpoint is due: enough was read since the last one, and all checkpoints take
-// at most a twentieth of the run's time (unless References is set).
+// Due reports whether a checkpoint is due, because enough was read since the last one. Unless
+// References is set, all checkpoints together must also take at most a twentieth of the run's time.
 func (k *Keeper) Due() bool {
 	at := k.Runner.Progress()
 	if k.Store == nil || at.Resuming || k.File.Position() < k.bytes+k.Bytes && at.References < k.references+k.References {
@@ -126,7 +127,7 @@ func (k *Keeper) Due() bool {
 	return k.unpaced || k.pace.due(k.Now(), time.Duration(at.Lines)*costPerLine)
 }
 
-// Paused subtracts a pause from the run's time.
+// Paused excludes a pause from the run's time.
 func (k *Keeper) Paused(d time.Duration) { k.pace.began = k.pace.began.Add(d) }
 
 // Save stores the state of the run.
@@ -134,7 +135,7 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	c.Read = k.File.Prefix() // after the state, which depends on no later byte
+	c.Read = k.File.Prefix() // read the prefix after the state, which depends on no later byte
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
 		e.Done = float64(c.Read.Bytes) / float64(c.Size)
@@ -160,12 +161,12 @@ func (e *checkpointError) Error() string {
 
 func (e *checkpointError) Unwrap() error { return e.err }
 
-// OtherFileError reports that a run cannot be resumed with this file, because it began with another one,
-// or the file was changed.
+// OtherFileError reports that a run cannot be resumed with a file, because the run began with
+// another file or the file was changed.
 type OtherFileError struct {
 	Name string
-	Size uint64 // of the file; 0: unknown
-	From uint64 // byte before which both are equal
+	Size uint64 // size of this file; 0: unknown
+	From uint64 // the files are equal before this byte
 	Want *Checkpoint
 }
 
@@ -182,12 +183,12 @@ func (e *OtherFileError) Difference() string {
 	case e.Size != e.Want.Size && e.Size != 0 && e.Want.Size != 0:
 		return was + ", and this one has " + strconv.FormatUint(e.Size, 10)
 	case e.Want.Size == 0:
-		was = "of a length that was not known"
+		was = "of unknown length"
 	}
 	if e.From == 0 {
-		return was + ", and this one differs from the beginning on"
+		return was + ", and this one differs from the first byte on"
 	}
-	return was + ", and this one differs behind byte " + strconv.FormatUint(e.From, 10)
+	return was + ", and this one differs after byte " + strconv.FormatUint(e.From, 10)
 }
 
 func (h *Host) loadCheckpoint(key string) (*Checkpoint, error) {
@@ -205,13 +206,13 @@ func (h *Host) loadCheckpoint(key string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// wantsCheckpoint reports whether to save a checkpoint now.
+// wantsCheckpoint reports whether a checkpoint should be saved now.
 func (j *job) wantsCheckpoint() bool {
 	h := j.host
 	if j.unsaved != "" || h.Store == nil || !j.keeper.Due() {
 		return false
 	}
-	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // whose lines it copies
+	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // a checkpoint copies all lines
 		j.unsaved = "the model is too large for one"
 	}
 	return j.unsaved == ""
@@ -222,7 +223,7 @@ func (j *job) saveCheckpoint() {
 	err := j.keeper.Save()
 	j.host.askStorage()
 	if err != nil {
-		j.unsaved = "the storage did not take one"
+		j.unsaved = "the storage rejected one"
 		return
 	}
 	j.saved, j.needed = true, j.shelf != nil

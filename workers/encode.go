@@ -24,20 +24,20 @@ import (
 //	list     number of elements + 1, elements; 0 for nil, which is not empty
 //	profile  the rest of the body
 //
-// The version distinguishes damage from a page and a worker of different builds, which can meet if a
+// The version distinguishes damage from different builds of page and worker, which can meet if a
 // browser has cached one of them.
 const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.
 type BodyError struct {
 	Message Type
-	Offset  int    // bytes into the body
-	Want    string // what was expected there
+	Offset  int    // offset in the body
+	Want    string // what was expected at the offset
 }
 
 func (e *BodyError) Error() string {
 	return e.Message.String() + " message: byte " + strconv.Itoa(e.Offset) + ": want " + e.Want +
-		"; page and worker are of different builds: reload the page"
+		"; page and worker are from different builds: reload the page"
 }
 
 // Encode returns the binary form of s.
@@ -77,25 +77,26 @@ func (p *Progress) code(b *body) {
 	b.number(&p.BadRecords, "the bad records")
 	b.number(&p.Memory, "the memory")
 	b.number(&p.Limit, "the limit of memory")
-	b.number(&p.Outside, "the bytes outside of memory")
+	b.number(&p.Outside, "the spilled bytes")
 	b.number(&p.Storage, "the storage")
 	b.number(&p.Millis, "the milliseconds")
 	b.flag(&p.Paused, "the paused flag")
 	b.flag(&p.Resuming, "the resuming flag")
-	b.flag(&p.Beyond, "the flag of stacks outside of memory")
+	b.flag(&p.Beyond, "the flag of spilled stacks")
 	b.flag(&p.Ending, "the ending flag")
 	b.text(&p.Unsaved, "why no checkpoint is kept")
 	below(b, &p.Workers, 1<<32, "the workers")
-	b.number(&p.Ahead, "the references further on")
+	b.number(&p.Ahead, "the references analysed ahead")
 	b.number(&p.Total, "the references of the trace")
-	b.number(&p.LeftOut, "the references left out")
+	b.number(&p.LeftOut, "the omitted references")
 	b.number(&p.Speed, "the speed")
 }
 
 // Encode returns the binary form of d.
 func (d Done) Encode() []byte { return encode(d.code) }
 
-// DecodeDone reads what [Done.Encode] wrote; its Profile lies in data. Its error is a *[BodyError].
+// DecodeDone decodes the output of [Done.Encode]; its Profile is a part of data. Its error is a
+// *[BodyError].
 func DecodeDone(data []byte) (Done, error) { return decodeAs(TypeDone, data, (*Done).code) }
 
 func (d *Done) code(b *body) {
@@ -152,12 +153,12 @@ func codeStretch(s *analysis.Stretch, b *body) {
 	b.position(&s.To)
 	b.number(&s.First, "the first reference")
 	below(b, &s.Events, 1<<32, "the events")
-	b.flag(&s.Lone, "the flag of one core")
-	b.flag(&s.Whole, "the flag of whole chunks")
+	b.flag(&s.Lone, "the single-core flag")
+	b.flag(&s.Whole, "the whole-chunks flag")
 }
 
-// EncodeSegment returns the binary form of s, which may have no profile, with a checksum: damage would
-// change counts.
+// EncodeSegment returns the binary form of s, which may have no profile. It contains a checksum,
+// because damage would change counts.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {
@@ -172,7 +173,7 @@ func DecodeSegment(data []byte) (s analysis.Segment, err error) {
 	sum := max(0, len(data)-8)
 	var encoded []byte
 	err = decode(TypeSegment, data[:sum], func(b *body) {
-		if !b.Failed() { // so that there are eight bytes more
+		if !b.Failed() { // there are at least eight more bytes
 			b.Check(xxhash.Sum64(data[:sum]) == binary.LittleEndian.Uint64(data[sum:]), "damaged")
 			b.failed("a segment with its checksum")
 		}
@@ -211,7 +212,7 @@ func (b *body) spec(s *analysis.Spec) {
 	b.number(&s.Start, "the segment's start")
 	b.numbers(&s.Utilisation, "the capacities")
 	b.list(&s.UtilisationWays, "the ways")
-	b.flag(&s.Previous, "the flag of who was before")
+	b.flag(&s.Previous, "the flag of previous accesses")
 	b.lists(&s.Cores, "the cores")
 	b.lists(&s.Domains, "the domains")
 	below(b, &s.Stacks, 1<<8, "the stacks of cores")
@@ -219,10 +220,11 @@ func (b *body) spec(s *analysis.Spec) {
 	b.budget(&s.Budget)
 }
 
-// budget codes the limits of the models. The spill store is the worker's own.
+// budget encodes or decodes the limits of the models, but not the spill store, which belongs to the
+// worker.
 func (b *body) budget(v **locality.Budget) {
 	there := *v != nil
-	if b.flag(&there, "the flag of a budget"); !there {
+	if b.flag(&there, "the budget flag"); !there {
 		return
 	}
 	if b.Reads() {
@@ -233,17 +235,17 @@ func (b *body) budget(v **locality.Budget) {
 	below(b, &(*v).Events, 1<<32, "the events")
 }
 
-// sample codes how to sample. Workers support the options of package sample only.
+// sample encodes or decodes how to sample. Workers support only the options of package sample.
 func (b *body) sample(s *analysis.Sampling) {
 	o, there := (*s).(sample.Options)
-	if b.flag(&there, "the flag of a sample"); !there {
+	if b.flag(&there, "the sample flag"); !there {
 		return
 	}
-	below(b, &o.Mode, 256, "the way to sample")
+	below(b, &o.Mode, 256, "the sampling mode")
 	b.number(&o.Threshold, "the threshold")
 	b.number(&o.Lines, "the lines to keep")
 	b.number(&o.Gap, "the gap")
-	b.number(&o.On, "the stretch")
+	b.number(&o.On, "the sampled length")
 	b.number(&o.Period, "the period")
 	b.number(&o.Seed, "the seed")
 	if b.Check(o.Valid(), "no sample"); b.Reads() && !b.failed("a sample") {
@@ -251,14 +253,14 @@ func (b *body) sample(s *analysis.Sampling) {
 	}
 }
 
-// body writes or reads the fields of a message. The Want of a [BodyError] is the first field that
-// cannot be read.
+// body writes or reads the fields of a message. The Want of a [BodyError] names the first field
+// that cannot be read.
 type body struct {
 	*codec.Coder
 	want string
 }
 
-// encode returns the bytes that code writes.
+// encode returns the bytes that the function code writes.
 func encode(code func(*body)) []byte {
 	b := &body{Coder: codec.Writer([]byte{protocolVersion})}
 	code(b)
@@ -271,7 +273,7 @@ func decodeAs[T any](message Type, data []byte, code func(*T, *body)) (v T, err 
 	return v, err
 }
 
-// decode calls code to read data to its end. Its error is a *[BodyError].
+// decode calls code to read all of data. Its error is a *[BodyError].
 func decode(message Type, data []byte, code func(*body)) error {
 	b := &body{Coder: codec.Reader(data)}
 	version := uint64(protocolVersion)
@@ -316,13 +318,14 @@ func (b *body) text(v *string, want string) {
 	b.failed(want)
 }
 
-// texts codes a list; nil and an empty list are the same.
+// texts encodes or decodes a list. It does not distinguish nil from an empty list.
 func (b *body) texts(v *[]string, want string) {
 	codec.Slice(b.Coder, v, 1, b.Text)
 	b.failed(want)
 }
 
-// bytes codes bytes; nil and empty are the same. Bytes that it reads are a part of the message.
+// bytes encodes or decodes bytes. It does not distinguish nil from an empty slice. Decoded bytes
+// are a part of the message.
 func (b *body) bytes(v *[]byte, want string) {
 	if b.Bytes(v); len(*v) == 0 {
 		*v = nil
@@ -330,7 +333,7 @@ func (b *body) bytes(v *[]byte, want string) {
 	b.failed(want)
 }
 
-// list codes the length + 1 of a list, 0 for nil, and its numbers.
+// list encodes or decodes a list of numbers: its length + 1, or 0 for nil, and the numbers.
 func (b *body) list(v *[]uint32, want string) {
 	n := 0
 	if *v != nil {
@@ -345,19 +348,20 @@ func (b *body) list(v *[]uint32, want string) {
 	b.failed(want)
 }
 
-// numbers codes a list; nil and an empty list are the same.
+// numbers encodes or decodes a list of numbers. It does not distinguish nil from an empty list.
 func (b *body) numbers(v *[]uint64, want string) {
 	codec.Slice(b.Coder, v, 1, b.U64)
 	b.failed(want)
 }
 
-// lists codes lists of numbers; nil and an empty list are the same.
+// lists encodes or decodes lists of numbers. It does not distinguish nil from an empty list.
 func (b *body) lists(v *[][]uint32, want string) {
 	codec.Slice(b.Coder, v, 1, func(list *[]uint32) { b.list(list, want) })
 	b.failed(want)
 }
 
-// rest codes bytes to the end of the message. Bytes that it reads are a part of the message.
+// rest encodes or decodes the remaining bytes of the message. Decoded bytes are a part of the
+// message.
 func (b *body) rest(v *[]byte) {
 	if !b.Reads() {
 		b.Out = append(b.Out, *v...)
@@ -366,17 +370,18 @@ func (b *body) rest(v *[]byte) {
 	}
 }
 
-// Subject is the subject of questions: a profile, a module of LLVM IR, or both.
+// Subject is what questions are about: a profile, an LLVM IR module, or both.
 type Subject struct {
 	Profile []byte // encoded; nil: none
-	Name    string // of the module's file
-	Module  []byte // its text; nil: none
+	Name    string // the name of the module's file
+	Module  []byte // the module's text; nil: none
 }
 
 // Encode returns the binary form of s.
 func (s Subject) Encode() []byte { return encode(s.code) }
 
-// DecodeSubject reads what [Subject.Encode] wrote; its bytes lie in data. Its error is a *[BodyError].
+// DecodeSubject decodes the output of [Subject.Encode]; its bytes are a part of data. Its error is
+// a *[BodyError].
 func DecodeSubject(data []byte) (Subject, error) { return decodeAs(TypeSubject, data, (*Subject).code) }
 
 func (s *Subject) code(b *body) {
@@ -388,13 +393,14 @@ func (s *Subject) code(b *body) {
 // EncodeQuestion returns the binary form of q.
 func EncodeQuestion(q answers.Question) []byte { return encode(func(b *body) { codeQuestion(&q, b) }) }
 
-// DecodeQuestion reads what [EncodeQuestion] wrote; its bytes lie in data. Its error is a *[BodyError].
+// DecodeQuestion decodes the output of [EncodeQuestion]; its bytes are a part of data. Its error is
+// a *[BodyError].
 func DecodeQuestion(data []byte) (answers.Question, error) {
 	return decodeAs(TypeAsk, data, codeQuestion)
 }
 
 func codeQuestion(q *answers.Question, b *body) {
-	b.text(&q.Of, "who answers")
+	b.text(&q.Of, "the answerer")
 	b.texts(&q.Words, "the words")
 	b.rest(&q.Bytes)
 }
@@ -402,7 +408,8 @@ func codeQuestion(q *answers.Question, b *body) {
 // EncodeReply returns the binary form of a.
 func EncodeReply(a *answers.Reply) []byte { return encode(func(b *body) { codeReply(a, b) }) }
 
-// DecodeReply reads what [EncodeReply] wrote; its bytes lie in data. Its error is a *[BodyError].
+// DecodeReply decodes the output of [EncodeReply]; its bytes are a part of data. Its error is a
+// *[BodyError].
 func DecodeReply(data []byte) (*answers.Reply, error) {
 	a, err := decodeAs(TypeAnswer, data, codeReply)
 	if err != nil {
@@ -412,7 +419,7 @@ func DecodeReply(data []byte) (*answers.Reply, error) {
 }
 
 func codeReply(a *answers.Reply, b *body) {
-	b.flag(&a.More, "the flag of more")
+	b.flag(&a.More, "the flag of further replies")
 	b.text(&a.Problem, "the problem")
 	b.texts(&a.Notes, "the notes")
 	b.texts(&a.Unmodelled, "what is not modelled")

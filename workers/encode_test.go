@@ -41,8 +41,7 @@ func TestStartSurvives(t *testing.T) {
 	})
 }
 
-// Every field of every body must be carried: a new field that Encode forgets
-// fails here.
+// Every field of every body must survive encoding. A new field that Encode omits fails here.
 func TestEveryFieldSurvives(t *testing.T) {
 	check := func(name string, want any, decode func() (any, error)) {
 		got, err := decode()
@@ -88,7 +87,7 @@ func TestEveryFieldSurvives(t *testing.T) {
 	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }
 
-// fill sets every field to something that is not its zero value.
+// fill sets every field to a value other than its zero value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -111,7 +110,7 @@ func fill(v reflect.Value) {
 		fill(v.Elem())
 	case reflect.Interface:
 		if v.Type() == reflect.TypeFor[stack.Shelf]() {
-			return // is the worker's own
+			return // not encoded, because it belongs to the worker
 		}
 		v.Set(reflect.ValueOf(sample.Options{Mode: profile.TimeSample, Threshold: 1, Lines: 2, Gap: 3, On: 4, Period: 5, Seed: 6}))
 	default:
@@ -134,14 +133,14 @@ func TestDecodeNamesTheFault(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := DecodeProgress(c.body)
-		if err == nil || err.Error() != c.want+"; page and worker are of different builds: reload the page" {
+		if err == nil || err.Error() != c.want+"; page and worker are from different builds: reload the page" {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
 }
 
-// FuzzDecode gives arbitrary bytes to every decoder: none may panic, and what
-// one accepts must mean the same after encoding it again.
+// FuzzDecode passes arbitrary bytes to every decoder. No decoder may panic, and accepted values
+// must be the same after encoding and decoding them again.
 func FuzzDecode(f *testing.F) {
 	f.Add(Start{Key: "k", Name: "a.din", Spec: analysis.Spec{LineBytes: []uint32{32, 64}}, Resume: true}.Encode())
 	f.Add(Progress{Bytes: 1 << 40, Threads: 3}.Encode())

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// refusing is a store that refuses writes from the n-th on, once or permanently.
+// refusing is a store that refuses the n-th write, or all writes from the n-th on.
 type refusing struct {
 	*memstore.Store
 	at, writes int
@@ -46,8 +46,8 @@ func (s *refusing) Put(e profile.Entry, data []byte) error {
 	return s.Store.Put(e, data)
 }
 
-// Whichever write fails, the run ends with the result of one without failures; and the content of
-// the store is whole.
+// Whichever write fails, the run gives the same result as a run without failures, and the store's
+// content is intact.
 func TestStoreRefusesAnyWrite(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, spec).Encode()
@@ -77,7 +77,7 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 						t.Fatal(err)
 					}
 					if _, err := workers.DecodeCheckpoint(stored); err != nil {
-						t.Errorf("what is left is no checkpoint: %v", err)
+						t.Errorf("the remaining data is not a checkpoint: %v", err)
 					}
 				}
 			})
@@ -85,8 +85,8 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 	}
 }
 
-// A run continues from the generation before one that is damaged, and ends with the
-// same bytes.
+// If the newest generation of a checkpoint is damaged, a run resumes from the previous one and
+// gives the same bytes.
 func TestResumeFromGenerationBefore(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
@@ -107,8 +107,8 @@ func TestResumeFromGenerationBefore(t *testing.T) {
 	}
 }
 
-// Every cut and many flips of a checkpoint are refused or give the same bytes: none
-// gives another result, or panics.
+// A truncated checkpoint, or one with a flipped bit, is refused or gives the same bytes. It never
+// gives another result or causes a panic.
 func TestPoisonedCheckpoint(t *testing.T) {
 	b := din(800_000)
 	whole, err := interrupt(t, b, len(b), spec).Get("k")
@@ -141,7 +141,7 @@ func TestPoisonedCheckpoint(t *testing.T) {
 			if m.Type == workers.TypeDone {
 				d, err := workers.DecodeDone(m.Body)
 				if err != nil || !bytes.Equal(d.Profile, want) {
-					t.Errorf("poisoned at %d of 16: another result (%v)", i, err)
+					t.Errorf("poisoned at %d of 16: the result differs (%v)", i, err)
 				}
 				break
 			}
@@ -149,7 +149,7 @@ func TestPoisonedCheckpoint(t *testing.T) {
 	}
 }
 
-// leaping is a clock that leaps to and fro.
+// leaping is a clock that jumps back and forth.
 type leaping struct {
 	*clock
 	n int
@@ -167,7 +167,7 @@ func (c *leaping) Now() time.Time {
 	return now
 }
 
-// A clock that leaps does not change the result, and the run ends.
+// A clock that jumps does not change the result, and the run ends.
 func TestClockLeaps(t *testing.T) {
 	b := din(120_000)
 	f := newFixture(t)
@@ -180,8 +180,8 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// After messages of every type with bodies of any kind, the host still serves: each is answered or
-// dropped, and the next analysis is correct.
+// Messages of every type with arbitrary bodies are answered or dropped. The host still serves
+// afterwards, and the next analysis is correct.
 func TestPoisonedMessages(t *testing.T) {
 	b := din(1000)
 	f := newFixture(t)
@@ -208,8 +208,8 @@ func TestPoisonedMessages(t *testing.T) {
 	}
 }
 
-// An analysis that is cancelled at any message ends in a result that is marked as partial, or in an
-// error, and the host serves the next one.
+// An analysis that is cancelled after any message ends with a result that is marked as partial, or
+// with an error, and the host serves the next analysis.
 func TestCancelAtEveryMessage(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, analysis.Spec{}).Encode()
@@ -249,17 +249,17 @@ func TestCancelAtEveryMessage(t *testing.T) {
 	}
 }
 
-// A trace that unpacks to blank lines without end never returns a row: the run can still be
-// cancelled, packed or not, and while it is being opened.
+// A trace that unpacks to endless blank lines never returns a row. The run can still be cancelled,
+// even while the trace is being opened, whether it is compressed or not.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
-		t.Skip("goroutines do not interrupt each other in a browser; package wasm/host cancels runs there")
+		t.Skip("goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
 	}
 	blank := func() io.Reader { return &endless{part: bytes.Repeat([]byte("\n"), 1<<20)} }
 	packed := packedTwice(t, append([]byte("0 10\n"), bytes.Repeat([]byte("\n"), 64<<20)...))
 	for name, c := range map[string]struct {
 		file io.Reader
-		rows bool // before the blank ones
+		rows bool // the file has rows before the blank lines
 	}{
 		"plain":  {io.MultiReader(bytes.NewReader(din(10)), blank()), true},
 		"packed": {&endless{part: packed}, true},
@@ -269,20 +269,20 @@ func TestCancelWithoutRows(t *testing.T) {
 			f := newFixture(t)
 			yields, deep := 0, make(chan struct{})
 			f.host.Yield = func() {
-				if yields++; yields == 6 { // turns have ended, and a step checks for messages
+				if yields++; yields == 6 { // the job's turns are over, and a step checks for messages
 					close(deep)
 				}
 			}
 			f.serve()
 			f.start(1, workers.Start{Key: "k", Name: "a.din", Format: "din"}, attached{open: func() io.ReadCloser { return io.NopCloser(c.file) }})
 			<-deep
-			f.send(workers.Message{Type: workers.TypePause, Job: 2}) // of no job
+			f.send(workers.Message{Type: workers.TypePause, Job: 2}) // there is no such job
 			f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 			m := f.next(workers.TypeDone, workers.TypeFailed)
 			if (m.Type == workers.TypeDone) != c.rows {
 				t.Errorf("type %d: %q", m.Type, m.Body)
 			} else if !c.rows {
-				wantContains(t, string(m.Body), "cancelled before anything of the trace was found")
+				wantContains(t, string(m.Body), "cancelled before any record of the trace was found")
 			}
 			f.start(1, workers.Start{Key: "k", Name: "a.din"}, bytesFile(din(10)))
 			if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, din(10), analysis.Spec{}).Encode()) {
@@ -292,7 +292,7 @@ func TestCancelWithoutRows(t *testing.T) {
 	}
 }
 
-// packedTwice returns text in gzip in gzip: a thousandth, twice.
+// packedTwice compresses text with gzip twice, by a factor of a thousand each time.
 func packedTwice(t *testing.T, text []byte) []byte {
 	t.Helper()
 	for range 2 {

@@ -8,33 +8,34 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// BlockBytes is the length of the blocks of a file that have a checksum each: the first different block
-// exposes another file.
+// BlockBytes is the length of the blocks of a file that have a checksum each. The first different
+// block reveals another file.
 const BlockBytes = 4 << 20
 
-// Prefix describes the beginning of a file.
+// Prefix describes the first bytes of a file.
 type Prefix struct {
 	Bytes  uint64
-	Blocks []uint64 // XXH64 of each whole block
-	Tail   uint64   // XXH64 of the bytes behind them
+	Blocks []uint64 // the XXH64 of each complete block
+	Tail   uint64   // the XXH64 of the bytes after the blocks
 }
 
-// File counts the bytes read from a file, computes their sum, and compares them with a checkpoint's: it
-// returns no byte after the first different block. Read is for one goroutine, the other methods for any.
+// File counts the bytes read from a file, computes their checksums, and compares these with a
+// checkpoint's. It returns no byte from the first different block on. Read is for one goroutine;
+// the other methods are for any goroutine.
 type File struct {
 	name string
 	size uint64 // 0: unknown
 	file io.Reader
 
 	mu    sync.Mutex
-	read  Prefix // Tail is not kept: see hash
+	read  Prefix // Tail is not set; see hash
 	hash  *xxhash.Digest
-	want  *Checkpoint // that the first bytes must match; nil: none, or it was checked
+	want  *Checkpoint // the checkpoint that the first bytes must match; nil: none, or already checked
 	wrong error       // final, once set
 }
 
-// NewFile returns a file of that name and size, 0 if that is unknown. want is the checkpoint from which the
-// run is resumed, or nil. The error is an [*OtherFileError].
+// NewFile returns a file of that name and size; size is 0 if unknown. want is the checkpoint from
+// which the run is resumed, or nil. The error is an [*OtherFileError].
 func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File, error) {
 	f := &File{name: name, size: size, file: file, hash: xxhash.New(), want: want}
 	if want != nil && want.Size != size {
@@ -64,7 +65,7 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost limits a read of n bytes to those that are compared.
+// atMost limits a read of n bytes to the bytes up to the next comparison.
 func (f *File) atMost(n uint64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,8 +75,8 @@ func (f *File) atMost(n uint64) uint64 {
 	return min(n, f.want.Read.Bytes-f.read.Bytes)
 }
 
-// take sums up bytes that were read, and reports whether they match the checkpoint, as far as that is
-// known.
+// take adds the bytes that were read to the checksums, and reports whether they match the
+// checkpoint so far.
 func (f *File) take(p []byte) bool {
 	for len(p) > 0 {
 		n := min(uint64(len(p)), BlockBytes-f.read.Bytes%BlockBytes)
@@ -100,10 +101,11 @@ func (f *File) take(p []byte) bool {
 	return true
 }
 
-// Verify reads up to the checkpoint, if need be. Then Wrong reports whether this is another file.
+// Verify reads up to the checkpoint if necessary. After it, Wrong reports whether this is another
+// file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
-		_, _ = f.Read(skipped) // its error is in wrong, or occurs again in a later read
+		_, _ = f.Read(skipped) // the error is in wrong, or a later read returns it again
 	}
 }
 
@@ -114,7 +116,7 @@ func (f *File) Verifying() bool {
 	return f.want != nil
 }
 
-// Wrong returns the file's own, final error, or nil.
+// Wrong returns the final error of the file itself, or nil.
 func (f *File) Wrong() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

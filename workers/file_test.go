@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// prefixOf returns the reference implementation of what File sums up.
+// prefixOf is the reference implementation of File's checksums.
 func prefixOf(b []byte) Prefix {
 	p := Prefix{Bytes: uint64(len(b))}
 	for ; len(b) >= BlockBytes; b = b[BlockBytes:] {
@@ -30,7 +30,7 @@ func noise(n int) []byte {
 	return b
 }
 
-// inPieces reads in pieces of drawn lengths.
+// inPieces reads all of r in pieces of random lengths.
 func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
 	buffer := make([]byte, rapid.SampledFrom([]int{1 << 16, 1<<20 + 7, 5 << 20}).Draw(t, "piece"))
 	for {
@@ -45,7 +45,7 @@ func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
 	}
 }
 
-// lengths lie around the ends of blocks.
+// lengths contains lengths near the ends of blocks.
 var lengths = []int{0, 1, 1000, BlockBytes - 1, BlockBytes, BlockBytes + 1, 2 * BlockBytes, 2*BlockBytes + 5}
 
 func TestFileSum(t *testing.T) {
@@ -66,8 +66,8 @@ func TestFileSum(t *testing.T) {
 	})
 }
 
-// The same file is read to its end; one that differs in any byte that was read
-// before, or ends earlier, gives no byte after the block that differs.
+// The same file is read to its end. A file that differs in any byte that was read before, or ends
+// earlier, returns no byte from the differing block on.
 func TestFileIsCompared(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,15 +92,15 @@ func TestFileIsCompared(t *testing.T) {
 		var other *OtherFileError
 		if !differs {
 			if err != nil || !bytes.Equal(all, content) || f.Verifying() {
-				t.Errorf("the same beginning: %d bytes, %v", len(all), err)
+				t.Errorf("a file with the same first bytes: %d bytes, %v", len(all), err)
 			}
 			return
 		}
 		if !errors.As(err, &other) || int(other.From) != from || f.Wrong() != err {
-			t.Errorf("another file: %v, want it to differ after %d", err, from)
+			t.Errorf("another file: %v, want a difference after %d bytes", err, from)
 		}
 		if len(all) >= from+BlockBytes {
-			t.Errorf("%d bytes were given away, the block at %d differs", len(all), from)
+			t.Errorf("%d bytes were returned, although the block at %d differs", len(all), from)
 		}
 	})
 }
@@ -119,12 +119,12 @@ func TestFileIsVerified(t *testing.T) {
 		}
 		f.Verify()
 		if f.Verifying() == same || (f.Wrong() == nil) != same {
-			t.Errorf("the same: %t, verifying %t, wrong %v", same, f.Verifying(), f.Wrong())
+			t.Errorf("same file: %t, verifying %t, wrong %v", same, f.Verifying(), f.Wrong())
 		}
 	}
 }
 
-// An error of the disk is the file's own, and is given again.
+// A disk error is an error of the file itself, and later reads return it again.
 func TestFileFails(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	f, err := NewFile("f", io.MultiReader(bytes.NewReader(noise(100)), iotest.ErrReader(gone)), 0, &Checkpoint{Read: prefixOf(noise(1000))})

@@ -13,64 +13,68 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Host serves one [Carrier]: it runs one analysis at a time, in the goroutine of [Host.Serve], and queues the
-// others. Its fields have what differs between a web worker and a goroutine.
+// Host serves one [Carrier]. It runs one analysis at a time, in the goroutine of [Host.Serve], and
+// queues the others. Its fields contain everything that differs between a web worker and a
+// goroutine.
 type Host struct {
 	Carrier Carrier
 
-	// Store keeps finished profiles and checkpoints. If it is nil, NoStore says why, in a sentence.
+	// Store keeps finished profiles and checkpoints. If it is nil, NoStore explains why, in a
+	// sentence.
 	Store   profile.Store
 	NoStore string
 
-	// OpenFile opens the attachment of a Start. size is 0 if it is unknown.
+	// OpenFile opens the attachment of a Start. size is 0 if unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace reads file as a trace; format is as in Start, watch as in open.Options, to stop a
-	// job without rows.
+	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options; it stops
+	// a job that gets no rows.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
-	// Outline reads the index of the attachment of a Start. The error reports that there is none.
-	// nil: no attachment can be read at any position.
+	// Outline reads the index of the attachment of a Start; its error reports that there is no
+	// index. nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
 	// OpenShelf opens the spill store of the run with that key, empty unless the run is resumed.
-	// remove deletes it. nil: there are no spill stores.
+	// remove deletes it. nil if there are no spill stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
-	// Sharing shares long runs among helpers; nil: one worker does all.
+	// Sharing shares long runs among helpers; nil: one worker does all the work.
 	Sharing *Sharing
 
-	// Yield lets messages in, some fifty times a second; nil: runtime.Gosched.
+	// Yield lets messages arrive. It is called about fifty times a second; nil: runtime.Gosched.
 	Yield func()
-	// Now is the clock; nil: time.Now.
+	// Now returns the current time; nil: time.Now.
 	Now func() time.Time
-	// Memory is the memory of the program in bytes; nil: as the Go runtime says.
+	// Memory returns the memory of the program in bytes; nil: the figure of the Go runtime.
 	Memory func() uint64
-	// Live is the part of it that is in use, or not collected yet; nil: as the Go runtime says.
+	// Live returns the part of Memory that is in use or not collected yet; nil: the figure of the
+	// Go runtime.
 	Live func() uint64
-	// SetLimit limits the memory of the program, as far as possible; may be nil.
+	// SetLimit limits the memory of the program as far as possible; it may be nil.
 	SetLimit func(bytes uint64)
 
 	// CheckpointBytes and CheckpointReferences are as in [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
-	// CheckpointMemory is the memory of the program up to which checkpoints, which copy the
-	// model, are saved; 0: no limit.
+	// CheckpointMemory is the memory use of the program up to which checkpoints are saved, because
+	// they copy the model; 0: no limit.
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends
-	// cancelled is 1 + the job of the last Cancel in inbox, or 0. Jobs see it within a step.
+	// cancelled is 1 + the job number of the last Cancel in inbox, or 0. Jobs check it within a
+	// step.
 	cancelled atomic.Uint64
-	pending   []Message // Starts that wait
+	pending   []Message // waiting Start messages
 	end       error     // why inbox is closed
-	storage   uint64    // bytes in use in the store when last asked
+	storage   uint64    // bytes used in the store when last asked
 }
 
-// Serve runs jobs until the carrier ends. It returns the reason, nil after Close.
+// Serve runs jobs until the carrier ends. It returns the reason, or nil after Close.
 func (h *Host) Serve() error {
 	h.fillDefaults()
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)
 	}
-	const unread = 16 // more messages than a page sends before it cancels
+	const unread = 16 // a page sends fewer messages before it cancels
 	h.inbox = make(chan Message, unread)
 	go receive(h.Carrier, h.inbox, &h.end, func(m Message) {
 		if m.Type == TypeCancel {
@@ -84,7 +88,7 @@ func (h *Host) Serve() error {
 				return endOf(h.end)
 			}
 			h.took(m)
-			if m.Type == TypeStart { // others are late: their job is over
+			if m.Type == TypeStart { // other messages are late, because their job is over
 				h.pending = append(h.pending, m)
 			}
 			continue
@@ -95,8 +99,8 @@ func (h *Host) Serve() error {
 	}
 }
 
-// receive calls note with each message and puts it into inbox, until the carrier ends. Then it
-// sets end to the reason and closes inbox.
+// receive calls note with each message and puts it into inbox, until the carrier ends. Then it sets
+// *end to the reason and closes inbox.
 func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	defer close(inbox)
 	for {
@@ -110,7 +114,7 @@ func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	}
 }
 
-// took records that a message has left inbox.
+// took records that a message was taken from inbox.
 func (h *Host) took(m Message) {
 	if m.Type == TypeCancel {
 		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)
@@ -118,9 +122,9 @@ func (h *Host) took(m Message) {
 }
 
 // unopened is the problem of a job that was cancelled before its trace was opened.
-const unopened = "This analysis was cancelled before anything of the trace was found."
+const unopened = "This analysis was cancelled before any record of the trace was found."
 
-// endOf returns nil for a regular end of a carrier.
+// endOf returns nil for a carrier's regular end, and other errors unchanged.
 func endOf(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return nil
@@ -162,8 +166,8 @@ func goLive() uint64 {
 func (h *Host) runJob(m Message) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.fail(m.Job, "This analysis stopped by a fault in the program ("+panicText(p)+
-				"). Kept analyses and checkpoints are unharmed. Please report it, with the kind of trace that it happened on.")
+			h.fail(m.Job, "This analysis stopped because of a fault in the program ("+panicText(p)+
+				"). Kept analyses and checkpoints are unharmed. Please report it, and say with what kind of trace it happened.")
 		}
 	}()
 	start, err := DecodeStart(m.Body)
@@ -185,11 +189,12 @@ func (h *Host) runJob(m Message) {
 }
 
 func (h *Host) fail(job uint32, problem string) {
-	// Receive will report the carrier's end.
+	// If this fails, Receive will report the carrier's end.
 	_ = h.Carrier.Send(Message{Type: TypeFailed, Job: job, Body: Failed{Problem: problem}.Encode()})
 }
 
-// panicText describes the value of a panic. The runtime's are errors and strings.
+// panicText returns a text for the value of a panic. Values from the runtime are errors and
+// strings.
 func panicText(p any) string {
 	switch p := p.(type) {
 	case error:
@@ -200,8 +205,8 @@ func panicText(p any) string {
 	return "unknown"
 }
 
-// askStorage records the usage of the store. Browsers answer slowly, so it is called only at the start of a
-// job and after each Put.
+// askStorage records how many bytes the store uses. Browsers answer slowly, so it is called only at
+// the start of a job and after each Put.
 func (h *Host) askStorage() {
 	if h.Store == nil {
 		return
@@ -211,7 +216,7 @@ func (h *Host) askStorage() {
 	}
 }
 
-// put stores data. If that fails, it returns the reason in a sentence.
+// put stores data. If that fails, it explains why in a sentence.
 func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 	if h.Store == nil {
 		return h.NoStore
@@ -223,7 +228,7 @@ func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 		return ""
 	case errors.Is(err, profile.ErrFull):
 		return "The storage is full, so this result of " + strconv.Itoa(len(data)) +
-			" bytes is not kept; earlier ones are. Export it now, or delete kept analyses and run again."
+			" bytes is not kept; earlier results are. Export it now, or delete kept analyses and run again."
 	}
-	return "This result is not kept (" + err.Error() + "); earlier ones are. Export it now."
+	return "This result is not kept (" + err.Error() + "); earlier results are. Export it now."
 }

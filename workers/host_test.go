@@ -24,8 +24,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// clock advances by step whenever it is read, so that a run takes the same
-// turns on every machine.
+// clock advances by step whenever it is read, so that a run has the same turns on every machine.
 type clock struct {
 	mu   sync.Mutex
 	now  time.Time
@@ -41,7 +40,7 @@ func (c *clock) advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// fixture is a host after a local carrier, with everything faked.
+// fixture is a host behind a local carrier, with fake dependencies.
 type fixture struct {
 	t     *testing.T
 	asker workers.Carrier
@@ -50,7 +49,7 @@ type fixture struct {
 	clock *clock
 }
 
-// attached is the file that the tests attach: how to open it, and its size.
+// attached is the attachment in the tests: a function that opens the file, and the file's size.
 type attached struct {
 	open func() io.ReadCloser
 	size uint64
@@ -81,7 +80,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// serve starts the host, whose fields must not be changed afterwards.
+// serve starts the host. Its fields must not be changed afterwards.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()
@@ -107,7 +106,7 @@ func (f *fixture) send(m workers.Message) {
 	}
 }
 
-// next returns the next message of one of the types and drops earlier ones.
+// next returns the next message of one of the types, and drops other messages before it.
 func (f *fixture) next(types ...workers.Type) workers.Message {
 	f.t.Helper()
 	for {
@@ -184,7 +183,7 @@ func din(n int) []byte {
 	return b
 }
 
-// direct analyses b without any host.
+// direct analyses b without a host.
 func direct(t *testing.T, b []byte, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	reader, err := openTrace("direct", bytes.NewReader(b), "", nil)
@@ -225,7 +224,7 @@ func TestCompleteRun(t *testing.T) {
 	for {
 		m := f.next(workers.TypeProgress, workers.TypeSnapshot, workers.TypeDone)
 		if m.Job != 7 {
-			t.Errorf("%v for job %d", m.Type, m.Job)
+			t.Errorf("received %v for job %d", m.Type, m.Job)
 		}
 		if m.Type == workers.TypeDone {
 			f.checkComplete(m, b)
@@ -252,7 +251,7 @@ func TestCompleteRun(t *testing.T) {
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("at the end: %+v", last)
 	}
-	for i := 1; i < len(progress)-1; i++ { // the last one is sent at the end, before its time
+	for i := 1; i < len(progress)-1; i++ { // the last message is sent at the end, earlier than scheduled
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
 			t.Errorf("%d ms between two progress messages", d)
 		}
@@ -275,11 +274,11 @@ func (f *fixture) checkComplete(m workers.Message, trace []byte) {
 		f.t.Errorf("entry %+v", e)
 	}
 	if kept, err := f.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
-		f.t.Errorf("%d bytes kept, %v", len(kept), err)
+		f.t.Errorf("the store has %d bytes, %v", len(kept), err)
 	}
 }
 
-// endless is a trace that continues until it is closed.
+// endless is a trace that does not end until it is closed.
 type endless struct {
 	part   []byte
 	at     int
@@ -311,7 +310,7 @@ func TestCancel(t *testing.T) {
 	file := &endless{part: din(100_000)}
 	f.start(1, workers.Start{Key: "k", Name: "endless.din"}, attached{open: func() io.ReadCloser { return file }})
 	f.progress()
-	f.send(workers.Message{Type: workers.TypeCancel, Job: 2}) // of no job
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 2}) // there is no such job
 	f.progress()
 	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 	d, p := f.done()
@@ -335,7 +334,7 @@ func TestPauseAndResume(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
 	f.progress()
-	f.send(workers.Message{Type: workers.TypePause, Job: 2}) // of no job
+	f.send(workers.Message{Type: workers.TypePause, Job: 2}) // there is no such job
 	f.send(workers.Message{Type: workers.TypePause, Job: 1})
 	paused := f.progress()
 	for !paused.Paused {
@@ -343,26 +342,26 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	still, err := profile.Decode(f.next(workers.TypeSnapshot).Body)
 	if err != nil || still.Totals.AllReferences() != paused.References {
-		t.Errorf("paused at %d references, shows another number (%v)", paused.References, err)
+		t.Errorf("paused at %d references, but the snapshot has another number (%v)", paused.References, err)
 	}
 	f.clock.advance(time.Hour)
 	f.send(workers.Message{Type: workers.TypePause, Job: 1})
-	f.send(workers.Message{Type: workers.TypeResume, Job: 2}) // of no job
+	f.send(workers.Message{Type: workers.TypeResume, Job: 2}) // there is no such job
 	f.send(workers.Message{Type: workers.TypeResume, Job: 1})
 	after := f.progress()
 	if after.Paused || after.References != paused.References || after.Bytes != paused.Bytes {
-		t.Errorf("paused at %+v, continued at %+v", paused, after)
+		t.Errorf("paused at %+v, resumed at %+v", paused, after)
 	}
 	if after.Millis > paused.Millis+100 {
-		t.Errorf("the pause was counted: %d ms, then %d ms", paused.Millis, after.Millis)
+		t.Errorf("the pause was counted as run time: %d ms, then %d ms", paused.Millis, after.Millis)
 	}
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
 		t.Error("a pause changed the profile")
 	}
 }
 
-// A snapshot of a run with many distinct distances is rounded, so that the page, which has
-// no part of the run's memory, can show one after the other. The result stays exact.
+// A snapshot with many distinct distances is rounded, so that the page can show successive
+// snapshots with little memory. The result stays exact.
 func TestLargeSnapshotsAreRounded(t *testing.T) {
 	const lines, most = 200_000, 1 << 10
 	random := rand.New(rand.NewPCG(5, 6))
@@ -407,7 +406,7 @@ func TestLargeSnapshotsAreRounded(t *testing.T) {
 		}
 		switch {
 		case ended && widest < most:
-			t.Error("the result is rounded, too")
+			t.Error("the result is rounded, but must be exact")
 		case ended:
 		case memory > 8<<20:
 			t.Errorf("a snapshot's histograms take %d bytes", memory)
@@ -416,7 +415,7 @@ func TestLargeSnapshotsAreRounded(t *testing.T) {
 				f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
 			}
 			if widest >= most {
-				t.Errorf("the digits of a rounded distance are %b, want less than %d", widest, most)
+				t.Errorf("the significant bits of a rounded distance are %b, want fewer than %d bits", widest, most)
 			}
 		}
 	}
@@ -431,7 +430,7 @@ func TestCancelAtOnce(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser {
 		f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
-		time.Sleep(100 * time.Millisecond) // until the host's receiver holds it
+		time.Sleep(100 * time.Millisecond) // until the host has received it
 		return io.NopCloser(bytes.NewReader(din(10)))
 	}})
 	if _, p := f.done(); !p.State.Partial {
@@ -508,7 +507,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// failing gives an error after its bytes.
+// failing returns an error after its bytes.
 type failing struct {
 	io.Reader
 	err error
@@ -625,7 +624,7 @@ func TestNothingToAnalyse(t *testing.T) {
 	}
 }
 
-// panicking is a reader with a bug.
+// panicking is a reader that panics.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("a bug in a reader") }

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// turnEvery is how long a job computes before it handles messages. Fifty yields a second cost
-	// less than 0.2 %, and Cancel takes effect long before a quarter of a second.
+	// turnEvery is the time that a job computes before it handles messages. Fifty yields per second
+	// cost less than 0.2 %, and Cancel takes effect in much less than a quarter of a second.
 	turnEvery     = 20 * time.Millisecond
 	progressEvery = 200 * time.Millisecond
 	firstSnapshot = 150 * time.Millisecond
 	snapshotEvery = time.Second
 )
 
-// Ends of a run besides io.EOF and errors of reading.
+// Errors that end a run, besides io.EOF and read errors.
 var (
 	errCancelled = analysis.ErrStopped
-	errGone      = errors.New("nobody is there to take the result")
+	errGone      = errors.New("no client is left to receive the result")
 )
 
 var stillRunning = profile.State{Partial: true, Reason: "the analysis is still running"}
@@ -35,11 +35,11 @@ type job struct {
 	id     uint32
 	start  Start
 	opened io.Closer
-	file   *File         // of opened
-	whole  trace.Outline // from the file's index; zero: there is none
+	file   *File         // the opened file
+	whole  trace.Outline // from the file's index; zero if there is none
 	size   uint64        // of the file; 0: unknown
 	runner run
-	team   *team // helpers; nil: there are none
+	team   *team // helpers; nil if there are none
 	keeper Keeper
 
 	began     time.Time
@@ -51,8 +51,8 @@ type job struct {
 	unsaved   string // why no more checkpoints are saved
 	saved     bool   // there is a checkpoint
 	outside
-	shown   uint64 // references in the last snapshot
-	watched uint64 // calls of watch
+	shown   uint64 // number of references in the last snapshot
+	watched uint64 // number of calls of watch
 }
 
 // run is an [analysis.Run] whose stacks can be spilled.
@@ -61,7 +61,7 @@ type run interface {
 	Spill(locality.Budget) (analysis.Spec, bool)
 }
 
-// open prepares the run, from its checkpoint if Start says so.
+// open prepares the run, from its checkpoint if Start requests that.
 func (j *job) open(attachment any) error {
 	h := j.host
 	var from *Checkpoint
@@ -88,7 +88,7 @@ func (j *job) open(attachment any) error {
 	return j.prepare(reader, attachment, from)
 }
 
-// foresee reads the index of a container, and passes it to the reader.
+// foresee reads the index of a container and passes it to the reader.
 func (j *job) foresee(reader trace.Reader, attachment any) {
 	container, ok := reader.(interface{ Expect(trace.Outline) bool })
 	if !ok || j.host.Outline == nil {
@@ -137,13 +137,13 @@ func (j *job) close() {
 	}
 }
 
-// run steps the runner to its end and returns the reason for the end: io.EOF, errCancelled, errGone, or an
-// error of reading.
+// run steps the runner to its end. It returns the reason for the end: io.EOF, errCancelled,
+// errGone, or a read error.
 func (j *job) run() error {
 	j.host.askStorage()
 	now := j.host.Now()
 	j.began = now
-	j.turn = pace{least: turnEvery, next: now} // a Cancel may have come with the Start
+	j.turn = pace{least: turnEvery, next: now} // a Cancel may have arrived with the Start
 	j.progress = pace{least: progressEvery, next: now}
 	j.snapshot = pace{least: snapshotEvery, next: now.Add(firstSnapshot)}
 	for {
@@ -163,8 +163,8 @@ func (j *job) run() error {
 	}
 }
 
-// blame returns the file's own error, if there is one, instead of a decoder's. The file may not have been
-// compared with the checkpoint yet.
+// blame returns the error of the file itself, if there is one, instead of a decoder's error. It
+// first compares the file with the checkpoint, if that was not done yet.
 func (j *job) blame(err error) error {
 	j.file.Verify()
 	if wrong := j.file.Wrong(); wrong != nil {
@@ -173,9 +173,10 @@ func (j *job) blame(err error) error {
 	return err
 }
 
-// watch is called by reads within a step, which may be long and without rows. It only reports whether the
-// job was cancelled, because a run can do nothing else within a step. A trace is opened first, for a better
-// message.
+// Reads call watch within a step, which may take long and return no rows. watch only reports
+// whether the job was cancelled, because a run can do nothing else within a step. While a trace is
+// being opened, watch ignores a Cancel for the first reads, because the message is better once the
+// trace is open.
 func (j *job) watch() error {
 	const every, opening = 256, 1024 // reads of 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
@@ -190,7 +191,7 @@ func (j *job) watch() error {
 	return nil
 }
 
-// takeTurn does the due tasks between two steps.
+// takeTurn performs the tasks that are due between two steps.
 func (j *job) takeTurn() error {
 	j.host.Yield()
 	if err := j.obey(); err != nil {
@@ -238,7 +239,7 @@ func (j *job) obey() error {
 	}
 }
 
-// message returns the next message, if there is one.
+// message returns the next message, if one is waiting.
 func (j *job) message() (m Message, ok bool, err error) {
 	if len(j.held) > 0 {
 		m, j.held = j.held[0], j.held[1:]
@@ -255,7 +256,7 @@ func (j *job) message() (m Message, ok bool, err error) {
 	}
 }
 
-// take handles messages that mean the same whether the job is paused or not.
+// take handles the messages that have the same meaning whether or not the job is paused.
 func (j *job) take(m Message) error {
 	j.host.took(m)
 	switch {
@@ -269,7 +270,7 @@ func (j *job) take(m Message) error {
 	return nil
 }
 
-// cancelPending ends a job that has not begun.
+// cancelPending ends a job that has not started.
 func (h *Host) cancelPending(job uint32) {
 	for i, m := range h.pending {
 		if m.Job == job {
@@ -280,7 +281,7 @@ func (h *Host) cancelPending(job uint32) {
 	}
 }
 
-// pause waits for Resume, and leaves the time out of the count.
+// pause waits for Resume, and excludes the time from the run's time.
 func (j *job) pause() error {
 	if err := j.sendProgress(func(p *Progress) { p.Paused = true }); err != nil {
 		return err
@@ -316,14 +317,14 @@ func (j *job) wait() (m Message, ok bool) {
 	return m, ok
 }
 
-// wasPaused leaves the time since begin out of every count.
+// wasPaused excludes the time since begin from all time measurements.
 func (j *job) wasPaused(begin time.Time) {
 	d := j.host.Now().Sub(begin)
 	j.pausedFor += d
 	j.keeper.Paused(d)
 }
 
-// sendProgress sends the run's progress; tell, if not nil, changes it.
+// sendProgress sends the run's progress. If tell is not nil, it changes the progress before.
 func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
 	p := Progress{
@@ -358,8 +359,8 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile so far, unless it is the one sent before. It may handle messages between
-// its two halves, which take long for millions of lines.
+// sendSnapshot sends the profile so far, unless it has not changed. If obeys is set, it handles
+// messages between its two halves, which take long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
@@ -371,7 +372,7 @@ func (j *job) sendSnapshot(obeys bool) error {
 		if err := j.obey(); err != nil {
 			return err
 		}
-		if j.shown == references { // a pause has shown it
+		if j.shown == references { // it was already sent during a pause
 			return nil
 		}
 	}
@@ -380,16 +381,17 @@ func (j *job) sendSnapshot(obeys bool) error {
 }
 
 const (
-	// snapshotBytes limits the exact histograms of a snapshot: about a byte for each stack
-	// distance that occurs. The page needs some forty bytes for each, outside of the run's
-	// budget, and has several snapshots in memory.
+	// snapshotBytes limits the exact histograms of a snapshot, which have about one byte for each
+	// stack distance that occurs. The page needs about forty bytes for each, which the run's budget
+	// does not include, and keeps several snapshots in memory.
 	snapshotBytes = 1 << 20
-	// snapshotDigits leaves 512 distances between two powers of two.
+	// snapshotDigits is the number of significant bits of rounded distances, which leaves 512
+	// distances between two powers of two.
 	snapshotDigits = 10
 )
 
-// RoundedSnapshot is the State's reason of a snapshot whose stack distances are rounded down, each by less
-// than 0.2 %, because exact histograms would be too large to send every second.
+// RoundedSnapshot is the reason in the State of a snapshot whose stack distances are rounded down
+// by less than 0.2 %, because exact histograms would be too large to send every second.
 const RoundedSnapshot = "the analysis is still running, and shows rounded stack distances until it ends"
 
 // soFar returns the profile of the references so far, for a snapshot.
@@ -408,7 +410,7 @@ func (j *job) send(t Type, body []byte) error {
 	return nil
 }
 
-// finish ends the job of a run that ended for that reason.
+// finish ends a job whose run ended for that reason.
 func (j *job) finish(why error) {
 	if why == errGone {
 		return
@@ -424,7 +426,7 @@ func (j *job) finish(why error) {
 		if why == errCancelled {
 			what = "Stopped before anything new was analysed"
 		}
-		j.host.fail(j.id, what+". The checkpoint is kept: resume from it again.")
+		j.host.fail(j.id, what+". The checkpoint is kept, so the analysis can be resumed again.")
 		return
 	}
 	if errors.Is(why, profile.ErrFull) && j.saved && j.shelf != nil {
@@ -438,7 +440,7 @@ func (j *job) finish(why error) {
 	j.conclude(analysis.StateAfter(why, j.runner.Progress().References))
 }
 
-// conclude keeps the result and sends it.
+// conclude stores the result and sends it.
 func (j *job) conclude(state profile.State) {
 	if j.sendProgress(func(p *Progress) { p.Ending = true }) != nil {
 		return
@@ -459,7 +461,7 @@ func (j *job) conclude(state profile.State) {
 		e.Reason = leftOut
 	}
 	problem := j.host.put(e, data)
-	if j.unshelve() && problem != "" { // there is room now
+	if j.unshelve() && problem != "" { // the storage has room now
 		problem = j.host.put(e, data)
 	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}

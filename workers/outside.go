@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// insideShare and modelShare are the percentages of the memory limit for models in memory and for spilled
-// models. Results, the file and garbage need the rest, and segments leave gaps, which WebAssembly's memory
-// keeps.
+// insideShare is the percentage of the memory limit that models may use before they are spilled,
+// and modelShare that of spilled models. Results, the file and garbage need the rest, and segments
+// leave gaps that WebAssembly's memory never returns.
 const (
 	insideShare = 42
 	modelShare  = 34
@@ -21,25 +21,25 @@ const (
 // outside is the spill store of a job.
 type outside struct {
 	shelf  stack.Shelf // nil: nothing is spilled
-	remove func()      // deletes the store
-	needed bool        // by the last checkpoint
+	remove func()      // deletes the spill store
+	needed bool        // the last checkpoint needs the spill store
 	stays  bool        // nothing can be spilled
 	looked uint64      // bytes in use after the last garbage collection for isTooLarge
-	held   []Message   // that arrived while the store was busy
-	ended  error       // the end of the run that one of them caused
+	held   []Message   // messages that arrived while the spill store was busy
+	ended  error       // the error that one of these messages causes, which ends the run
 }
 
-// errNoShelf reports that there is no spill store for a run with a budget.
+// errNoShelf reports that a run with a budget has no spill store.
 var errNoShelf = errors.New("there is no storage here for data that do not fit in memory; analyse without a memory limit")
 
-// fullOutside is the problem of a run that can be resumed once there is room.
+// fullOutside is the problem of a run that can be resumed once the storage has room.
 const fullOutside = "The storage is full, and there is no room for data that do not fit in memory. The work of this analysis up to its last checkpoint is kept, and so are all other analyses. " +
 	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
 
-// leftOut is the reason of a complete result whose stacks were spilled.
+// leftOut is the reason in a complete result whose stacks were spilled.
 const leftOut = "its lines did not fit in memory, so that code, data and sharing between threads were left out"
 
-// limit sets the program's limit to the run's memory.
+// limit sets the program's memory limit to that of the run.
 func (j *job) limit() {
 	if j.host.OpenShelf == nil {
 		j.start.Memory = 0 // nothing can be spilled
@@ -63,14 +63,14 @@ func (j *job) openShelf(b *locality.Budget, goesOn bool) error {
 	return nil
 }
 
-// isTooLarge reports that the models use all of their memory.
+// isTooLarge reports whether the models use all the memory that they may use.
 func (j *job) isTooLarge() bool {
 	h, most := j.host, j.start.Memory/100*insideShare
 	if most == 0 || j.shelf != nil || j.stays {
 		return false
 	}
 	if d, ok := j.runner.(*analysis.Divided); ok && j.team.memory() > 0 && h.Memory()+j.team.memory() > j.start.Memory {
-		d.Close() // helpers use some of it
+		d.Close() // helpers use part of the memory
 	}
 	if h.OpenShelf == nil || h.Live() < max(most, j.looked+most/10) {
 		return false
@@ -80,8 +80,8 @@ func (j *job) isTooLarge() bool {
 	return j.looked >= most
 }
 
-// spill spills the stacks. If that is impossible, the run continues with all available memory: more
-// garbage collections would free nothing.
+// spill spills the stacks. If that is impossible, the run continues with all available memory,
+// because more garbage collections would not free any.
 func (j *job) spill() {
 	defer func() {
 		if j.stays {
@@ -99,11 +99,11 @@ func (j *job) spill() {
 		return
 	}
 	j.start.Spec, j.keeper.Spec, j.unsaved = now, now, ""
-	j.snapshot.next = j.host.Now() // show the remaining analyses
+	j.snapshot.next = j.host.Now() // send a snapshot with the remaining analyses
 	j.shown = 0
 }
 
-// bytesOutside returns the number of spilled bytes, as far as it is known.
+// bytesOutside returns the number of spilled bytes, as far as known.
 func (j *job) bytesOutside() uint64 {
 	if s, ok := j.shelf.(interface{ Bytes() uint64 }); ok {
 		return s.Bytes()
@@ -130,7 +130,8 @@ func (j *job) unshelve() (there bool) {
 	return true
 }
 
-// turning is a spill store that lets the job handle messages: traversing all lines takes seconds.
+// turning is a spill store that lets the job handle messages while all lines are traversed, which
+// takes seconds.
 type turning struct {
 	stack.Shelf
 	job *job
@@ -150,8 +151,8 @@ func (t turning) Sync() error {
 	return nil
 }
 
-// listen handles messages while a spill store is busy, and holds messages that have to wait. A cancelled run
-// ends afterwards.
+// listen handles messages while a spill store is busy, and keeps those that have to wait. A
+// cancelled run ends afterwards.
 func (j *job) listen() {
 	if now := j.host.Now(); !j.turn.due(now) {
 		return

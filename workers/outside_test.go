@@ -16,11 +16,11 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// shelves is the spill store of one key.
+// shelves provides the spill store of one key.
 type shelves struct {
 	shelf   *stacktest.Shelf
 	removed bool
-	full    bool // accepts no more data
+	full    bool // the store accepts no more data
 }
 
 func (s *shelves) open(_ string, goesOn bool) (stack.Shelf, func(), error) {
@@ -40,7 +40,7 @@ func (s *shelves) Read(run, block uint32) ([]byte, error) { return s.shelf.Read(
 func (s *shelves) Drop(run, block uint32) error           { return s.shelf.Drop(run, block) }
 func (s *shelves) Bytes() uint64                          { return uint64(s.shelf.Blocks()) << 20 }
 
-// newOutside returns a host whose models are too large from its at-th turn on.
+// newOutside returns a fixture whose host finds its models too large from the at-th turn on.
 func newOutside(t *testing.T, at int64) (*fixture, *shelves) {
 	f, s := newFixture(t), new(shelves)
 	var turns atomic.Int64
@@ -58,13 +58,13 @@ const limit = 1 << 30
 
 var outsideSpec = analysis.Spec{LineBytes: []uint32{32, 64}}
 
-// beyond is what a run of b is that continues outside of memory.
+// beyond returns the profile of a run of b that spills its stacks.
 func beyond(t *testing.T, b []byte) []byte {
 	return direct(t, b, outsideSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()
 }
 
-// A run that exceeds its memory spills, and ends like one that spilled from its start; nothing is
-// left in the spill store.
+// A run that exceeds its memory limit spills, and gives the same result as a run that spilled from
+// its start. Nothing is left in the spill store.
 func TestRunGoesOutside(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)
@@ -83,7 +83,7 @@ func TestRunGoesOutside(t *testing.T) {
 		t.Errorf("ended at %+v", p)
 	}
 	if d, _ := f.done(); !bytes.Equal(d.Profile, beyond(t, b)) || !s.removed {
-		t.Errorf("the profile differs, or something is left outside: removed %t", s.removed)
+		t.Errorf("the profile differs, or spilled data is left: removed %t", s.removed)
 	}
 	f.start(2, workers.Start{Key: "l", Name: "a.din", Spec: outsideSpec}, bytesFile(b))
 	if _, p := f.done(); p.State.Partial {
@@ -94,7 +94,7 @@ func TestRunGoesOutside(t *testing.T) {
 	}
 }
 
-// A run that cannot spill stays in memory, and uses all the memory there is.
+// A run that cannot spill stays in memory, and may use all the memory there is.
 func TestRunStaysInside(t *testing.T) {
 	b := din(100_000)
 	o, err := sample.Parse("space=0.5")
@@ -114,7 +114,7 @@ func TestRunStaysInside(t *testing.T) {
 	}
 }
 
-// It continues from a checkpoint that it made there.
+// A run resumes from a checkpoint that it saved after it began to spill.
 func TestResumeOutside(t *testing.T) {
 	b := din(800_000)
 	f, s := newOutside(t, 3)
@@ -140,12 +140,12 @@ func TestResumeOutside(t *testing.T) {
 	g.serve()
 	g.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true, Memory: limit}, bytesFile(b))
 	if d, _ := g.done(); !bytes.Equal(d.Profile, beyond(t, b)) || !s.removed {
-		t.Errorf("the profile differs, or something is left outside: removed %t", s.removed)
+		t.Errorf("the profile differs, or spilled data is left: removed %t", s.removed)
 	}
 }
 
-// If the spill store is full, a run that has a checkpoint keeps it, and one without keeps its
-// counts.
+// If the spill store is full, a run with a checkpoint keeps the checkpoint, and a run without one
+// keeps its counts.
 func TestNoRoomOutside(t *testing.T) {
 	b := din(800_000)
 	for _, checkpoints := range []uint64{0, 300_000} {
@@ -167,12 +167,12 @@ func TestNoRoomOutside(t *testing.T) {
 			}
 		}
 		if !s.removed {
-			t.Error("something is left outside that nobody needs")
+			t.Error("spilled data is left that is no longer needed")
 		}
 	}
 }
 
-// A run is paused and cancelled while it reads spilled data.
+// A run can be paused and cancelled while it is reading spilled data.
 func TestCancelOutside(t *testing.T) {
 	f, _ := newOutside(t, 3)
 	f.serve()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace spaces out a repeated task: at least least apart, and so far apart that it takes at most a
-// twentieth of the time.
+// pace spaces out a repeated task. Its runs are at least the duration least apart, and so far apart
+// that the task takes at most a twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time
@@ -26,13 +26,13 @@ type speed struct {
 	known   bool
 	part    uint64
 	millis  uint64
-	average float64 // a second
+	average float64 // growth per second
 }
 
-// at records the count after a number of milliseconds, and returns its growth in a second, 0 if it is
-// unknown yet.
+// at records the count after a number of milliseconds. It returns the growth per second, or 0 if
+// that is not known yet.
 func (s *speed) at(part, millis uint64) uint64 {
-	const memory = 3000 // milliseconds in which the weight of older measurements falls to 1/e
+	const memory = 3000 // milliseconds after which the weight of a measurement has fallen to 1/e
 	if !s.known || part < s.part {
 		s.known, s.part, s.millis, s.average = true, part, millis, 0
 		return 0
@@ -48,14 +48,14 @@ func (s *speed) at(part, millis uint64) uint64 {
 	return uint64(s.average)
 }
 
-// share keeps a repeated task, its next run included, within a twentieth of the time since began.
+// share limits a repeated task, including its next run, to a twentieth of the time since began.
 type share struct {
 	began       time.Time
 	spent, last time.Duration
 }
 
-// due reports whether to run the task. The first run is expected to cost first, each later one 50 %
-// more than the previous one.
+// due reports whether to run the task. The first run is expected to take the duration first, and
+// each later run 50 % longer than the previous one.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However long a task takes each time, it takes at most a twentieth of the time that follows, and
-// never runs more often than requested.
+// However long a task takes, it takes at most a twentieth of the time until its next run, and never
+// runs more often than requested.
 func TestPaceKeepsItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))
@@ -16,23 +16,23 @@ func TestPaceKeepsItsShare(t *testing.T) {
 		now := time.UnixMilli(0)
 		for range rapid.IntRange(1, 50).Draw(t, "times") {
 			if !p.due(now) {
-				t.Fatal("not due at its own time")
+				t.Fatal("the task is not due at its time")
 			}
 			cost := time.Duration(rapid.Int64Range(0, 3e9).Draw(t, "cost"))
 			begin := now
 			p.ran(begin, begin.Add(cost))
 			if p.due(p.next.Add(-1)) {
-				t.Fatal("due before its time")
+				t.Fatal("the task is due before its time")
 			}
 			if whole := p.next.Sub(begin); whole < cost+least || whole < 20*cost {
-				t.Fatalf("cost %v, next after %v, at least %v", cost, whole, least)
+				t.Fatalf("a run took %v, the next run is after %v, want at least 20 times the cost, and %v between runs", cost, whole, least)
 			}
 			now = p.next
 		}
 	})
 }
 
-// The speed follows a program that becomes slower, within seconds.
+// Within seconds, the measured speed follows a program that becomes slower.
 func TestSpeedIsRecent(t *testing.T) {
 	var s speed
 	part, millis, last := uint64(0), uint64(0), uint64(0)
@@ -42,16 +42,16 @@ func TestSpeedIsRecent(t *testing.T) {
 			part, millis = part+phase/5, millis+200
 		}
 		if last < phase*95/100 || last > phase*105/100 {
-			t.Errorf("%d a second, want about %d", last, phase)
+			t.Errorf("the speed is %d per second, want about %d", last, phase)
 		}
 	}
-	if s.at(5, millis) != 0 { // it begins again
-		t.Error("a count that falls has a speed")
+	if s.at(5, millis) != 0 { // the count starts again
+		t.Error("a falling count has a speed")
 	}
 }
 
-// For any durations that do not exceed the expected ones, all tasks together stay within a
-// twentieth of the time, including the last.
+// If no task takes longer than expected, all tasks including the last take at most a twentieth of
+// the time.
 func TestShareIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(0)
@@ -71,7 +71,7 @@ func TestShareIsKept(t *testing.T) {
 			s.ran(cost)
 			now, spent = now.Add(cost), spent+cost
 			if spent > now.Sub(s.began)/20 {
-				t.Fatalf("%v of %v", spent, now.Sub(s.began))
+				t.Fatalf("tasks took %v of %v", spent, now.Sub(s.began))
 			}
 		}
 	})

@@ -1,34 +1,38 @@
-// Package workers is the protocol between the client of an analysis (the page, a test) and its worker (a web
-// worker, a goroutine), and the [Host] that serves it.
+// Package workers defines the protocol between the client of an analysis (the page or a test) and
+// its worker (a web worker or a goroutine), and the [Host] that serves it.
 //
-// A run, message by message:
+// A run consists of these messages:
 //
 //  1. The host sends Ready. (A carrier keeps earlier messages.)
-//  2. The client sends [Start] with a trace attached, and a job number, which every answer echoes.
-//  3. The host sends [Progress] five times a second, and now and then a snapshot of the profile.
-//  4. The client may send Pause, Resume and Cancel, without a body, which the host obeys within a
+//  2. The client sends [Start] with the trace attached, and with a job number that every reply
+//     repeats.
+//  3. The host sends [Progress] five times a second, and from time to time a snapshot of the
+//     profile.
+//  4. The client may send Pause, Resume and Cancel, which have no body. The host obeys within a
 //     quarter of a second.
-//  5. A last Progress reports Ending, because assembling the result of many millions of lines takes a while.
-//  6. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in Done with a partial
-//     profile that says why; Failed means no result at all.
+//  5. The last Progress reports Ending, because assembling the result takes a while for many
+//     millions of lines.
+//  6. One [Done] or [Failed] ends the job. A run that is cancelled, or whose file is damaged, ends
+//     with Done and a partial profile that says why. Failed means that there is no result.
 //
-// A host may share a run with helpers in workers of their own ([Sharing], [HelperHost]):
+// A host may share a run with helpers in other workers ([Sharing], [HelperHost]):
 //
-//  1. The run sends [Help] with the trace attached, and Stretch, a segment to analyse, whose
-//     number is in every message about it.
-//  2. The helper sends [Analysed] ten times a second, and one Segment, the result.
-//  3. The run may send Cut, which makes the result come soon, Pause and Resume.
+//  1. The run sends [Help] with the trace attached, and then Stretch, a segment to analyse. Every
+//     message about a segment contains its number.
+//  2. The helper sends [Analysed] ten times a second, and finally Segment, the result.
+//  3. The run may send Pause, Resume, and Cut, which asks for the result soon.
 //
-// The run gives up a helper that dies or sends nonsense, and analyses its segment itself.
+// If a helper dies or sends invalid messages, the run no longer uses it and analyses the segment
+// itself.
 //
-// Answers that take long, or need rarely used code, come from another program ([AnswerHost]): it sends
-// Ready, and receives a [Subject] and questions about it ([answers.Question], TypeAsk). TypeAnswer contains
-// a reply. If there are several, all but the last announce another. A question replaces the previous one of
-// its name.
+// Answers that take long, or need rarely used code, come from another program ([AnswerHost]). It
+// sends Ready, and receives a [Subject] and questions about it ([answers.Question], TypeAsk).
+// TypeAnswer contains a reply; if there are several, all but the last say that another one follows.
+// A question replaces the previous question of the same name.
 //
-// Two kinds of [Carrier] behave alike, as one suite of tests (workerstest) shows: workers/local (channels)
-// and workers/web (postMessage). Bodies are encoded by package codec: reflection and JSON would cost the
-// browser more to load than the whole protocol.
+// There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). They
+// behave alike, which one test suite (workerstest) checks. Package codec encodes the bodies,
+// because reflection and JSON would cost the browser more to load than the whole protocol.
 package workers
 
 import (
@@ -51,22 +55,22 @@ const (
 	TypeResume                 // no body
 	TypeCancel                 // no body
 	// From the host to the client.
-	TypeReady    // the host can take a Start
+	TypeReady    // the host is ready for a Start
 	TypeProgress // body: Progress
 	TypeSnapshot // body: an encoded partial profile
 	TypeDone     // body: Done
 	TypeFailed   // body: Failed
 	// From a run to a helper.
 	TypeHelp    // body: Help; attachment: the trace
-	TypeStretch // body: an analysis.Stretch; Job: its number
+	TypeStretch // body: an analysis.Stretch; Job: the number of the segment
 	TypeCut     // no body
 	// From a helper to the run.
 	TypeAnalysed // body: Analysed
 	TypeSegment  // body: an analysis.Segment
-	// From a client with questions, and back.
+	// Between a client with questions and an AnswerHost.
 	TypeSubject // body: Subject
 	TypeAsk     // body: an answers.Question; attachment: the trace, if the answer needs it
-	TypeAnswer  // body: an answers.Reply; Job: the question's
+	TypeAnswer  // body: an answers.Reply; Job: that of the question
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
@@ -83,30 +87,31 @@ func (t Type) String() string {
 // Message is one message. Its Body belongs to the receiver.
 type Message struct {
 	Type       Type
-	Job        uint32 // chosen by the client, echoed in every answer
+	Job        uint32 // chosen by the client, repeated in every reply
 	Body       []byte
-	Attachment any // the trace of a Start: a local file in the browser, an opener natively
+	Attachment any // the trace of a Start: in the browser a local file, natively a function that opens it
 }
 
-// Carrier is a transport: it carries messages to the other side and back, in order. Its methods may be called
-// from several goroutines.
+// Carrier is a transport that carries messages in both directions, in order. Its methods may be
+// called from several goroutines.
 type Carrier interface {
-	// Send does not wait until m is read.
+	// Send does not wait until the other side has read m.
 	Send(m Message) error
 	// Receive waits for the next message. After the last message it returns an error: ErrClosed
 	// if either side closed the connection, a *DeadError if the other side died.
 	Receive() (Message, error)
-	// Close ends the connection; in the browser it ends the worker.
+	// Close ends the connection; in the browser it also ends the worker.
 	Close() error
 }
 
-// ErrClosed is the error of a [Carrier] that was closed on either side.
+// ErrClosed reports that a [Carrier] was closed on either side.
 var ErrClosed = errors.New("the connection to the worker is closed")
 
-// DeadError reports that the other side of a [Carrier] died. Close the carrier and open another.
+// DeadError reports that the other side of a [Carrier] died. Close the carrier and open another
+// one.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
-	Why  string // its last words, if known, or ""
+	Why  string // the last line that it printed, if known, or ""
 }
 
 func (e *DeadError) Error() string {
@@ -119,55 +124,55 @@ func (e *DeadError) Error() string {
 	}
 	s += "; kept analyses and checkpoints are unharmed"
 	if strings.Contains(e.Why, "out of memory") {
-		s += "; a trace with fewer distinct lines, larger lines, or the command line needs less of the browser's memory"
+		s += "; to need less of the browser's memory, use a trace with fewer distinct lines, larger lines, or the command"
 	}
 	return s
 }
 
-// Start asks for one analysis.
+// Start requests an analysis.
 type Start struct {
-	Key    string // of the entry in the store
-	Name   string // of the file, for errors and the entry
-	Format string // as for --input-format; "" detects it
+	Key    string // key of the entry in the store
+	Name   string // name of the file, for errors and the entry
+	Format string // as in --input-format; "" detects the format
 	Spec   analysis.Spec
-	Resume bool // from the checkpoint under Key
+	Resume bool // resume from the checkpoint under Key
 	// Memory limits the program, in bytes; 0: no limit. A run that needs more spills its stacks, if
 	// the host has a spill store.
 	Memory uint64
 
-	Workers uint32 // if the trace can be shared; 0: a number that suits the machine
-	// SegmentReferences is about the number of references of segments for helpers, even of short
-	// traces; 0: automatic.
+	Workers uint32 // number of workers if the run can be shared; 0: a number that suits the machine
+	// SegmentReferences is the approximate number of references in a segment for helpers, even for
+	// short traces; 0: automatic.
 	SegmentReferences uint32
 }
 
 // Progress is the progress of an analysis.
 type Progress struct {
-	Bytes      uint64 // of the file, read so far
+	Bytes      uint64 // bytes of the file that were read so far
 	TotalBytes uint64 // of the file; 0: unknown
 	References uint64
 	Lines      uint64
 	Threads    int
 	BadRecords uint64
-	Memory     uint64 // bytes of the host's Go program
-	Limit      uint64 // of these; 0: none
-	Outside    uint64 // spilled bytes of stacks
+	Memory     uint64 // memory of the host's Go program, in bytes
+	Limit      uint64 // limit of Memory; 0: none
+	Outside    uint64 // bytes of spilled stacks
 	Storage    uint64 // bytes in use in the store, if known
-	Millis     uint64 // spent so far, pauses left out
+	Millis     uint64 // time spent so far, excluding pauses
 	Paused     bool
-	Resuming   bool   // reads again what was analysed before the interruption
+	Resuming   bool   // the run is reading again what it analysed before the interruption
 	Unsaved    string // why no more checkpoints are saved, in a few words, or ""
 	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
 	Ending     bool   // the run is over, or Cancel was obeyed; the result is being assembled
-	Workers    uint32 // that take part and live
+	Workers    uint32 // number of live workers that take part
 	Ahead      uint64 // references that helpers have analysed in addition to References
 	Total      uint64 // references of the trace; 0: unknown
-	LeftOut    uint64 // references left out by kind or thread, if Total is known
-	Speed      uint64 // recent, per second, in the unit of Done; 0: unknown
+	LeftOut    uint64 // references excluded by kind or thread, if Total is known
+	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
 }
 
-// Done returns the progress and its total: references if their total is known, else bytes of the file.
-// whole is 0 if neither is known.
+// Done returns the progress and its total, in references if their total is known, otherwise in
+// bytes of the file. whole is 0 if neither total is known.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
 		return p.References + p.Ahead + p.LeftOut, p.Total
@@ -175,12 +180,12 @@ func (p *Progress) Done() (part, whole uint64) {
 	return p.Bytes, p.TotalBytes
 }
 
-// Done ends an analysis: complete, or partial with the reason in the profile.
+// Done ends an analysis with a complete result, or a partial one with the reason in the profile.
 type Done struct {
 	Key     string
 	Digest  string // hexadecimal
 	Kept    bool   // the profile is in the store
-	Problem string // why it is not kept, in a sentence; or ""
+	Problem string // why the profile is not kept, in a sentence; or ""
 	Profile []byte // encoded
 }
 
@@ -195,12 +200,12 @@ type Help struct {
 // Analysed is the progress of a helper with its segment.
 type Analysed struct {
 	References uint64
-	Memory     uint64 // bytes of its Go program
+	Memory     uint64 // memory of its Go program, in bytes
 }
 
 // Failed ends an analysis that has no result at all.
 type Failed struct {
-	Problem string // the problem, what is kept, and what to do, in a sentence or two
+	Problem string // one or two sentences: what failed, what is kept, and what to do
 }
 
 // Mailbox is the receiving half of a [Carrier]: an unbounded queue that never blocks the sender, because
@@ -209,7 +214,7 @@ type Mailbox struct {
 	mu      sync.Mutex
 	arrived sync.Cond // L is set on first use
 	waiting []Message
-	end     error // once waiting is empty
+	end     error // the error once waiting is empty
 }
 
 func (b *Mailbox) lock() {
@@ -219,7 +224,7 @@ func (b *Mailbox) lock() {
 	}
 }
 
-// Put appends m; after End it is dropped.
+// Put appends m. After End it drops m.
 func (b *Mailbox) Put(m Message) {
 	b.lock()
 	defer b.mu.Unlock()
@@ -229,7 +234,7 @@ func (b *Mailbox) Put(m Message) {
 	}
 }
 
-// End makes Take return err after the waiting messages. Only the first call counts.
+// End makes Take return err after the waiting messages. Only the first call has an effect.
 func (b *Mailbox) End(err error) {
 	b.lock()
 	defer b.mu.Unlock()
@@ -255,7 +260,7 @@ func (b *Mailbox) Take() (Message, error) {
 	return m, nil
 }
 
-// Ended returns the error of End, nil before it.
+// Ended returns the error that was passed to End, or nil before End.
 func (b *Mailbox) Ended() error {
 	b.lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// stuck returns its bytes and then waits for ever, like a tab that is closed.
+// stuck returns its bytes and then blocks, like a file in a tab that is being closed.
 type stuck struct {
 	io.Reader
 	free chan struct{}
@@ -30,8 +30,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-// interrupt runs an analysis of b up to share of its bytes and abandons it, with its checkpoint in
-// the store that it returns.
+// interrupt runs an analysis of a part of b and abandons it. It returns a store with the
+// checkpoint.
 func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
 	t.Helper()
 	f := newFixture(t)
@@ -78,10 +78,10 @@ func TestResume(t *testing.T) {
 				t.Errorf("entry %+v", e)
 			}
 			f.serve()
-			// The spec of the checkpoint counts, not the one of this Start.
+			// The spec of the checkpoint is used, not that of this Start.
 			f.start(1, workers.Start{Key: "k", Name: "renamed.din", Resume: true}, bytesFile(b))
 			if p := f.progress(); !p.Resuming || p.References != e.References {
-				t.Errorf("began at %+v, want %d references", p, e.References)
+				t.Errorf("the run resumed at %+v, want %d references", p, e.References)
 			}
 			d, _ := f.done()
 			if !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
@@ -98,9 +98,9 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
 	other := bytes.Clone(b)
-	other[1000] ^= 1 // another digit
+	other[1000] ^= 1 // a different digit
 	bad := bytes.Clone(b)
-	bad[bytes.IndexByte(b, '\n')+1] = '9' // no label
+	bad[bytes.IndexByte(b, '\n')+1] = '9' // not a label
 	noTrace := bytes.Repeat([]byte("x"), len(b))
 	for name, file := range map[string][]byte{"bytes": other, "size": b[:len(b)-10], "a bad record": bad, "no trace": noTrace} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	}
 }
 
-// Cancelling before anything new was analysed loses nothing.
+// If a resumed run is cancelled before it has analysed anything new, nothing is lost.
 func TestCancelWhileResuming(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -131,7 +131,7 @@ func TestCancelWhileResuming(t *testing.T) {
 	}
 }
 
-// A disk that fails before anything new was analysed loses nothing.
+// If the disk fails before a resumed run has analysed anything new, nothing is lost.
 func TestReadErrorWhileResuming(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -147,7 +147,7 @@ func TestReadErrorWhileResuming(t *testing.T) {
 	}
 }
 
-// Where the size is unknown, a file that ends too early is another one.
+// If the size is unknown, a file that ends too early is treated as another file.
 func TestResumeWithShorterFile(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -168,7 +168,7 @@ func TestResumeFromNonCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start(2, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))
-	wantContains(t, f.failed(), "no checkpoint of this version")
+	wantContains(t, f.failed(), "not a checkpoint of this version")
 }
 
 func TestNoCheckpointBeyondMemory(t *testing.T) {

@@ -10,45 +10,46 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sharing configures how a host shares a run with helpers, each in a worker of its own, if the trace
-// can be read at any position: see [analysis.Divided].
+// Sharing configures how a host shares a run with helpers, each in a separate worker, if the trace
+// can be read at arbitrary positions; see [analysis.Divided].
 type Sharing struct {
-	// OpenSource opens the attachment of a Start for reading at any position. After an error one
-	// worker analyses it.
+	// OpenSource opens the attachment of a Start for reading at arbitrary positions. If that fails,
+	// a single worker analyses it.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Connect starts a worker that serves as a [HelperHost].
 	Connect func() (Carrier, error)
-	// Workers is the default number of workers of a run, which suits the machine.
+	// Workers is the default number of workers of a run, which should suit the machine.
 	Workers int
-	// MemoryBytes limits the analyses of one worker.
+	// MemoryBytes limits the memory for the analyses of one worker.
 	MemoryBytes uint64
-	// Patience is how long a helper may be silent before it counts as dead: some die without a
-	// sign. 0: half a minute.
+	// Patience is the time that a helper may be silent before it is considered dead, because some
+	// die without notice. 0: half a minute.
 	Patience time.Duration
 }
 
 const defaultPatience = 30 * time.Second
 
 const (
-	// mostWorkers limits the workers of a run.
+	// mostWorkers is the maximum number of workers of a run.
 	mostWorkers = 8
 	// leastShared is the least number of references for which starting helpers is worth it.
 	leastShared = 1 << 22
-	// bytesPerLine is the memory for a distinct line of a segment: in the models, in the
-	// result, and in its encoding.
+	// bytesPerLine is the memory that a distinct line of a segment takes in the models, the result
+	// and its encoding.
 	bytesPerLine = 256
 )
 
-// team are the helpers of one run. A nil team has none.
+// team is the helpers of one run. A nil team has no helpers.
 type team struct {
 	sharing *Sharing
-	help    []byte // the body of Help
+	help    []byte // the body of the Help message
 	file    any
 	wake    func()
 	members []*helper
 }
 
-// divide shares the run of a reader among helpers. It returns nil if that is impossible or not worth it.
+// divide shares the run of a reader among helpers. It returns nil if that is impossible or not
+// worthwhile.
 func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	s, spec := j.host.Sharing, j.start.Spec
 	if s == nil || !spec.Splits() {
@@ -91,7 +92,7 @@ func pays(chunks []trace.Chunk, forced bool) bool {
 	return n >= leastShared || forced && n > 0
 }
 
-// gather returns n helpers, whose workers start with their first segments.
+// gather returns n helpers. Their workers start with their first segments.
 func (t *team) gather(n int, wake func()) (list []analysis.Helper) {
 	t.wake = wake
 	for range n {
@@ -154,17 +155,17 @@ type helper struct {
 	carrier Carrier // nil before the first stretch; set by the run's goroutine
 
 	mu         sync.Mutex
-	number     uint32    // of the stretch
-	heard      time.Time // of its last progress, or of the last command to begin or resume
+	number     uint32    // number of the segment
+	heard      time.Time // time of its last progress message, or of the last command to begin or resume
 	references uint64
 	memory     uint64
-	ended      bool // there is a segment
+	ended      bool // the segment has ended
 	segment    analysis.Segment
-	gone       bool // it died, or was closed
+	gone       bool // the helper died or was closed
 }
 
-// Begin makes the helper analyse a segment. If the helper is dead, or cannot be started, the segment
-// ends at once, without a result.
+// Begin makes the helper analyse a segment. If the helper is dead or cannot be started, the segment
+// ends at once without a result.
 func (h *helper) Begin(s analysis.Stretch) {
 	h.mu.Lock()
 	h.number++
@@ -212,7 +213,7 @@ func (h *helper) listen() {
 	}
 }
 
-// take handles one message. The error is a decoding error.
+// take handles a message. It returns an error if the message cannot be decoded.
 func (h *helper) take(m Message) error {
 	switch m.Type {
 	case TypeAnalysed:
@@ -268,11 +269,11 @@ func (h *helper) tell(kind Type) {
 	}
 }
 
-// Cut makes the helper end its segment soon.
+// Cut tells the helper to end its segment soon.
 func (h *helper) Cut() { h.tell(TypeCut) }
 
-// Analysed returns the helper's progress, and whether its segment has ended, if only because the helper
-// was silent for too long.
+// Analysed returns the helper's progress, and whether its segment has ended, possibly because the
+// helper was silent for too long.
 func (h *helper) Analysed() (references uint64, ended bool) {
 	h.mu.Lock()
 	mute := !h.ended && time.Since(h.heard) > cmp.Or(h.team.sharing.Patience, defaultPatience)
@@ -285,7 +286,7 @@ func (h *helper) Analysed() (references uint64, ended bool) {
 	return h.references, h.ended
 }
 
-// Segment returns the result of the segment, once.
+// Segment returns the result of the segment. Call it once.
 func (h *helper) Segment() analysis.Segment {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -294,25 +295,25 @@ func (h *helper) Segment() analysis.Segment {
 	return s
 }
 
-// Gone reports that the helper cannot be used any more.
+// Gone reports whether the helper can no longer be used.
 func (h *helper) Gone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.gone
 }
 
-// Close ends the helper's worker, in any state.
+// Close ends the helper's worker, whatever it is doing.
 func (h *helper) Close() {
 	if !h.Gone() {
 		h.lose()
 	}
 }
 
-// HelperHost is the other end of a helper's [Carrier]: it analyses segments of one trace, one after the
-// other, in the goroutine of [HelperHost.Serve].
+// HelperHost serves the other end of a helper's [Carrier]. It analyses segments of one trace, one
+// after the other, in the goroutine of [HelperHost.Serve].
 type HelperHost struct {
 	Carrier Carrier
-	// OpenSource opens the attachment of a Help for reading at any position.
+	// OpenSource opens the attachment of a Help message for reading at arbitrary positions.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Yield, Now and Memory are as in [Host].
 	Yield  func()
@@ -320,15 +321,15 @@ type HelperHost struct {
 	Memory func() uint64
 
 	inbox     chan Message        // closed when the carrier ends
-	end       error               // why
-	stretcher *analysis.Stretcher // nil: there is no trace yet
-	mostLines uint64              // of a segment; 0: any
+	end       error               // why inbox is closed
+	stretcher *analysis.Stretcher // nil if there is no trace yet
+	mostLines uint64              // the maximum number of lines of a segment; 0: no limit
 }
 
 // analysedEvery is the interval of progress messages.
 const analysedEvery = 100 * time.Millisecond
 
-// Serve analyses segments until the carrier ends. It returns the reason, nil after Close.
+// Serve analyses segments until the carrier ends. It returns the reason, or nil after Close.
 func (h *HelperHost) Serve() error {
 	of := Host{Yield: h.Yield, Now: h.Now, Memory: h.Memory}
 	of.fillDefaults()
@@ -336,20 +337,20 @@ func (h *HelperHost) Serve() error {
 	h.inbox = make(chan Message)
 	go receive(h.Carrier, h.inbox, &h.end, func(Message) {})
 	for m := range h.inbox {
-		switch m.Type { // others are late, or damaged
+		switch m.Type { // other messages are late or damaged
 		case TypeHelp:
 			h.open(m)
 		case TypeStretch:
 			s := h.analyse(m)
 			if h.Carrier.Send(Message{Type: TypeSegment, Job: m.Job, Body: EncodeSegment(s)}) != nil {
-				continue // the end shows at the next Receive
+				continue // the next Receive reports the end
 			}
 		}
 	}
 	return endOf(h.end)
 }
 
-// open opens the trace. If that fails, its segments have no results.
+// open opens the trace. If that fails, segments have no results.
 func (h *HelperHost) open(m Message) {
 	help, err := DecodeHelp(m.Body)
 	if err != nil {
@@ -360,8 +361,8 @@ func (h *HelperHost) open(m Message) {
 	}
 }
 
-// analyse returns the result of a segment, or nothing after an error: the run will find the error,
-// too.
+// analyse returns the result of a segment, or an empty segment after an error, which the run will
+// also encounter.
 func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	defer func() {
 		if recover() != nil {
@@ -379,7 +380,7 @@ func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	return analysis.Segment{}
 }
 
-// run steps to the end of a segment, or to where it is cut.
+// run steps to the end of a segment, or until the segment is cut.
 func (h *HelperHost) run(number uint32) (cut bool, err error) {
 	now := h.Now()
 	turn, tell := pace{least: turnEvery, next: now}, pace{least: analysedEvery, next: now}
@@ -408,8 +409,8 @@ func (h *HelperHost) run(number uint32) (cut bool, err error) {
 	}
 }
 
-// obey handles the waiting messages, and reports whether to cut the segment. It blocks while the run is
-// paused.
+// obey handles the waiting messages and reports whether to cut the segment. It blocks while the run
+// is paused.
 func (h *HelperHost) obey(number uint32) (cut bool, err error) {
 	for paused := false; ; {
 		var m Message

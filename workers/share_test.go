@@ -1,7 +1,8 @@
 //go:build !js
 
-// Helpers are goroutines, which wait for each other: in a browser, where nothing interrupts them,
-// they would take minutes. Package wasm/host tests helpers there, in workers.
+// The helpers here are goroutines, which wait for each other. In a browser, where nothing
+// interrupts goroutines, these tests would take minutes. There the tests of wasm/host run helpers
+// in workers.
 
 package workers_test
 
@@ -51,14 +52,14 @@ func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// referencesOf counts what a direct run analyses.
+// referencesOf returns the number of references that a direct run analyses.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
-// crew is the helpers of a test.
+// crew starts the helpers of a test.
 type crew struct {
 	t        testing.TB
-	wrap     func(workers.Carrier) workers.Carrier // a helper's carrier; nil: unchanged
-	segments atomic.Int64                          // with something in them
+	wrap     func(workers.Carrier) workers.Carrier // wraps a helper's carrier; nil: carriers are unchanged
+	segments atomic.Int64                          // number of non-empty segments that helpers have sent
 	started  atomic.Int64
 	running  sync.WaitGroup
 }
@@ -85,13 +86,13 @@ func (c *crew) connect() (workers.Carrier, error) {
 	go func() {
 		defer c.running.Done()
 		if err := h.Serve(); err != nil {
-			c.t.Errorf("a helper ended by %v", err)
+			c.t.Errorf("a helper ended with error %v", err)
 		}
 	}()
 	return run, nil
 }
 
-// counted counts the segments that are sent.
+// counted is a carrier that counts the sent segments.
 type counted struct {
 	workers.Carrier
 	crew *crew
@@ -119,7 +120,7 @@ func newShared(t *testing.T) (*fixture, *crew) {
 	return f, c
 }
 
-// Any number of workers and of segments gives the bytes of one.
+// The result is the same, byte for byte, with any number of workers and segments.
 func TestSharedEqualsOneWorker(t *testing.T) {
 	total := int64(0)
 	for seed := range uint64(3) {
@@ -133,23 +134,23 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 				size := uint32((n + segments - 1) / segments)
 				f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: count, SegmentReferences: size}, bytesFile(b))
 				if d, _ := f.done(); !bytes.Equal(d.Profile, want.Encode()) {
-					t.Fatalf("seed %d: %d workers and segments of %d references differ from one", seed, count, size)
+					t.Fatalf("seed %d: with %d workers and segments of %d references, the profile differs from that of one worker", seed, count, size)
 				}
 				if count == 1 && crew.started.Load() > 0 {
-					t.Error("one worker has helpers")
+					t.Error("a run with one worker has helpers")
 				}
 				f.asker.Close()
-				crew.running.Wait() // all helpers end with the run
+				crew.running.Wait() // all helpers must end with the run
 				total += crew.segments.Load()
 			}
 		}
 	}
 	if total < 250 {
-		t.Errorf("helpers gave %d segments in all", total)
+		t.Errorf("helpers sent only %d segments in all", total)
 	}
 }
 
-// Short traces and those that cannot be shared have no helpers.
+// Runs of short traces, and runs that cannot be shared, have no helpers.
 func TestNotShared(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 2)), 5000)
 	for name, c := range map[string]struct {
@@ -178,7 +179,7 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// dying ends after some messages.
+// dying is a carrier that ends after some messages.
 type dying struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -192,7 +193,7 @@ func (d dying) Send(m workers.Message) error {
 	return d.Carrier.Send(m)
 }
 
-// Helpers that die at any message change only the time; so do those that cannot be started.
+// Helpers that die at any message, or cannot be started, do not change the result.
 func TestSharedWithDyingHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -213,7 +214,7 @@ func TestSharedWithDyingHelpers(t *testing.T) {
 	}
 }
 
-// mute sends nothing after some messages, and does not end.
+// mute is a carrier that sends nothing after some messages, but does not end.
 type mute struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -226,7 +227,7 @@ func (m mute) Send(message workers.Message) error {
 	return m.Carrier.Send(message)
 }
 
-// Helpers that send nothing any more are given up.
+// The run no longer uses helpers that have become silent.
 func TestSharedWithMuteHelpers(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -245,7 +246,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 	}
 }
 
-// poisoning sends unexpected messages, and damages the others.
+// poisoning is a carrier that sends unexpected messages and damages the others.
 type poisoning struct {
 	workers.Carrier
 	rng *rand.Rand
@@ -266,8 +267,8 @@ func (p poisoning) Send(m workers.Message) error {
 	return p.Carrier.Send(m)
 }
 
-// A message that no helper sends makes the helper useless, or is dropped, but does not affect the
-// result.
+// If a helper sends an invalid message, either the message is dropped or the helper is no longer
+// used. The result does not change.
 func TestSharedWithPoison(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -283,7 +284,7 @@ func TestSharedWithPoison(t *testing.T) {
 	}
 }
 
-// Messages of any kind leave a helper serving.
+// A helper still serves after messages of any kind.
 func TestPoisonedHelper(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 5)), 3000)
 	crew := &crew{t: t}
@@ -328,8 +329,8 @@ func TestPoisonedHelper(t *testing.T) {
 	crew.running.Wait()
 }
 
-// A run that is paused at any progress, and continues, equals any other; one that is cancelled
-// there has a partial result, and its helpers end.
+// A run that is paused after any progress message and resumed gives the same result. A run that is
+// cancelled there gives a partial result, and its helpers end.
 func TestSharedPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
 	want := direct(t, b, sharedSpec)
@@ -364,8 +365,8 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// A shared run that was interrupted continues, shared or not, with the bytes of an uninterrupted
-// one.
+// A shared run that was interrupted resumes, shared or not, and gives the same bytes as an
+// uninterrupted run.
 func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -373,7 +374,7 @@ func TestSharedResumes(t *testing.T) {
 		f, crew := newShared(t)
 		f.host.CheckpointReferences = 5000 + rng.Uint64N(10_000)
 		start := workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 3, SegmentReferences: 1 + rng.Uint32N(3000)}
-		// The helpers may read all, the run only a part.
+		// The helpers can read the whole file, the run only a part.
 		whole := bytesFile(b)
 		first := &stuck{bytes.NewReader(b[:len(b)*2/3]), make(chan struct{})}
 		opened := 0
@@ -415,8 +416,8 @@ func TestSharedResumes(t *testing.T) {
 	}
 }
 
-// A shared run that exceeds its memory ends its helpers, and spills, with the bytes of any other
-// run.
+// A shared run that exceeds its memory limit ends its helpers and spills, and gives the same bytes
+// as any other run.
 func TestSharedRunGoesOutside(t *testing.T) {
 	for at := range int64(8) {
 		b := container(t, rand.New(rand.NewPCG(uint64(at), 9)), 20_000)

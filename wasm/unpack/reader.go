@@ -103,7 +103,7 @@ func (r *reader) end(err error) {
 type versionError struct{ got int }
 
 func (e *versionError) Error() string {
-	return "the program that unpacks it is of another version of this site (" + strconv.Itoa(e.got) + ", want " +
+	return "the program that unpacks it is from another version of this site (" + strconv.Itoa(e.got) + ", want " +
 		strconv.Itoa(protocolVersion) + "): reload the page"
 }
 

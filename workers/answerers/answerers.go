@@ -1,5 +1,5 @@
-// Package answerers answers the questions of a workers.AnswerHost. It is part of the page's second
-// program, which is as large as the first and loaded on demand.
+// Package answerers answers the questions to a workers.AnswerHost. It is part of the page's second
+// program, which is as large as the first and is loaded on demand.
 package answerers
 
 import (
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	_ "github.com/stackglass/stackglass/core/ask/program" // its verbs can be asked
+	_ "github.com/stackglass/stackglass/core/ask/program" // registers verbs that can be asked
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
@@ -19,10 +19,10 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// OpenTrace opens the trace that came with a question, for one pass.
+// OpenTrace opens the trace that is attached to a question, for one pass.
 type OpenTrace func(name, format string, attachment any) (trace.Reader, io.Closer, error)
 
-// All returns all answerers by the names of their questions.
+// All returns the functions that open the answerers, by the names of their questions.
 func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, error) {
 	return map[string]func(workers.Subject) (workers.Answerer, error){
 		answers.OfModels:      models,
@@ -54,8 +54,9 @@ func cores(open OpenTrace) workers.Answerer {
 	}
 }
 
-// verbs answers any verb of package ask about one profile: the reply has the document's tables and
-// warnings, and as Bytes its JSON. If the verb has a processor, the reply also has the table processors.
+// verbs answers any verb of package ask about one profile. The reply contains the document's tables
+// and warnings, and its JSON as Bytes. If the verb depends on a processor, the reply also contains
+// the table processors.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
@@ -93,7 +94,8 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 	}, nil
 }
 
-// describe parses a description of a hierarchy of caches. The reply's Bytes are its hierarchy.Lines.
+// describe parses a description of a cache hierarchy. The reply's Bytes contain its
+// hierarchy.Lines.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestDescribe(t *testing.T) {
 	}
 	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
 	if err == nil || !strings.Contains(err.Error(), "read as JSON: line 2") {
-		t.Errorf("%v, want what it was read as, and where", err)
+		t.Errorf("%v, want an error with the format and the line", err)
 	}
 }
 
@@ -50,14 +50,14 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Words that are not understood, and subjects without data, are refused by every answerer.
+// Every answerer refuses questions that it does not understand, and subjects without data.
 func TestRefusals(t *testing.T) {
 	for name := range All(nil) {
 		if name == answers.OfDescription {
 			continue
 		}
 		if _, err := asked(t, workers.Subject{}, answers.Question{Of: name, Words: []string{"nonsense"}}); err == nil {
-			t.Errorf("%s answers nonsense", name)
+			t.Errorf("%s answered a nonsensical question", name)
 		}
 	}
 }

@@ -1,17 +1,18 @@
-// Package edge is the Cloudflare worker that serves the page, as an http.Handler, which runs natively in
-// tests. ./program connects it to the worker by github.com/syumai/workers.
+// Package edge implements the Cloudflare worker that serves the page as an http.Handler, so that it
+// runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
 //
-// A Go program starts again for every request, which takes some ten milliseconds. So it answers only a few:
-// Cloudflare itself serves the files of the site, with the headers of site/dist/_headers, and rejects
-// uploads to their addresses; wrangler.jsonc in this folder lists the paths that come here first:
+// A Go program starts anew for every request, which takes about ten milliseconds, so it answers
+// only a few requests. Cloudflare itself serves the files of the site, with the headers of
+// site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in this folder lists
+// the paths that this program handles:
 //
 //	/healthz   "ok", for monitoring
 //	/version   the version, as JSON
 //	/upload    a page that says that nothing can be uploaded
 //
-// and all paths that are no files. Requests with another method than GET and HEAD, or with a body, are
-// answered with status 405 and that page, and their body is not read. Every answer has the headers of
-// package policy.
+// and all paths that are not files. Requests with a body, or with a method other than GET and HEAD,
+// are answered with status 405 and the page for /upload, and their body is not read. Every response
+// has the headers of package policy.
 package edge
 
 import (
@@ -23,14 +24,14 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// Paths that have an answer of their own.
+// These paths have their own responses.
 const (
 	HealthPath  = "/healthz"
 	VersionPath = "/version"
 	UploadPath  = "/upload"
 )
 
-// noUploads is the page for uploads.
+// noUploads is the page that answers uploads.
 const noUploads = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -44,7 +45,7 @@ leave it.</p>
 <p><a href="/">Open the page</a> and drop a trace there.</p>
 `
 
-// Handler serves a version of the site. files serves its files.
+// Handler returns a handler for a version of the site. files serves the site's files.
 func Handler(version string, files http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range policy.Headers() {
@@ -66,7 +67,7 @@ func Handler(version string, files http.Handler) http.Handler {
 	})
 }
 
-// sends reports requests with a body, or with a method for one.
+// sends reports whether a request has a body, or a method that may have one.
 func sends(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return true

@@ -1,12 +1,12 @@
-// Package local connects goroutines as package workers/web connects workers.
+// Package local connects goroutines in the way that package workers/web connects web workers.
 package local
 
 import "github.com/stackglass/stackglass/workers"
 
-// carrier is one end: it puts into the other end's mailbox.
+// carrier is one end of a connection. It puts messages into the mailbox of the other end.
 type carrier struct{ own, other *workers.Mailbox }
 
-// Pair returns the two ends of one connection. Bodies and attachments are not copied.
+// Pair returns the two ends of a connection. Bodies and attachments are not copied.
 func Pair() (asker, host workers.Carrier) {
 	a, b := new(workers.Mailbox), new(workers.Mailbox)
 	return &carrier{a, b}, &carrier{b, a}

@@ -7,8 +7,8 @@ import (
 	"syscall/js"
 )
 
-// Await waits for promise and returns its value, or a js.Error if it was rejected. Event handlers must not
-// call it.
+// Await waits for a promise and returns its value, or a js.Error if it was rejected. Event handlers
+// must not call Await.
 func Await(promise js.Value) (js.Value, error) {
 	type outcome struct {
 		value js.Value
@@ -24,7 +24,7 @@ func Await(promise js.Value) (js.Value, error) {
 	return o.value, o.err
 }
 
-// Try calls f and returns what it throws as an error.
+// Try calls f, and returns an exception that f throws as an error.
 func Try(f func() js.Value) (v js.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -38,16 +38,16 @@ func Try(f func() js.Value) (v js.Value, err error) {
 	return f(), nil
 }
 
-// Release frees the memory of a typed array at once, if the browser can. Otherwise both Go and the browser
-// must collect their garbage first, and Go may do that late, because it does not know the size of the
-// array.
+// Release frees the memory of a typed array at once, if the browser supports that. Otherwise the
+// memory is free only after both Go and the browser have collected garbage, and Go may do that
+// late, because it does not know the size of the array.
 func Release(array js.Value) {
 	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
 		buffer.Call("transfer", 0)
 	}
 }
 
-// yielder passes a message to itself, which the browser delivers after the waiting events.
+// yielder sends a message to itself. The browser delivers it after the waiting events.
 type yielder struct {
 	turn    sync.Mutex
 	port    js.Value
@@ -62,8 +62,9 @@ var theYielder = sync.OnceValue(func() *yielder {
 	return y
 })
 
-// Yield lets waiting events in, in some fifty microseconds. runtime.Gosched does not, and the shortest
-// time.Sleep takes two milliseconds. Event handlers must not call it.
+// Yield lets the browser handle waiting events, which takes about fifty microseconds.
+// runtime.Gosched does not do that, and the shortest time.Sleep takes two milliseconds. Event
+// handlers must not call Yield.
 func Yield() {
 	y := theYielder()
 	y.turn.Lock()

@@ -13,19 +13,19 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// carrier is one end. remote receives messages for the other side: a Worker on the page, the global scope in
-// the worker.
+// carrier is one end of a connection. remote receives messages for the other side. It is a Worker
+// on the page, and the global scope in the worker.
 type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
-	kept     int    // of the first handlers, which outlive the connection
-	close    func() // ends the worker, from this end
+	kept     int    // number of first handlers that outlive the connection
+	close    func() // ends the worker from this end
 	once     sync.Once
 }
 
-// Spawn starts the worker whose script is at url, with a name that its program reads from the global scope.
-// Closing the carrier ends the worker and frees its memory, whatever it is doing.
+// Spawn starts the worker whose script is at url. The worker's program can read its name from the
+// global scope. Closing the carrier ends the worker and frees its memory, whatever it is doing.
 func Spawn(url, name string) (workers.Carrier, error) {
 	worker, err := Try(func() js.Value {
 		return js.Global().Get("Worker").New(url, map[string]any{"name": name})
@@ -35,7 +35,7 @@ func Spawn(url, name string) (workers.Carrier, error) {
 	}
 	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
 	c.on("error", func(event js.Value) { c.mailbox.End(&workers.DeadError{Code: -1, Why: ErrorOf(event)}) })
-	c.kept = len(c.handlers) // a worker that is ended may still raise errors
+	c.kept = len(c.handlers) // an ended worker may still raise errors
 	c.on("message", func(event js.Value) {
 		if data := event.Get("data"); data.Type() == js.TypeObject && data.Get("alive").Type() == js.TypeString {
 			c.watch(data.Get("alive"))
@@ -49,14 +49,14 @@ func Spawn(url, name string) (workers.Carrier, error) {
 	return c, nil
 }
 
-// Helper is the name of workers that [Help] starts.
+// Helper is the name of the workers that [Help] starts.
 const Helper = "helper"
 
 // Help starts another worker with the script and the compiled program of this one.
 func Help() (workers.Carrier, error) {
 	self := js.Global()
 	address := self.Get("location").Get("href").String()
-	if settings := self.Get("location").Get("hash").String(); settings != "" { // the script is a blob
+	if settings := self.Get("location").Get("hash").String(); settings != "" { // then the script is a blob
 		address = "worker.js?" + settings[1:]
 	}
 	c, err := Spawn(address, Helper)
@@ -69,23 +69,24 @@ func Help() (workers.Carrier, error) {
 	return c, err
 }
 
-// lastWordsWait is how long a worker's last message may take once its locks are free.
+// lastWordsWait is the time that a worker's last message may take after its locks were released.
 const lastWordsWait = 500 * time.Millisecond
 
-// watch ends the connection when the worker's lock is released: some deaths cause no message and no event.
+// watch ends the connection when the worker's lock is released, because a worker may die without a
+// message or an event.
 func (c *carrier) watch(lock js.Value) {
 	var free js.Func
 	free = Function(func([]js.Value) {
 		free.Release()
 		time.AfterFunc(lastWordsWait, func() {
-			c.mailbox.End(&workers.DeadError{Code: -1, Why: "it ended without a word"})
+			c.mailbox.End(&workers.DeadError{Code: -1, Why: "it ended without a message"})
 		})
 	})
 	js.Global().Get("navigator").Get("locks").Call("request", lock, free)
 }
 
-// beAlive makes this worker hold a lock while it lives, and sends its name to the page, if the browser has
-// locks.
+// beAlive makes this worker hold a lock while it is alive, and sends the lock's name to the page,
+// if the browser supports locks.
 func beAlive(self js.Value) {
 	locks := self.Get("navigator").Get("locks")
 	if !locks.Truthy() {
@@ -94,12 +95,14 @@ func beAlive(self js.Value) {
 	name := "stackglass worker " + self.Get("crypto").Call("randomUUID").String()
 	locks.Call("request", name, js.FuncOf(func(js.Value, []js.Value) any {
 		self.Call("postMessage", map[string]any{"alive": name})
-		// The promise is never settled, so the lock is held. Function.prototype does nothing.
+		// The promise is never settled, so the lock is held. Function.prototype is a function that
+		// does nothing.
 		return self.Get("Promise").New(self.Get("Function").Get("prototype"))
 	}))
 }
 
-// Self returns the worker's end of its connection to the page. Call it once. Closing it ends the worker.
+// Self returns the worker's end of its connection to the page. Call it only once. Closing the
+// carrier ends the worker.
 func Self() workers.Carrier {
 	self := js.Global()
 	c := &carrier{remote: self, close: func() {
@@ -112,15 +115,15 @@ func Self() workers.Carrier {
 	return c
 }
 
-// on adds an event handler, which must not block.
+// on adds an event handler. The handler must not block.
 func (c *carrier) on(event string, handle func(event js.Value)) {
 	handler := Function(func(args []js.Value) { handle(args[0]) })
 	c.handlers = append(c.handlers, handler)
 	c.remote.Call("addEventListener", event, handler)
 }
 
-// takeMessage puts the message of an event into the mailbox. It drops other messages: any code of the page
-// may send to a worker.
+// takeMessage puts the message of an event into the mailbox. It drops invalid messages, because any
+// code of the page may send messages to a worker.
 func (c *carrier) takeMessage(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {
@@ -149,7 +152,7 @@ func (c *carrier) takeMessage(event js.Value) {
 	c.mailbox.Put(m)
 }
 
-// isWhole reports whether v is a whole number from 0 to most.
+// isWhole reports whether v is an integer from 0 to most.
 func isWhole(v js.Value, most float64) bool {
 	if v.Type() != js.TypeNumber {
 		return false
@@ -183,7 +186,7 @@ func (c *carrier) Send(m workers.Message) error {
 		value, ok := m.Attachment.(js.Value)
 		if !ok {
 			return errors.New("the attachment of a " + m.Type.String() + " message for job " +
-				strconv.FormatUint(uint64(m.Job), 10) + " is no value of the browser, want a File")
+				strconv.FormatUint(uint64(m.Job), 10) + " is not a JavaScript value, want a File")
 		}
 		object.Set("attachment", value)
 	}

@@ -4,7 +4,7 @@ package web
 
 import "syscall/js"
 
-// Text returns a field of an object, "" if it is no string.
+// Text returns a field of an object, or "" if the field is not a string.
 func Text(object js.Value, field string) string {
 	if v := object.Get(field); v.Type() == js.TypeString {
 		return v.String()
@@ -12,7 +12,7 @@ func Text(object js.Value, field string) string {
 	return ""
 }
 
-// Number returns a field of an object, 0 if it is no number.
+// Number returns a field of an object, or 0 if the field is not a number.
 func Number(object js.Value, field string) float64 {
 	if v := object.Get(field); v.Type() == js.TypeNumber {
 		return v.Float()
@@ -20,7 +20,7 @@ func Number(object js.Value, field string) float64 {
 	return 0
 }
 
-// Array copies bytes into a new Uint8Array.
+// Array copies bytes to a new Uint8Array.
 func Array(content []byte) js.Value {
 	array := js.Global().Get("Uint8Array").New(len(content))
 	js.CopyBytesToJS(array, content)
@@ -42,7 +42,7 @@ func Function(f func(args []js.Value)) js.Func {
 	})
 }
 
-// EarlyMessages passes on the events of messages that the bootstrap script kept until now.
+// EarlyMessages passes on the message events that the bootstrap script has kept until now.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")
@@ -56,8 +56,8 @@ func EarlyMessages(take func(event js.Value)) {
 	self.Set("earlyMessages", js.Undefined())
 }
 
-// ErrorOf returns the text of an error event of a worker, and prevents that it is also reported as an error
-// of the worker that started this one.
+// ErrorOf returns the text of a worker's error event. It also prevents the event from being
+// reported as an error of the worker that started it.
 func ErrorOf(event js.Value) string {
 	event.Call("preventDefault")
 	if text := event.Get("message"); text.Type() == js.TypeString {

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/workers/workerstest"
 )
 
-// The test binary is also the program of the workers that the tests start; the worker's name
+// The test binary also serves as the program of the workers that the tests start. A worker's name
 // selects its task.
 func TestMain(m *testing.M) {
 	switch js.Global().Get("name").String() {
@@ -27,10 +27,11 @@ func TestMain(m *testing.M) {
 		outOfMemory()
 	case "silent":
 		Self()
-		// The lock is announced first: a worker that ends while it is loading is noticed.
+		// First let the worker announce its lock; a worker that ends while it is loading is noticed
+		// in another way.
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
-		<-make(chan struct{}) // the program does not end, its worker does
+		<-make(chan struct{}) // the program does not end, but its worker does
 	case "throws":
 		throwInPromise()
 	case "poisons":
@@ -58,17 +59,17 @@ func outOfMemory() {
 	}
 }
 
-// throwInPromise removes the clock, asks for it when a promise is resolved, and waits for promises
-// only: an exception in a promise's function is no error of the worker.
+// throwInPromise makes the clock throw, reads it when a promise is resolved, and then waits only
+// for promises. An exception in a promise's function is not an error event of the worker.
 func throwInPromise() {
-	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // does, of nothing
+	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // throws without an argument
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
 	take := object.Get("defineProperty").Call("bind", object, performance, "now", throws)
 	js.Global().Get("Promise").Call("resolve").Call("then", take).Call("then", Function(func([]js.Value) { _ = time.Now() }))
 	<-make(chan struct{})
 }
 
-// busy computes, yielding every 20 ms, until it is told to stop; then it reports how often it
+// busy computes and yields every 20 ms until it receives a message. Then it reports how often it
 // yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
@@ -140,9 +141,9 @@ func TestThrownInAPromiseIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "throws"), -1, "JSON")
 }
 
-// A worker that ends without a message, as if the browser ended it, is dead.
+// A worker that ends without a message, as when the browser ends it, is reported as dead.
 func TestSilentEndIsReported(t *testing.T) {
-	wantDead(t, spawn(t, "silent"), -1, "without a word")
+	wantDead(t, spawn(t, "silent"), -1, "without a message")
 }
 
 // poisons returns messages that no carrier sends.
@@ -160,7 +161,7 @@ func poisons() []any {
 	}
 }
 
-// Messages that no carrier sends are dropped on either side, and valid ones arrive.
+// Both sides drop messages that no carrier sends, and valid messages still arrive.
 func TestPoisonIsDropped(t *testing.T) {
 	c := spawn(t, "poisons")
 	for _, poison := range poisons() {
@@ -174,12 +175,12 @@ func TestPoisonIsDropped(t *testing.T) {
 		t.Fatalf("received %+v, %v", m, err)
 	}
 	if m, err := c.Receive(); err != nil || m.Type != want.Type || m.Job != want.Job || string(m.Body) != string(want.Body) {
-		t.Errorf("received %+v, %v, want it back", m, err)
+		t.Errorf("received %+v, %v, want the sent message", m, err)
 	}
 }
 
-// The browser's copy of a message is released as soon as the message is taken: it does not wait for
-// Go's garbage collection, which does not know its size.
+// The browser's copy of a message is released as soon as the message is taken, because Go's garbage
+// collector does not know its size and may run late.
 func TestTakenMessagesAreFreed(t *testing.T) {
 	object := js.Global().Get("Object")
 	body := js.Global().Get("Uint8Array").New(3)
@@ -196,7 +197,7 @@ func TestTakenMessagesAreFreed(t *testing.T) {
 		t.Fatalf("got %+v, %v", m, err)
 	}
 	if n := buffer.Get("byteLength").Int(); n != 0 {
-		t.Errorf("the browser keeps %d bytes of it", n)
+		t.Errorf("the browser keeps %d bytes of the message", n)
 	}
 }
 
@@ -230,7 +231,7 @@ func TestSendRefusesForeignAttachment(t *testing.T) {
 	}
 }
 
-// A worker that computes and yields hears the page.
+// A worker that computes and yields receives messages from the page.
 func TestYieldLetsMessagesIn(t *testing.T) {
 	c := spawn(t, "busy")
 	if m, err := c.Receive(); err != nil || m.Type != workers.TypeReady {

@@ -1,5 +1,6 @@
-// Package workerstest tests every workers.Carrier. The suite talks to a [Peer] on the other side: a
-// goroutine for workers/local, another worker's program for workers/web.
+// Package workerstest contains a test suite for every workers.Carrier. The suite exchanges messages
+// with a [Peer] on the other side, which is a goroutine for workers/local and the program of a
+// worker for workers/web.
 package workerstest
 
 import (
@@ -11,17 +12,17 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Commands for the peer.
+// These are commands for the peer.
 const (
-	echo  = workers.TypeStart    // send it back
-	burst = workers.TypeProgress // sends Job messages
-	leave = workers.TypeCancel   // the peer says goodbye and closes
+	echo  = workers.TypeStart    // the peer sends the message back
+	burst = workers.TypeProgress // the peer sends as many messages as Job says
+	leave = workers.TypeCancel   // the peer sends a last message and closes
 )
 
-// patience limits waits for messages that must arrive, on a machine of any speed.
+// patience limits the wait for messages that must arrive, on a machine of any speed.
 const patience = 10 * time.Minute
 
-// Peer serves the suite on the other side until it receives leave or its carrier ends.
+// Peer serves the suite's other side until it receives leave or its carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
 		return err
@@ -52,8 +53,8 @@ func Peer(c workers.Carrier) error {
 	}
 }
 
-// TestCarrier runs the suite. open connects to a new [Peer]; attachment is a value that the carrier must
-// return unchanged.
+// TestCarrier runs the suite. open connects to a new [Peer]. attachment is a value that the carrier
+// must transmit unchanged.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
 		"sends before ready are kept": testEarly,
@@ -99,7 +100,7 @@ func testBodies(t *testing.T, c workers.Carrier) {
 		if !bytes.Equal(m.Body, body) || m.Job != 1<<32-1 || m.Attachment != nil {
 			t.Errorf("a body of %d bytes came back as %d bytes, job %d, attachment %v", len(body), len(m.Body), m.Job, m.Attachment)
 		}
-		for i := range m.Body { // it is ours
+		for i := range m.Body { // the body belongs to the receiver
 			m.Body[i]++
 		}
 	}
@@ -133,7 +134,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 		_, err := c.Receive()
 		got <- err
 	}()
-	time.Sleep(time.Millisecond) // lets Receive begin to wait, usually
+	time.Sleep(time.Millisecond) // usually, Receive is waiting by then
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

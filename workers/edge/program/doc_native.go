@@ -1,6 +1,6 @@
 //go:build !js
 
-// Program is the Cloudflare worker; it is built for js/wasm only.
+// Program is the Cloudflare worker. It builds for js/wasm only.
 package main
 
 func main() {}

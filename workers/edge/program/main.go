@@ -1,6 +1,7 @@
 //go:build js && wasm
 
-// Program is the Cloudflare worker: it serves package edge, with the files of the asset binding.
+// Program is the Cloudflare worker. It serves the handler of package edge, with the files of the
+// asset binding.
 package main
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Names of wrangler.jsonc, and of the version that is set when it is deployed.
+// Names from wrangler.jsonc, and of the variable that contains the version and is set on
+// deployment.
 const (
 	assetsBinding   = "ASSETS"
 	versionVariable = "VERSION"
@@ -28,7 +30,7 @@ func main() {
 	workers.Serve(edge.Handler(version, http.HandlerFunc(assets)))
 }
 
-// assets answers a request with the file of the binding.
+// assets answers a request with a file of the asset binding.
 func assets(w http.ResponseWriter, r *http.Request) {
 	request := js.Global().Get("Request").New(r.URL.String(), map[string]any{"method": r.Method, "headers": headers(r)})
 	response, err := web.Await(cloudflare.GetBinding(assetsBinding).Call("fetch", request))
@@ -54,7 +56,7 @@ func assets(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// headers returns the request's headers about accepted and cached content.
+// headers returns those of the request's headers that are about accepted and cached content.
 func headers(r *http.Request) map[string]any {
 	passed := map[string]any{}
 	for _, name := range []string{"Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "Range"} {

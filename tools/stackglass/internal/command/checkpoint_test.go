@@ -247,8 +247,8 @@ func TestChangedFile(t *testing.T) {
 	early := []byte(text)
 	early[100] ^= 1
 	for name, c := range map[string]struct{ text, says string }{
-		"early bytes": {string(early), "this one differs from the beginning on"},
-		"late bytes":  {string(late), "this one differs behind byte 4194304"},
+		"early bytes": {string(early), "this one differs from the first byte on"},
+		"late bytes":  {string(late), "this one differs after byte 4194304"},
 		"shorter":     {text[:2000], "this one differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
