@@ -163,7 +163,7 @@ func TestCommunicationView(t *testing.T) {
 	}
 }
 
-// Each window shows only its own flows; those of all windows add up to the whole run.
+// Each window shows only its own flows, and the windows' flows add up to those in the whole run.
 func TestFlowsByWindow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all, sum := d.sum("flows", "events"), uint64(0)
@@ -261,7 +261,7 @@ func TestFalseSharingNamed(t *testing.T) {
 	}
 }
 
-// A tab without data says why, and what to do.
+// A tab without data gives the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "written by an earlier version of stackglass"} {

@@ -167,7 +167,7 @@ func (h *Host) runJob(m Message) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.fail(m.Job, "This analysis stopped because of a fault in the program ("+panicText(p)+
-				"). Kept analyses and checkpoints are unharmed. Please report it, and say with what kind of trace it happened.")
+				"). Kept analyses and checkpoints are unharmed. Please report it, and describe the trace.")
 		}
 	}()
 	start, err := DecodeStart(m.Body)

@@ -205,7 +205,7 @@ type Analysed struct {
 
 // Failed ends an analysis that has no result at all.
 type Failed struct {
-	Problem string // one or two sentences: what failed, what is kept, and what to do
+	Problem string // one or two sentences: the failure, the data that is kept, and advice
 }
 
 // Mailbox is the receiving half of a [Carrier]: an unbounded queue that never blocks the sender, because

@@ -61,7 +61,7 @@ type Communication struct {
 	falses  []answers.FalseFinding
 }
 
-// drawnMatrix is the matrix that was drawn last, and what it shows.
+// drawnMatrix is the matrix that was drawn last, and its subject.
 type drawnMatrix struct {
 	of     any
 	matrix *Matrix

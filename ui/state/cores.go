@@ -291,7 +291,7 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	return chart
 }
 
-// SpeedUpSentence describes the speed-up on a number of cores, and what limits it.
+// SpeedUpSentence describes the speed-up on a number of cores, and its limit.
 func (c *Cores) SpeedUpSentence(cores int) string {
 	t := c.Table("speedup")
 	if t == nil {

@@ -16,8 +16,8 @@ var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 // about is the prefix of inexact numbers.
 const about = "≈ "
 
-// CounterTables returns the tables of a profile's counters and their keys in order: those of the
-// program, or the table of functions or blocks.
+// CounterTables returns the tables of a profile's counters and their keys in order: the program's
+// tables, or the table of functions or of blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
 	if sort != "" && q.With("sort", sort).Check() == nil {

@@ -38,7 +38,7 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing explains why a profile has no references, and what to do; "" if it has some.
+// Nothing explains why a profile has no references, with advice; "" if it has some.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {

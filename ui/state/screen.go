@@ -21,7 +21,7 @@ type Screen struct {
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are unfolded
 	LineBytes uint32            // 0: the profile's default
-	Levels    []hierarchy.Cache // nil: those of the preset
+	Levels    []hierarchy.Cache // nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below Levels
 	ClockGHz  float64           // the clock frequency for Levels
 	Preset    string            // "": the default preset
@@ -162,7 +162,7 @@ var settings = []setting{
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open demo has Open instead
 }
 
-// against is the name of an argument of what-if, and of the setting with its values.
+// against is the name of an argument of "stackglass what-if", and of the setting with its values.
 const against = "against"
 
 // word returns a setting whose text consists of letters and digits.

@@ -53,7 +53,7 @@ func columns() (lines []uint64) {
 	return lines
 }
 
-// The misses of each cell are the sum of their causes and equal those of Predict, and one set has
+// The misses of each cell are the sum of their causes and equal Predict's misses, and one set has
 // no conflicts.
 func TestCellAnswersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestSetsTable(t *testing.T) {
 	}
 	rows := table.Source().Rows
 	for i := range profile.SetCounts * profile.MaxWays {
-		at := len(rows) - profile.SetCounts*profile.MaxWays + i // the rows of larger fully associative caches follow those of the map
+		at := len(rows) - profile.SetCounts*profile.MaxWays + i // the rows of larger fully associative caches follow the map's rows
 		if i < profile.MaxWays {
 			at = i
 		}

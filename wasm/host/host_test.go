@@ -268,7 +268,7 @@ func packedBy(t testing.TB, packing string, b []byte) []byte {
 	return packed.Bytes()
 }
 
-// What an unpacker reports about a file becomes part of the result.
+// An unpacker's report about a file becomes part of the result.
 func TestCutAndDamagedInAnUnpacker(t *testing.T) {
 	b := din(300_000, 12)
 	r := newRun(t, "")

@@ -192,7 +192,7 @@ func TestBlocked(t *testing.T) {
 }
 
 // A newer page that is about to change the database is not blocked by an older page that has it
-// open. The older page is told that it is older.
+// open. The older page learns that it is older.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)

@@ -260,8 +260,8 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// toy is a decoder that unpacks each byte to a number of bytes that its value determines. So many
-// packed bytes may give no unpacked byte, and one packed byte may give many.
+// toy is a decoder that unpacks each byte to a number of bytes that its value determines. It may
+// take many packed bytes for no unpacked byte, or one packed byte for many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}

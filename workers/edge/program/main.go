@@ -56,7 +56,7 @@ func assets(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// headers returns those of the request's headers that are about accepted and cached content.
+// headers returns the request's headers about accepted and cached content.
 func headers(r *http.Request) map[string]any {
 	passed := map[string]any{}
 	for _, name := range []string{"Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "Range"} {
