@@ -155,7 +155,7 @@ func TestModuleBeside(t *testing.T) {
 	}
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("a-probabilities.txt", []byte("# The branches of a program\n"))})
-	d.wants("open the trace or the module that it is of")
+	d.wants("Open the trace or the module that they belong to")
 }
 
 func moduleText(t *testing.T) []byte {

@@ -94,7 +94,7 @@ func TestThreads(t *testing.T) {
 	p.press(kb.ArrowRight)
 	p.said("With 1.5 KiB for each thread")
 	p.click("#stack-coherent")
-	p.said("a store of another thread takes the line away")
+	p.said("another thread's store invalidates the line")
 
 	// For two caches of two threads each, the trace must be analysed again.
 	p.choose("core-group-2", "2")

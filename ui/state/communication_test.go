@@ -52,7 +52,7 @@ func TestFlowMatrix(t *testing.T) {
 	if m.Texts[1] != "160\u202fB" || m.Row != 0 || m.Column != 1 || !strings.Contains(m.Summary, "from thread 1 to thread 2") {
 		t.Errorf("%+v", m)
 	}
-	if m := c.FlowMatrix(0, 2, Events, [2]int{-1, -1}); m.Values[1] != 0 || m.Values[5] != 5 || !strings.Contains(m.Summary, "from reference 1\u202f025") {
+	if m := c.FlowMatrix(0, 2, Events, [2]int{-1, -1}); m.Values[1] != 0 || m.Values[5] != 5 || !strings.Contains(m.Summary, "references 1\u202f025") {
 		t.Errorf("window 2: %v, %s", m.Values, m.Summary)
 	}
 	if m := c.FlowMatrix(2, 0, Events, [2]int{-1, -1}); !strings.HasPrefix(m.Summary, "No thread used a value") {
