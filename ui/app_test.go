@@ -916,7 +916,7 @@ func TestNoReferencesOfChosenKinds(t *testing.T) {
 	d.app.Offer(Item{File: fileWith("loads.csv", []byte("address,rw,size\n0x1000,r,8\n0x2000,r,8\n"))})
 	for _, tab := range []state.Tab{state.TabCaches, state.TabDiagnosis, state.TabLocality} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
-		d.wants(`id="missing"`, "The settings left out all 2 references of this trace", "“fetch”", "choose other kinds")
+		d.wants(`id="missing"`, "The settings exclude all 2 references of this trace", "“fetch”", "choose other kinds")
 	}
 	if page := d.html(); strings.Contains(page, `class="chip exact"`) {
 		t.Error("nothing is called exact")

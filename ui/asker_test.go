@@ -129,7 +129,7 @@ func (dead) Receive() (workers.Message, error) {
 func (dead) Close() error { return nil }
 
 // If the answer program cannot be loaded, the page gives the reason and advice.
-func TestNobodyAnswers(t *testing.T) {
+func TestAnswerProgramMissing(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Port = unloaded{d}

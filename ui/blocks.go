@@ -40,7 +40,7 @@ type module struct {
 	text []byte
 }
 
-// edit is the reader's change of a branch or a parameter.
+// edit is a reader's change to a branch or a parameter.
 type edit struct{ name, text string }
 
 // isModule reports whether a file is textual LLVM IR, judging by its name and content.
@@ -195,7 +195,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 		if m.asker = nil; saving != "" {
 			a.trouble("The branch-probability file could not be created: " + err.Error() + ".")
 		} else {
-			m.problem = "The models could not be asked: " + err.Error() + "."
+			m.problem = "The models could not be queried: " + err.Error() + "."
 		}
 		return
 	}
@@ -354,7 +354,7 @@ func (a *App) takeProbabilities(file File) {
 	})
 }
 
-// editOf returns the reader's change of a branch, "" for none.
+// editOf returns the reader's change to a branch, or "" if there is none.
 func (a *App) editOf(branch string) string {
 	for _, e := range a.models.branches {
 		if e.name == branch {

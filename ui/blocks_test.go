@@ -134,7 +134,7 @@ func TestModuleAlone(t *testing.T) {
 }
 
 // If a trace is open, a dropped module is compared with it.
-func TestModuleBeside(t *testing.T) {
+func TestModuleComparedWithTrace(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)
 	other := strings.ReplaceAll(string(moduleText(t)), "for.body8", "for.body9")

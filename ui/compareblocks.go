@@ -47,7 +47,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 				return
 			}
 			if p.asking = false; err != nil {
-				p.problem = "The models could not be asked: " + err.Error() + "."
+				p.problem = "The models could not be queried: " + err.Error() + "."
 				return
 			}
 			p.asked, p.blocks = q.Question(), pair

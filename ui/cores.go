@@ -19,7 +19,7 @@ type coreState struct {
 	begun  bool                      // the reader started a prediction that takes long
 	keep   int                       // the number of cores whose threads are to be kept; 0: none
 	beside *state.View               // the predicted threads, to compare with measured ones; nil: not yet
-	failed string                    // why nothing is predicted, in a sentence
+	failed string                    // why there are no predictions, in a sentence
 	tables map[string]*state.Table
 }
 
@@ -97,7 +97,7 @@ func (a *App) drawCores() {
 	}
 }
 
-// endCores ends the program that predicts. The caller holds the lock.
+// endCores ends the program that computes the predictions. The caller holds the lock.
 func (a *App) endCores() {
 	a.cores.asker.end()
 	a.cores = coreState{}
@@ -151,7 +151,7 @@ func (a *App) askCores() {
 	s.asker.ask(q.Question(), a.items[a.result.Key].File.Ref)
 }
 
-// coresFailed shows why nothing is predicted. The caller holds the lock.
+// coresFailed shows why there are no predictions. The caller holds the lock.
 func (a *App) coresFailed(err error) {
 	s := &a.cores
 	s.asker.end()
@@ -160,7 +160,7 @@ func (a *App) coresFailed(err error) {
 	a.Port.Announce(s.failed)
 }
 
-// takeCores handles an answer. The caller holds the lock.
+// takeCores handles a reply with predictions. The caller holds the lock.
 func (a *App) takeCores(reply *answers.Reply, err error) {
 	s := &a.cores
 	if err != nil {
@@ -263,7 +263,7 @@ func (a *App) SetInterleave(name string) { a.predictBy(func(s *state.Screen) { s
 // SetModel sets the input of SDCM.
 func (a *App) SetModel(name string) { a.predictBy(func(s *state.Screen) { s.Model = name }) }
 
-// predictBy predicts with another setting.
+// predictBy changes a setting and predicts again.
 func (a *App) predictBy(change func(s *state.Screen)) {
 	s := a.Screen
 	change(&s)

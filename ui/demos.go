@@ -105,7 +105,8 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
-// fetchDemo fetches the trace of a kept demo, for predictions and further analyses. It may block.
+// fetchDemo fetches the trace of a demo whose analysis is kept, for predictions and further
+// analyses. It may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })
@@ -126,7 +127,7 @@ func (a *App) fetchDemo(key string) {
 	})
 }
 
-// openKept opens a demo that is kept. It waits for the store.
+// openKept opens a demo whose analysis is kept. It may block.
 func (a *App) openKept(key string, item Item) {
 	var hash string
 	a.update(func() {
@@ -175,7 +176,7 @@ func (a *App) openDemo(name, hash string) {
 }
 
 // analysesLinked reports whether a key belongs to a demo whose analysis is not kept here. If so, it
-// starts to analyse the demos of the screen. It waits for the store.
+// starts to analyse the demos of the screen. It may block.
 func (a *App) analysesLinked(key string) bool {
 	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {
 		return false

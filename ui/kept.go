@@ -12,7 +12,7 @@ func (a *App) Rows() []state.KeptRow {
 	var shown []profile.Entry
 	for _, e := range a.kept {
 		if a.run != nil && e.Key == a.run.key && e.State == profile.EntryInterrupted {
-			continue // this is the checkpoint of the running analysis
+			continue // the entry is the checkpoint of the running analysis
 		}
 		shown = append(shown, e)
 	}
@@ -45,7 +45,7 @@ func (a *App) Rename() {
 	go func() {
 		err := a.Store.Rename(key, name)
 		if err != nil {
-			a.update(func() { a.Problem = "It could not be renamed: " + err.Error() + "." })
+			a.update(func() { a.Problem = "The analysis could not be renamed: " + err.Error() + "." })
 		}
 		a.reload()
 		a.tell()
@@ -77,7 +77,7 @@ func (a *App) Delete() {
 		err := a.Store.Delete(key)
 		a.update(func() {
 			if err != nil {
-				a.Problem = "It could not be deleted: " + err.Error() + "."
+				a.Problem = "The analysis could not be deleted: " + err.Error() + "."
 				return
 			}
 			if a.result != nil && a.result.Key == key {

@@ -132,7 +132,7 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange handles the answer about a change. A change that is not possible is put back into the
+// takeChange handles the reply about a change. A change that is not possible is put back into the
 // form. The caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()

@@ -141,7 +141,7 @@ func (a *App) askLoops() {
 	s.asker.ask(q, nil)
 }
 
-// takeLoops handles an answer. The caller holds the lock.
+// takeLoops handles a reply about loops. The caller holds the lock.
 func (a *App) takeLoops(reply *answers.Reply, err error) {
 	s := &a.nests
 	switch {

@@ -45,7 +45,7 @@ func TestLoops(t *testing.T) {
 	}
 
 	d.app.PickRow("loops", 1)
-	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "It begins 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside its inner loops")
+	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "It runs 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside its inner loops")
 	if d.app.Screen.Loop != 2 || !strings.Contains(d.hash, "loop=2") || state.ParseScreen(d.hash).Loop != 2 {
 		t.Errorf("hash %q", d.hash)
 	}

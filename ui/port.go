@@ -37,20 +37,20 @@ type Port interface {
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.
 	Demos() []Demo
-	// Chart hands a chart to charts.js, which draws it where an sg-chart element has its id.
+	// Chart hands a chart to charts.js, which draws it in the sg-chart element with its id.
 	Chart(c *state.Chart)
-	// Grid hands a table to tables.js, which draws it where an sg-table element has its id.
+	// Grid hands a table to tables.js, which draws it in the sg-table element with its id.
 	Grid(g *state.Grid)
 	// Heat hands a map of sets and ways to heatmap.js, which draws it in the sg-heatmap element
 	// with its id.
 	Heat(m *state.HeatMap)
-	// Matrix hands a matrix to matrix.js, which draws it where an sg-matrix element has its id.
+	// Matrix hands a matrix to matrix.js, which draws it in the sg-matrix element with its id.
 	Matrix(m *state.Matrix)
-	// Graph hands a graph to graph.js, which draws it where an sg-graph element has its id.
+	// Graph hands a graph to graph.js, which draws it in the sg-graph element with its id.
 	Graph(g *state.Graph)
 	// SavePicture downloads a picture of a chart as drawn.
 	SavePicture(chart, name string)
-	// ResetZoom shows all of a chart.
+	// ResetZoom shows the whole chart.
 	ResetZoom(chart string)
 	// Save downloads content as a file of that name.
 	Save(name, mediaType string, content []byte)
@@ -105,7 +105,7 @@ type Demo struct {
 	Lesson            []Sentence
 
 	// As an exercise: the question, the answers to choose from, the index of the right one, and the
-	// reason, if Lesson does not explain it. An empty Ask is no exercise.
+	// reason, if Lesson does not explain it. If Ask is empty, the demo is not an exercise.
 	Ask, Why string
 	Choices  []string
 	Right    int
@@ -117,9 +117,9 @@ type Sentence struct {
 	Tab  state.Tab // the tab that shows it
 }
 
-// Item is a file or demo that a person opens.
+// Item is a file or a demo that the reader opens.
 type Item struct {
-	File  File   // empty for a demo
+	File  File   // the file; empty for a demo
 	More  bool   // the item was dropped together with the previous one
 	Demo  string // name of a demo
 	URL   string // the address of the demo's trace

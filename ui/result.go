@@ -89,7 +89,7 @@ func (a *App) sumUp() {
 	}
 }
 
-// export passes the table of a chart to take.
+// export calls take with the table of a chart.
 func (a *App) export(chart string, take func(t *state.Table, name string)) {
 	if t := a.table(chart); t != nil && t.Exports() {
 		take(t, FileName(a.result.Name)+"-"+chart)

@@ -168,7 +168,7 @@ func (a *App) analyse(item Item) {
 		return
 	}
 	if a.Tabs != nil {
-		a.reload() // another tab may have kept something
+		a.reload() // another tab may have stored a result
 	}
 	key, resume := a.keyFor(item, spec)
 	name := item.File.Name
@@ -332,9 +332,9 @@ func (a *App) next() {
 	}
 }
 
-// keyFor returns a key that depends on the file and the settings of its analysis, so that dropping
-// the file of an interrupted analysis again finds its checkpoint. Finished entries are not
-// replaced: a second analysis gets another key.
+// keyFor returns a key that depends on the file and the settings of its analysis. So dropping the
+// file of an interrupted analysis again finds its checkpoint. Finished entries are not replaced: a
+// second analysis gets another key.
 func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	h, file := fnv.New64a(), item.File
 	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
@@ -364,9 +364,9 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	return key, false
 }
 
-// freeName returns a name that no other analysis has, so that lists show different names: app
-// (2).lackey.lz4 if app.lackey.lz4 is kept. The number precedes the extensions, which determine the
-// format.
+// freeName returns a name that no other analysis has, for example app (2).lackey.lz4 if
+// app.lackey.lz4 is kept, so that names in lists are unique. The number precedes the extensions,
+// which determine the format.
 func (a *App) freeName(name string) string {
 	taken := map[string]bool{}
 	a.update(func() {

@@ -168,7 +168,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 }
 
 // A page that the browser suspends ends its runs, and says so when it is restored.
-func TestLeftPageLetsGo(t *testing.T) {
+func TestSuspendedPageEndsItsRuns(t *testing.T) {
 	first, second, _, ended := twoTabs(t)
 	first.app.Leave()
 	<-ended[0]
@@ -181,7 +181,7 @@ func TestLeftPageLetsGo(t *testing.T) {
 	second.app.Leave() // nothing is running in that tab any more
 }
 
-func TestLeftPageStopsWatching(t *testing.T) {
+func TestSuspendedPageStopsWatching(t *testing.T) {
 	_, second, _, ended := twoTabs(t)
 	second.app.Leave()
 	<-ended[1]
@@ -300,7 +300,7 @@ func TestOneClickResumes(t *testing.T) {
 	until(t, func() bool { return len(k.Keys()) == 0 })
 }
 
-func TestFileIsNotAllowed(t *testing.T) {
+func TestFileAccessDenied(t *testing.T) {
 	k := &keeper{files: map[string]File{}, err: errors.New("not allowed")}
 	d := interruptedWith(t, k)
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
@@ -319,7 +319,7 @@ func TestFileIsNotAllowed(t *testing.T) {
 }
 
 // If a worker dies after it has stored its result but before it has reported it, nothing is lost.
-func TestDeathAfterTheResult(t *testing.T) {
+func TestDeathAfterResult(t *testing.T) {
 	d := newDesk(t)
 	d.connect = func() (workers.Carrier, error) {
 		c, err := d.host()

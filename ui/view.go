@@ -7,14 +7,14 @@ import (
 )
 
 // View shows one view of a result: the component of a tab, and the charts that the browser draws
-// for it. The state package computes its words and numbers.
+// for it. Package state computes its texts and numbers.
 //
 // A view may also implement [repeater], [placed] or [timed].
 type View interface {
 	vugu.Builder
 	// Waits explains why there is nothing to show yet; "" if there is.
 	Waits() string
-	// Draw hands charts, maps and long tables to the browser, and does not wait. The caller holds
+	// Draw hands charts, maps and long tables to the browser. It must not block. The caller holds
 	// the lock.
 	Draw()
 	// Table returns a table of the view by the name of its chart; nil if there is none.
@@ -36,7 +36,7 @@ type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
 
-// views makes the view of each tab.
+// views contains the function that makes the view of each tab.
 var views = map[state.Tab]func(*App) View{
 	state.TabDiagnosis:     newDiagnosis,
 	state.TabLocality:      newLocality,

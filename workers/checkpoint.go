@@ -176,7 +176,7 @@ func (e *OtherFileError) Error() string {
 		"Choose that file, or analyse this one from its start."
 }
 
-// Difference describes in a clause how the files differ.
+// Difference returns a clause that describes how the files differ.
 func (e *OtherFileError) Difference() string {
 	was := strconv.FormatUint(e.Want.Size, 10) + " bytes"
 	switch {

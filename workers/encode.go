@@ -43,7 +43,7 @@ func (e *BodyError) Error() string {
 // Encode returns the binary form of s.
 func (s Start) Encode() []byte { return encode(s.code) }
 
-// DecodeStart reads what [Start.Encode] wrote. Its error is a *[BodyError].
+// DecodeStart decodes the output of [Start.Encode]. Its error is a *[BodyError].
 func DecodeStart(data []byte) (Start, error) { return decodeAs(TypeStart, data, (*Start).code) }
 
 func (s *Start) code(b *body) {
@@ -52,7 +52,7 @@ func (s *Start) code(b *body) {
 	b.text(&s.Format, "the format")
 	b.spec(&s.Spec)
 	b.flag(&s.Resume, "the resume flag")
-	b.number(&s.Memory, "the limit of memory")
+	b.number(&s.Memory, "the memory limit")
 	below(b, &s.Workers, 1<<32, "the workers")
 	below(b, &s.SegmentReferences, 1<<32, "the references of a segment")
 }
@@ -63,7 +63,7 @@ func (p Progress) Encode() []byte {
 	return encode(p.code)
 }
 
-// DecodeProgress reads what [Progress.Encode] wrote. Its error is a *[BodyError].
+// DecodeProgress decodes the output of [Progress.Encode]. Its error is a *[BodyError].
 func DecodeProgress(data []byte) (Progress, error) {
 	return decodeAs(TypeProgress, data, (*Progress).code)
 }
@@ -76,7 +76,7 @@ func (p *Progress) code(b *body) {
 	below(b, &p.Threads, 1<<31, "the threads")
 	b.number(&p.BadRecords, "the bad records")
 	b.number(&p.Memory, "the memory")
-	b.number(&p.Limit, "the limit of memory")
+	b.number(&p.Limit, "the memory limit")
 	b.number(&p.Outside, "the spilled bytes")
 	b.number(&p.Storage, "the storage")
 	b.number(&p.Millis, "the milliseconds")
@@ -110,7 +110,7 @@ func (d *Done) code(b *body) {
 // Encode returns the binary form of f.
 func (f Failed) Encode() []byte { return encode(f.code) }
 
-// DecodeFailed reads what [Failed.Encode] wrote. Its error is a *[BodyError].
+// DecodeFailed decodes the output of [Failed.Encode]. Its error is a *[BodyError].
 func DecodeFailed(data []byte) (Failed, error) { return decodeAs(TypeFailed, data, (*Failed).code) }
 
 func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
@@ -118,7 +118,7 @@ func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
 // Encode returns the binary form of h.
 func (h Help) Encode() []byte { return encode(h.code) }
 
-// DecodeHelp reads what [Help.Encode] wrote. Its error is a *[BodyError].
+// DecodeHelp decodes the output of [Help.Encode]. Its error is a *[BodyError].
 func DecodeHelp(data []byte) (Help, error) { return decodeAs(TypeHelp, data, (*Help).code) }
 
 func (h *Help) code(b *body) {
@@ -130,7 +130,7 @@ func (h *Help) code(b *body) {
 // Encode returns the binary form of a.
 func (a Analysed) Encode() []byte { return encode(a.code) }
 
-// DecodeAnalysed reads what [Analysed.Encode] wrote. Its error is a *[BodyError].
+// DecodeAnalysed decodes the output of [Analysed.Encode]. Its error is a *[BodyError].
 func DecodeAnalysed(data []byte) (Analysed, error) {
 	return decodeAs(TypeAnalysed, data, (*Analysed).code)
 }
@@ -143,7 +143,7 @@ func (a *Analysed) code(b *body) {
 // EncodeStretch returns the binary form of s.
 func EncodeStretch(s analysis.Stretch) []byte { return encode(func(b *body) { codeStretch(&s, b) }) }
 
-// DecodeStretch reads what [EncodeStretch] wrote. Its error is a *[BodyError].
+// DecodeStretch decodes the output of [EncodeStretch]. Its error is a *[BodyError].
 func DecodeStretch(data []byte) (analysis.Stretch, error) {
 	return decodeAs(TypeStretch, data, codeStretch)
 }
@@ -168,7 +168,8 @@ func EncodeSegment(s analysis.Segment) []byte {
 	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 }
 
-// DecodeSegment reads what [EncodeSegment] wrote. Its error is a *[BodyError], or the profile's.
+// DecodeSegment decodes the output of [EncodeSegment]. Its error is a *[BodyError], or an error of
+// the profile.
 func DecodeSegment(data []byte) (s analysis.Segment, err error) {
 	sum := max(0, len(data)-8)
 	var encoded []byte

@@ -87,7 +87,7 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 
 // If the newest generation of a checkpoint is damaged, a run resumes from the previous one and
 // gives the same bytes.
-func TestResumeFromGenerationBefore(t *testing.T) {
+func TestResumeFromPreviousGeneration(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
 	newest, err := store.Get("k")

@@ -65,7 +65,7 @@ func beyond(t *testing.T, b []byte) []byte {
 
 // A run that exceeds its memory limit spills, and gives the same result as a run that spilled from
 // its start. Nothing is left in the spill store.
-func TestRunGoesOutside(t *testing.T) {
+func TestRunSpills(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)
 	var limits []uint64
@@ -95,7 +95,7 @@ func TestRunGoesOutside(t *testing.T) {
 }
 
 // A run that cannot spill stays in memory, and may use all the memory there is.
-func TestRunStaysInside(t *testing.T) {
+func TestRunWithoutSpillStore(t *testing.T) {
 	b := din(100_000)
 	o, err := sample.Parse("space=0.5")
 	if err != nil {
@@ -115,7 +115,7 @@ func TestRunStaysInside(t *testing.T) {
 }
 
 // A run resumes from a checkpoint that it saved after it began to spill.
-func TestResumeOutside(t *testing.T) {
+func TestResumeSpilledRun(t *testing.T) {
 	b := din(800_000)
 	f, s := newOutside(t, 3)
 	f.host.CheckpointBytes, f.host.Yield = 300_000, runtime.Gosched
@@ -146,7 +146,7 @@ func TestResumeOutside(t *testing.T) {
 
 // If the spill store is full, a run with a checkpoint keeps the checkpoint, and a run without one
 // keeps its counts.
-func TestNoRoomOutside(t *testing.T) {
+func TestNoRoomToSpill(t *testing.T) {
 	b := din(800_000)
 	for _, checkpoints := range []uint64{0, 300_000} {
 		f, s := newOutside(t, 30)
@@ -173,7 +173,7 @@ func TestNoRoomOutside(t *testing.T) {
 }
 
 // A run can be paused and cancelled while it is reading spilled data.
-func TestCancelOutside(t *testing.T) {
+func TestCancelWhileSpilled(t *testing.T) {
 	f, _ := newOutside(t, 3)
 	f.serve()
 	part := &endless{part: din(100_000)}

@@ -3,7 +3,7 @@
 //
 // A run consists of these messages:
 //
-//  1. The host sends Ready. (A carrier keeps earlier messages.)
+//  1. The host sends Ready. (A carrier queues messages that were sent before.)
 //  2. The client sends [Start] with the trace attached, and with a job number that every reply
 //     repeats.
 //  3. The host sends [Progress] five times a second, and from time to time a snapshot of the
@@ -47,7 +47,7 @@ import (
 // Type is the type of a message.
 type Type uint8
 
-// The types of messages.
+// These are the types of messages.
 const (
 	// From the client to the host.
 	TypeStart  Type = iota + 1 // body: Start; attachment: the trace
@@ -193,7 +193,7 @@ type Done struct {
 type Help struct {
 	Name string // of the file
 	Spec analysis.Spec
-	// MostLines is the number of distinct lines at which a segment is cut; 0: none.
+	// MostLines is the number of distinct lines at which a segment is cut; 0: no limit.
 	MostLines uint64
 }
 

@@ -32,7 +32,7 @@ const defaultPatience = 30 * time.Second
 const (
 	// mostWorkers is the maximum number of workers of a run.
 	mostWorkers = 8
-	// leastShared is the least number of references for which starting helpers is worth it.
+	// leastShared is the minimum number of references for which helpers are worthwhile.
 	leastShared = 1 << 22
 	// bytesPerLine is the memory that a distinct line of a segment takes in the models, the result
 	// and its encoding.
@@ -140,7 +140,7 @@ func (t *team) memory() (bytes uint64) {
 	return bytes
 }
 
-// each calls f with each helper locked.
+// each calls f for each helper, with the helper locked.
 func (t *team) each(f func(*helper)) {
 	for _, h := range t.all() {
 		h.mu.Lock()

@@ -418,7 +418,7 @@ func TestSharedResumes(t *testing.T) {
 
 // A shared run that exceeds its memory limit ends its helpers and spills, and gives the same bytes
 // as any other run.
-func TestSharedRunGoesOutside(t *testing.T) {
+func TestSharedRunSpills(t *testing.T) {
 	for at := range int64(8) {
 		b := container(t, rand.New(rand.NewPCG(uint64(at), 9)), 20_000)
 		want := direct(t, b, sharedSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()

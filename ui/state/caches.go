@@ -28,7 +28,7 @@ type Caches struct {
 	Warnings []string // caveats, in sentences
 	Problem  string   // why there is no answer; "" if there is one
 	// Missing lists the groups of threads that share a cache but for which the profile has no
-	// stacks. An analysis with these groups solves the Problem.
+	// stacks. An analysis with these groups would solve the Problem.
 	Missing [][]uint32
 
 	Prediction hierarchy.ByCore

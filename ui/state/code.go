@@ -19,7 +19,7 @@ type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
 	most  [MaxLevels][]int          // the rows with most misses, by level, computed on first use
-	first map[int]int               // rows by ID
+	first map[int]int               // row indices by ID
 	names []string                  // names of the rows; computed on the first sort
 	words []string                  // searchable text by row; computed on the first search
 	files map[string]map[uint32]int // rows by file and line; computed on first use
@@ -94,7 +94,7 @@ func (c *Code) MostWords(level int) string {
 	}
 	switch {
 	case total == 0:
-		return "Nothing misses in " + c.Levels[level].Level.Cache.Name + "."
+		return "There are no misses in " + c.Levels[level].Level.Cache.Name + "."
 	case made < 0.9*total && c.unknown():
 		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the others. Analyse the trace again."
 	case made < 0.9*total:
@@ -232,9 +232,9 @@ func missingSites(p *profile.Profile) string {
 	case p.Sites != nil:
 		return ""
 	case p.Input.Header.Sites:
-		return "This trace records which code made its references, but this analysis does not have it: its lines did not fit in memory, or “sites” was not among its analyses. " +
+		return "This trace records which code made its references, but this analysis does not include it: its lines did not fit in memory, or “sites” was not among its analyses. " +
 			"Raise the memory limit in the settings, or analyse a sample (space=0.01), and analyse the trace again."
 	}
 	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
-		"and so do traces of other tools with instruction addresses: drop one here. Profiles of early versions do not have it either: analyse their trace again."
+		"and so do traces of other tools with instruction addresses: drop one here. Profiles from early versions lack it, too: analyse their traces again."
 }

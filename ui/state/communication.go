@@ -292,7 +292,7 @@ func (v *View) SiteName(site uint32) string {
 	if s := v.Profile.Sites; s != nil && site < uint32(len(s.Code)) {
 		return siteName(&s.Code[site])
 	}
-	return "code that the trace does not name"
+	return "unnamed code"
 }
 
 // ObjectName returns the name of a data structure of the profile, or a description if there is

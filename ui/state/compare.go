@@ -337,7 +337,7 @@ func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort strin
 	return t
 }
 
-// sortedJoin shows the rows of a join. Differences are sorted by absolute value.
+// sortedJoin shows the rows of a join in order. Differences are sorted by absolute value.
 func sortedJoin(j *answers.Compared, style report.Words, by string, columns []string, numbers ...string) *Table {
 	if by == "" {
 		by = numbers[0] + "_difference"
@@ -360,7 +360,7 @@ func sortedJoin(j *answers.Compared, style report.Words, by string, columns []st
 	return t
 }
 
-// compareSchema names the JSON of comparisons.
+// compareSchema is the schema name in the JSON of comparisons.
 const compareSchema = "stackglass.compare"
 
 // Findings describes the largest differences in sentences.

@@ -121,7 +121,7 @@ func (v *View) curveSentence() string {
 	text := "A cache of one line misses " + Percent(c.MissRatio(1)) + " of accesses"
 	if longest, ok := c.Longest(); ok {
 		text += ", one of 32" + thin + "KiB " + Percent(v.MissRatio(32<<10)) + "; from " +
-			Bytes((longest+1)*v.LineBytes) + " on only first accesses miss, " + Percent(Ratio(c.Cold, c.Accesses))
+			Bytes((longest+1)*v.LineBytes) + " on, only first accesses miss, " + Percent(Ratio(c.Cold, c.Accesses))
 	}
 	return text + "."
 }

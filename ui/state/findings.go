@@ -45,7 +45,7 @@ func Nothing(p *profile.Profile) string {
 	case t.AllReferences() > 0:
 		return ""
 	case t.Unselected > 0:
-		return "The settings left out all " + Plural(t.Unselected, "reference", "references") + " of this trace: they select “" + p.Input.Kinds.String() +
+		return "The settings exclude all " + Plural(t.Unselected, "reference", "references") + " of this trace: they select “" + p.Input.Kinds.String() +
 			"”, and the trace has none. Go back, choose other kinds of references in the settings, and drop the trace again."
 	}
 	return "No reference has been analysed."
@@ -185,7 +185,7 @@ func (v *View) doubts() (Finding, bool) {
 	t := &v.Profile.Totals
 	text := ""
 	if t.BadRecords > 0 {
-		text = Plural(t.BadRecords, "record", "records") + " could not be read and were left out. "
+		text = Plural(t.BadRecords, "record", "records") + " could not be read and were skipped. "
 	}
 	if v.Profile.State.Partial {
 		text += "This result covers only a part of the run: " + v.Profile.State.Reason + "."

@@ -100,8 +100,8 @@ func scaled(x, base float64, units []string) string {
 	return significant(x) + thin + units[i]
 }
 
-// Percent formats a share (0 to 1) as a percentage with three significant digits. Only 1 is written
-// as "100 %".
+// Percent formats a share (0 to 1) as a percentage with three significant digits. Only 1 becomes
+// "100 %".
 func Percent(share float64) string {
 	p := share * 100
 	switch {

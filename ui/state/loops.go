@@ -171,7 +171,7 @@ func (l *Loops) trips(loop int) string {
 // Sentence describes how a loop runs.
 func (l *Loops) Sentence(loop int) string {
 	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.own(loop)
-	text := "It begins " + Plural(runs, "time", "times") + ", with " + l.trips(loop) + " iterations"
+	text := "It runs " + Plural(runs, "time", "times") + ", with " + l.trips(loop) + " iterations"
 	if runs > 1 {
 		text += " each, " + Exact(l.number(loop, "iterations")) + " in all"
 	}
@@ -347,7 +347,7 @@ func ChangeKinds() []ChangeKind {
 		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations of a tile." + loops},
 		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array: a=64."},
 		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, which must have the same trip count." + loops},
-		{"array-of-structs", "array of structures", "x,y", "Arrays of equal elements that become the fields of one array of structures."},
+		{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, which become the fields of one array of structures."},
 	}
 }
 

@@ -19,7 +19,7 @@ type Screen struct {
 	Demo      string // name of the demo to which a link leads; an open demo has Open instead
 	Exercise  int    // number of the workshop's exercise, from 1; 0: none
 	Tab       Tab
-	Facts     bool              // the facts below the diagnosis are unfolded
+	Facts     bool              // the facts below the diagnosis are expanded
 	LineBytes uint32            // 0: the profile's default
 	Levels    []hierarchy.Cache // nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below Levels

@@ -201,7 +201,7 @@ func (v *View) setsSentence() string {
 		text = "Sets cost most in a cache of " + v.cellWords(worst) + ": " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses are conflict misses."
 	}
 	if least < 0 {
-		text += " They save most in one of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit but would miss in a fully associative cache."
+		text += " They save most in a cache of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit but would miss in a fully associative cache."
 	}
 	return text
 }

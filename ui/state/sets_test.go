@@ -256,7 +256,7 @@ func TestInclusionInLinks(t *testing.T) {
 }
 
 // A level is marked only if it has the chart's line size, and unmarked levels are named.
-func TestLevelsOfOtherLines(t *testing.T) {
+func TestLevelsWithOtherLineSizes(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{64, 128}})
 	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 2, LineBytes: 128}, {Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}}
 	for line, names := range map[uint32][2]string{64: {"L2", "L1"}, 128: {"L1", "L2"}} {

@@ -166,7 +166,7 @@ func TestNumbers(t *testing.T) {
 }
 
 // The error is never more than half a unit of the third significant digit.
-func TestSignificantIsNear(t *testing.T) {
+func TestSignificantIsAccurate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float64Range(1e-6, 1e9).Draw(t, "x")
 		var got float64
@@ -454,7 +454,7 @@ func TestAsk(t *testing.T) {
 }
 
 // Ratios are computed from the displayed numbers.
-func TestRatiosAreOfWhatIsShown(t *testing.T) {
+func TestRatiosUseShownNumbers(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
 		want        string

@@ -36,7 +36,7 @@ func TestStorage(t *testing.T) {
 }
 
 // The bar of a run shows how much of its memory limit it uses, and the size of spilled data.
-func TestRunBarOutside(t *testing.T) {
+func TestRunBarOfSpilledRun(t *testing.T) {
 	p := workers.Progress{Memory: 512 << 20, Limit: 2 << 30, Outside: 3 << 20, Beyond: true}
 	facts := map[string]Fact{}
 	for _, f := range NewRunBar(p).Facts {

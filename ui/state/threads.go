@@ -122,7 +122,7 @@ const nbsp = "\u00a0"
 // MostCores is the maximum number of cores that a chart shows; the tables list all cores.
 const MostCores = 16
 
-// coreColors, together with dashes, distinguish curves.
+// coreColors lists the colors that, together with dashes, distinguish curves.
 var coreColors = []string{"level1", "level2", "level3", "ink", "accent", "memory"}
 
 func coreSeries(i int, label string, y []float64) Series {
@@ -244,7 +244,7 @@ func (t *Threads) stackSentence(s Stack) string {
 		return "Each thread has a cache of its own, and another thread's store invalidates the line. " + Exact(lost) +
 			" accesses, " + Percent(Ratio(lost, accesses)) + ", are coherence misses, because their line was invalidated. No cache size avoids them."
 	case SharedStack:
-		return "All threads share one cache. Each curve is one thread's accesses to it."
+		return "All threads share one cache. Each curve shows one thread's accesses to it."
 	}
 	return "Each thread has a cache of its own, as if no other thread stored to its lines."
 }
@@ -485,6 +485,6 @@ func missingThreads(p *profile.Profile) string {
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
 			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Raise the memory limit in the settings, or analyse a sample (space=0.01), and analyse the trace again."
 	}
-	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. Diagnosis, Caches and Code have all its results. " +
+	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. All its results are in Diagnosis, Caches and Code. " +
 		"Programs with threads that are compiled with “stackglass cc” record them, and so do gem5, drmemtrace and csv traces with a column of threads: drop one here, or try the demos with several threads."
 }

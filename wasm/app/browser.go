@@ -171,7 +171,7 @@ func (b *browser) SavePicture(chart, name string) {
 	script("Charts").Call("savePicture", chart, name)
 }
 
-// ResetZoom shows all of a chart.
+// ResetZoom shows the whole chart.
 func (b *browser) ResetZoom(chart string) {
 	script("Charts").Call("resetZoom", chart)
 }

@@ -126,7 +126,8 @@ func (f *File) readLarge(p []byte) (int, error) {
 	return n, nil
 }
 
-// turnOver waits for the next chunk, and requests the one after it into the memory of the previous one.
+// turnOver waits for the next chunk, and requests the chunk after it, which reuses the memory of
+// the previous chunk.
 func (f *File) turnOver() error {
 	result, err := web.Await(f.ahead)
 	if err != nil {

@@ -39,7 +39,7 @@ func storeName() string { return "host test " + strconv.Itoa(stores) }
 
 // A run that has no room to spill keeps its counts and says why it ended. (Chromium checks the
 // remaining space only every half a minute, so that it would not notice a later limit.)
-func TestNoRoomOutside(t *testing.T) {
+func TestNoRoomToSpill(t *testing.T) {
 	setQuota(t, 3<<20)
 	defer setQuota(t, 0)
 	r := newRun(t, "")
@@ -56,7 +56,7 @@ func TestNoRoomOutside(t *testing.T) {
 
 // A run whose lines do not fit in memory spills. It gives the same result as a run that spilled
 // from its start, even if its worker is killed during the run.
-func TestRunGoesOutside(t *testing.T) {
+func TestRunSpills(t *testing.T) {
 	const times = 2
 	part := din(600_000, 20)
 	spec := analysis.Spec{}.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})

@@ -269,7 +269,7 @@ func packedBy(t testing.TB, packing string, b []byte) []byte {
 }
 
 // An unpacker's report about a file becomes part of the result.
-func TestCutAndDamagedInAnUnpacker(t *testing.T) {
+func TestCutAndDamagedInUnpacker(t *testing.T) {
 	b := din(300_000, 12)
 	r := newRun(t, "")
 	for _, packing := range unpack.Names() {

@@ -54,7 +54,7 @@ func soakHost() *workers.Host {
 
 // A trace with far more lines than fit in memory is analysed exactly, and the program stays within
 // its memory limit. A quarter of the references follow references to all other lines.
-func TestSoakOutside(t *testing.T) {
+func TestSoakSpilling(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")
 	}

@@ -22,9 +22,10 @@ const (
 	shelfBatch = 8 << 20
 	// blockBytes is the approximate size of a block of an earlier run.
 	blockBytes = 2 << 20
-	// collectEvery is the number of bytes read and written between two garbage collections of Go.
-	// The browser keeps the data of a request while Go refers to the request. Go's collector sees
-	// only a few words of each, and may not run for a gigabyte of them.
+	// collectEvery is the number of bytes read and written between two of Go's garbage collections.
+	// The browser keeps the data of a request while Go refers to the request. Go's garbage
+	// collector sees only a few words of each request, and may not run before the requests refer to
+	// a gigabyte.
 	collectEvery = 64 << 20
 )
 

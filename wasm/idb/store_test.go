@@ -297,7 +297,7 @@ func TestDamage(t *testing.T) {
 			_, err := chunks.Delete(generation{}.chunkKey("k", 1))
 			return err
 		},
-		"a chunk is other bytes": func(chunks *idb.ObjectStore) error {
+		"a chunk has other bytes": func(chunks *idb.ObjectStore) error {
 			_, err := chunks.PutKey(generation{}.chunkKey("k", 0), js.Global().Get("Uint8Array").New(chunkBytes))
 			return err
 		},
@@ -305,7 +305,7 @@ func TestDamage(t *testing.T) {
 			_, err := chunks.PutKey(generation{}.chunkKey("k", 1), js.Global().Get("Uint8Array").New(5))
 			return err
 		},
-		"a chunk is no bytes": func(chunks *idb.ObjectStore) error {
+		"a chunk is not bytes": func(chunks *idb.ObjectStore) error {
 			_, err := chunks.PutKey(generation{}.chunkKey("k", 1), js.ValueOf("text"))
 			return err
 		},

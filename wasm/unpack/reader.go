@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// reader is the analysis worker's side: it sends compressed bytes of source and receives decompressed ones.
+// reader is the side of the analysis worker. It sends compressed bytes of source and receives
+// decompressed bytes.
 type reader struct {
 	port   port
 	source io.Reader

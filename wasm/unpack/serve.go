@@ -32,7 +32,7 @@ func serve(p port, packings []open.Packing) error {
 			return nil
 		}
 	}
-	return errors.New("nothing here unpacks " + m.text)
+	return errors.New("there is no decompressor for " + m.text)
 }
 
 // unpack sends the decoder's output, and returns its error.

@@ -451,7 +451,7 @@ func TestEndClosesTheUnpacker(t *testing.T) {
 }
 
 // If the file ends before the decoder can start, the stream is reported as cut.
-func TestEndBeforeTheBeginning(t *testing.T) {
+func TestStreamEndsBeforeItBegins(t *testing.T) {
 	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
 	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {
 		t.Errorf("got %v", err)
@@ -461,7 +461,7 @@ func TestEndBeforeTheBeginning(t *testing.T) {
 func TestUnknownPacking(t *testing.T) {
 	analyser, unpacker := newPipe(atOnce)
 	newReader(analyser, "rar", strings.NewReader(""))
-	if err := serve(unpacker, packings); err == nil || err.Error() != "nothing here unpacks rar" {
+	if err := serve(unpacker, packings); err == nil || err.Error() != "there is no decompressor for rar" {
 		t.Errorf("got %v", err)
 	}
 }

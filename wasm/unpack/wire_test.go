@@ -173,7 +173,7 @@ func TestUnavailableWorker(t *testing.T) {
 		{"https://stackglass.example/worker.js", "zstd", "could not be loaded ("},
 		{scriptOf(base, "test.wasm"), "panics", "died (panic: on purpose)"},
 		{scriptOf(base, "test.wasm"), "hungry", "out of memory"},
-		{scriptOf(base, "test.wasm"), "rar", "nothing here unpacks rar"},
+		{scriptOf(base, "test.wasm"), "rar", "there is no decompressor for rar"},
 	} {
 		w := &Workers{Script: c.script}
 		r, err := w.packing(c.packing).New(strings.NewReader("packed"))

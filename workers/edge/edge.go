@@ -39,8 +39,8 @@ const noUploads = `<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>stackglass: no uploads</title>
 <h1>Nothing can be uploaded here</h1>
-<p>This server hands out the files of the page and takes nothing: no trace, no profile,
-no form. Traces are analysed in the browser, on the computer where they are, and do not
+<p>This server only serves the files of the page. It accepts no traces, no profiles
+and no forms. Traces are analysed in the browser, on the computer where they are, and do not
 leave it.</p>
 <p><a href="/">Open the page</a> and drop a trace there.</p>
 `
