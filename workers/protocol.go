@@ -111,7 +111,7 @@ var ErrClosed = errors.New("the connection to the worker is closed")
 // one.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
-	Why  string // the last line that it printed, if known, or ""
+	Why  string // the first line of its last output, if known, or ""
 }
 
 func (e *DeadError) Error() string {
