@@ -30,7 +30,7 @@ import "github.com/stackglass/stackglass/core/analysis"
 
 import "github.com/stackglass/stackglass/core/report"
 
-// Associativity is the map of sets and ways, and the picked cache's misses by class.
+// Associativity shows the map of sets and ways, and the misses of the selected cache by class.
 type Associativity struct {
 	App *App
 	Map vugu.Builder
@@ -56,10 +56,10 @@ func newAssociativity(a *App) View {
 	return &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *Associativity) Waits() string { return c.App.uncounted() }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Associativity) Draw() {
 	if c.view().Locality.Sets == nil {
 		return
@@ -69,7 +69,7 @@ func (c *Associativity) Draw() {
 	c.App.Port.Heat(m)
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *Associativity) Table(name string) *state.Table {
 	if name != "sets" || c.view().Locality.Sets == nil {
 		return nil
@@ -177,7 +177,7 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "ask about it as the first level")
+					addText(vgparent, "use it as the first level")
 				}
 			}
 		}
@@ -192,12 +192,12 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Bar is the quiet bar of a running analysis.
+// Bar shows the progress of a running analysis.
 type Bar struct{ App *App }
 
 func (c *Bar) bar() state.RunBar { return state.NewRunBar(c.App.run.progress) }
 
-// value is the bar's length; none while the share is not known.
+// value returns the length of the progress bar, or nil while the share is unknown.
 func (c *Bar) value() any {
 	if b := c.bar(); b.Known {
 		return b.Value()
@@ -209,7 +209,7 @@ func (c *Bar) href() string {
 	return "#" + state.Screen{Open: c.App.run.key, Tab: state.TabCaches}.Hash()
 }
 
-// watching tells that another tab runs it.
+// watching reports whether another tab runs the analysis.
 func (c *Bar) watching() bool { return c.App.run.leave != nil }
 
 func (c *Bar) cancelWords() string {
@@ -221,7 +221,7 @@ func (c *Bar) cancelWords() string {
 
 func (c *Bar) pauseWord() string {
 	if c.App.run.progress.Paused {
-		return "Go on"
+		return "Resume"
 	}
 	return "Pause"
 }
@@ -274,7 +274,7 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, " ")
 						if f.Share != "" {
 							vgn = addElement(vgparent, "meter\x00max\x001")
-							vgn.AddAttrInterface("aria-label", "Share of the "+f.Name+" that may be taken")
+							vgn.AddAttrInterface("aria-label", "Share of the allowed "+f.Name)
 							vgn.AddAttrInterface("value", f.Share)
 						}
 					}
@@ -340,8 +340,8 @@ func (c *BlocksView) slide(r state.BranchRow, text string) {
 
 func (c *BlocksView) set(r state.BranchRow, text string) { c.App.SetBranch(r.Branch, text) }
 
-// said is what the file of probabilities says of a branch, or what the reader wants and
-// the models could not take.
+// said returns a branch's line of the branch-probability file, or the reader's text that
+// the models rejected.
 func (c *BlocksView) said(r state.BranchRow) string {
 	if text := c.App.editOf(r.Branch); text != "" {
 		return text
@@ -349,7 +349,7 @@ func (c *BlocksView) said(r state.BranchRow) string {
 	return r.Text
 }
 
-// invalid marks a branch that the models could not take.
+// invalid marks a branch whose text the models rejected.
 func (c *BlocksView) invalid(r state.BranchRow) any {
 	if c.blocks().Problem != "" && c.App.editOf(r.Branch) != "" {
 		return "true"
@@ -554,7 +554,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "as they were")
+										addText(vgparent, "undo all changes")
 									}
 								}
 								addText(vgparent, "\n\t\t\t")
@@ -583,7 +583,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											vgparent := vgn
 											_ = vgparent
-											addText(vgparent, "This function has too many blocks to be drawn: they are in the table.")
+											addText(vgparent, "This function has too many blocks to draw. The table lists them.")
 										}
 									}
 								}
@@ -639,7 +639,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 																if r.Way == 0 {
 																	vgn = addElement(vgparent, "input\x00type\x00text\x00class\x00short")
 																	vgn.AddAttrInterface("aria-invalid", c.invalid(r))
-																	vgn.AddAttrInterface("aria-label", "how often each way of "+r.Title)
+																	vgn.AddAttrInterface("aria-label", "how often each outcome of "+r.Title)
 																	vgn.AddAttrInterface("id", c.id("often", i))
 																	addProperty(vgn, "value", c.said(r))
 																	addListener(vgn, "change", func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) })
@@ -741,7 +741,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "h2\x00id\x00executed-title")
-							vgn.SetInnerHTML(vugu.HTML("Instructions of the run"))
+							vgn.SetInnerHTML(vugu.HTML("Instructions executed in the run"))
 							vgn = addElement(vgparent, "p\x00class\x00second")
 							vgn.SetInnerHTML(vugu.HTML("These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %."))
 							vgn = addElement(vgparent, "div\x00class\x00columns")
@@ -801,13 +801,13 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Caches is the miss-ratio curve and the answer for a hierarchy of caches.
+// Caches shows the miss-ratio curve and the prediction for a cache hierarchy.
 type Caches struct {
 	controls
 	Curve, Common, Against, ByCore, Threads vugu.Builder
 }
 
-// answer is made once a render: it is asked for the same levels.
+// answer is computed once per render: later calls ask about the same levels.
 func (c *Caches) answer() *state.Caches { return c.App.answer() }
 
 func (c *Caches) machine() hierarchy.Hierarchy { return c.App.Machine() }
@@ -836,13 +836,13 @@ func newCaches(a *App) View {
 		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true}}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *Caches) Waits() string { return c.App.uncounted() }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Caches) Draw() { c.App.draw(c.App.result.View.MissCurve(c.App.Levels())) }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *Caches) Table(name string) *state.Table {
 	v := c.App.result.View
 	switch name {
@@ -929,7 +929,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "from a file …")
+					addText(vgparent, "load from a file …")
 				}
 				addText(vgparent, "\n\t\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
@@ -979,7 +979,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "The trace is no longer available: go back, and drop it again.")
+						addText(vgparent, "The trace is no longer available. Go back and drop it again.")
 					}
 				}
 				if c.answer().Average != "" {
@@ -1291,7 +1291,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "summary")
-							vgn.SetInnerHTML(vugu.HTML("Sources of its numbers"))
+							vgn.SetInnerHTML(vugu.HTML("Sources of these numbers"))
 							vgn = addElement(vgparent, "ul\x00class\x00second")
 							{
 								vgparent := vgn
@@ -1342,7 +1342,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// CodeView is who makes the misses: places in the code, and data structures.
+// CodeView shows which source locations and data structures cause the misses.
 type CodeView struct {
 	App               *App
 	Distances, Before vugu.Builder
@@ -1390,12 +1390,12 @@ func (c *CodeView) tooShort() string {
 	return ""
 }
 
-// sourced reports whether the ranking may stand beside a source file.
+// sourced reports whether the ranking can be shown next to a source file.
 func (c *CodeView) sourced() bool { return c.App.code.sourced }
 
 func (c *CodeView) wide() string { return strconv.FormatBool(c.App.code.wide) }
 
-// shape is the class of the ranking and the source: beside each other, or below.
+// shape returns the CSS class of the layout: the source is next to the ranking, or below it.
 func (c *CodeView) shape() string {
 	if c.view().Brief {
 		return "code-beside"
@@ -1403,7 +1403,7 @@ func (c *CodeView) shape() string {
 	return "code-below"
 }
 
-// advice is the problem that the diagnosis found in the line that is picked.
+// advice returns the problem that the diagnosis found in the selected line.
 func (c *CodeView) advice() *state.Advice {
 	if c.place() < 0 {
 		return nil
@@ -1431,7 +1431,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
+				vgn.SetInnerHTML(vugu.HTML("Group by"))
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -1537,7 +1537,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "The trace does not say in which file this is: compile with -g, so that it does.")
+								addText(vgparent, "The trace does not name the source file. Compile with -g to record it.")
 							}
 						}
 					}
@@ -1553,7 +1553,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								addText(vgparent, "Drop ")
 								vgn = addElement(vgparent, "b")
 								vgn.SetInnerHTML(c.file())
-								addText(vgparent, " here to see the line and the misses of its neighbours. Programs that “stackglass cc” compiles record their source themselves.")
+								addText(vgparent, " here to see the line and the misses of its neighbours. Programs compiled with “stackglass cc” record their own source.")
 							}
 							vgn = addElement(vgparent, "p")
 							{
@@ -1587,7 +1587,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, "span")
-										vgn.SetInnerHTML(vugu.HTML("Which one was compiled?"))
+										vgn.SetInnerHTML(vugu.HTML("Which version was compiled?"))
 										vgn = addElement(vgparent, "select\x00id\x00source-which")
 										addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 										{
@@ -1714,7 +1714,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										vgparent := vgn
 										_ = vgparent
-										addText(vgparent, "This analysis did not record who accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
+										addText(vgparent, "This analysis did not record which code accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
 									}
 								}
 							}
@@ -1752,7 +1752,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "Drop the trace here again: it is analysed with this hierarchy, and then they are counted.")
+							addText(vgparent, "Drop the trace here again to analyse it with this hierarchy and count these misses exactly.")
 						}
 					}
 				}
@@ -1768,7 +1768,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "summary")
-					vgn.SetInnerHTML(vugu.HTML("Caveats of the levels"))
+					vgn.SetInnerHTML(vugu.HTML("Caveats about the levels"))
 					for vgiterkeyt, w := range c.doubts() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -1791,7 +1791,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Communication is what threads write and others use.
+// Communication shows which values threads write and other threads use.
 type Communication struct {
 	App                                  *App
 	Flows, Pairs, Owners, Classes, False vugu.Builder
@@ -1799,7 +1799,7 @@ type Communication struct {
 
 func (c *Communication) view() *state.Communication { return c.App.communication() }
 
-// worst is the false sharing that is ranked first.
+// worst returns the top-ranked case of false sharing.
 func (c *Communication) worst() *answers.FalseFinding { return &c.view().FalseFindings()[0] }
 
 func (c *Communication) windowName() string {
@@ -1837,7 +1837,7 @@ func (c *Communication) size(text string) {
 
 func (c *Communication) named(site uint32) bool { return site != profile.NoSite }
 
-// code is where a place is in the Code view.
+// code returns the address of a source location in the Code view.
 func (c *Communication) code(site uint32) string {
 	s := c.App.Screen.With(state.TabCode)
 	s.Place, s.Picked = attribution.Site, int(site)+1
@@ -1962,7 +1962,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 			vgn = addElement(vgparent, "h2\x00id\x00pairs-title")
-			vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
+			vgn.SetInnerHTML(vugu.HTML("Which code writes values that other threads use"))
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00flow-sentence")
 			vgn.SetInnerHTML(c.view().FlowSentence(c.App.granule(), c.App.window(), c.App.flow()))
 			{
@@ -2087,7 +2087,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "h2\x00id\x00sources-title")
-				vgn.SetInnerHTML(vugu.HTML("From cache to cache, or from memory"))
+				vgn.SetInnerHTML(vugu.HTML("Lines from other caches or from memory"))
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -2116,7 +2116,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// CompareView is every view of two analyses: A, B, and the difference.
+// CompareView shows a view of two analyses: A, B, and the difference.
 type CompareView struct {
 	controls
 	Curve, Histogram, Time vugu.Builder
@@ -2166,7 +2166,7 @@ func (c *CompareView) findings() []state.Finding { return c.App.comparison().Fin
 
 func (c *CompareView) doubts() []string { return c.App.comparison().Doubts(c.App.Machine()) }
 
-// assumptions are the notes of both diagnoses, each once.
+// assumptions returns the notes of both diagnoses, each once.
 func (c *CompareView) assumptions() (list []string) {
 	for _, reply := range c.App.diagnoses.of {
 		for i := 0; reply != nil && i < len(reply.Notes); i++ {
@@ -2188,7 +2188,7 @@ func (c *CompareView) capacity(text string) {
 	}
 }
 
-// doubt is about which rows belong together.
+// doubt returns a warning about how the rows of a table were matched.
 func (c *CompareView) doubt(table string) string {
 	if t := c.App.table(table); t != nil {
 		return t.Doubt
@@ -2196,12 +2196,12 @@ func (c *CompareView) doubt(table string) string {
 	return ""
 }
 
-// sizeIndex is where a slider of sizes stands.
+// sizeIndex returns the position of a slider of sizes.
 func (c *CompareView) sizeIndex(bytes uint64) string {
 	return strconv.Itoa(max(0, slices.Index(state.Sizes(bytes), bytes)))
 }
 
-// resize asks about the size that a slider was moved to.
+// resize sets the size to which a slider was moved.
 func (c *CompareView) resize(text string, now uint64, set func(uint64)) {
 	sizes := state.Sizes(now)
 	if i, err := strconv.Atoi(text); err == nil && i >= 0 && i < len(sizes) {
@@ -2439,7 +2439,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "from a file …")
+							addText(vgparent, "load from a file …")
 						}
 					}
 					vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -2542,7 +2542,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "legend")
-					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
+					vgn.SetInnerHTML(vugu.HTML("Group by"))
 					for vgiterkeyt, by := range state.CodeBys() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -2701,7 +2701,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "h2")
-				vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
+				vgn.SetInnerHTML(vugu.HTML("Which code writes values that other threads use"))
 				{
 					var vgcomp vugu.Builder = c.Pairs
 					if vgcomp != nil {
@@ -2852,7 +2852,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgparent := vgn
 					_ = vgparent
 					vgn = addElement(vgparent, "legend")
-					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
+					vgn.SetInnerHTML(vugu.HTML("Group by"))
 					for vgiterkeyt, by := range c.choices() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
@@ -2909,7 +2909,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// CoresView is what several cores would do, told by a run with one thread.
+// CoresView shows what several cores would do, predicted from a run with one thread.
 type CoresView struct {
 	App                                    *App
 	Rates, SpeedUp, RatesOf, Work, CoresOf vugu.Builder
@@ -2934,7 +2934,7 @@ func (c *CoresView) sentence() string {
 	return strings.TrimSpace(c.known().RatesSentence(n) + " " + c.known().SpeedUpSentence(n))
 }
 
-// clocks tells whether an order by them can be chosen, or is.
+// clocks reports whether the order by the cores' clocks can be chosen, or is chosen.
 func (c *CoresView) clocks() bool { return c.timed() || c.App.Screen.Interleave == "time" }
 
 func (c *CoresView) sampled() string {
@@ -3008,7 +3008,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions. Several cores can be predicted from its trace only, which is no longer available. Go back and drop it again.")
+						addText(vgparent, "This run had one thread, and its program has parallel regions. Predictions for several cores need its trace, which is no longer available. Go back and drop the trace again.")
 					}
 				}
 				if c.failed() != "" {
@@ -3028,7 +3028,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict several cores, the trace is read again, once for each number of cores. ")
+						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict several cores, the page reads the trace again, once for each number of cores. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 						{
@@ -3092,9 +3092,9 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "h2\x00id\x00cores-title")
-				vgn.SetInnerHTML(vugu.HTML("Predict cores"))
+				vgn.SetInnerHTML(vugu.HTML("Predict several cores"))
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. The work is divided among the cores as OpenMP would divide it, and their references are put in one order."))
+				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. The page divides the work among the cores as OpenMP would, and interleaves their references."))
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
@@ -3271,14 +3271,14 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("The private levels of each core and the shared levels are simulated, kept coherent by MESI: exact for the synthesised threads. SDCM, for comparison, is the model of PPT-SASMM; its windows are executions of each block, at least 30. The result is an analysis like any other: compare it with a run that has this number of threads."))
+				vgn.SetInnerHTML(vugu.HTML("The private levels of each core and the shared levels are simulated, with MESI coherence. The results are exact for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM; its windows are at least 30 executions of each block. The result is an analysis like any other: compare it with a run that has this number of threads."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "h2\x00id\x00cores-work-title")
-				vgn.SetInnerHTML(vugu.HTML("Who does how much"))
+				vgn.SetInnerHTML(vugu.HTML("Work of each core"))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3340,10 +3340,10 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Counters is what the program's instructions add up to.
+// Counters shows the totals of the program's instructions.
 type Counters struct {
 	App         *App
-	Tables      map[string]vugu.Builder // by key
+	Tables      map[string]vugu.Builder // tables by key
 	Definitions vugu.Builder
 }
 
@@ -3363,7 +3363,7 @@ func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
 
 func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true) }
 
-// keys are those of the tables in view, or those beside them.
+// keys returns the keys of the main tables, or of the tables beside them.
 func (c *Counters) keys(beside bool) (list []string) {
 	c.App.sumUp()
 	for _, key := range c.App.result.counterKeys {
@@ -3374,7 +3374,7 @@ func (c *Counters) keys(beside bool) (list []string) {
 	return list
 }
 
-// layout gives tables of functions and blocks, which are wide, all the room.
+// layout returns CSS classes that give the wide tables of functions and blocks the whole width.
 func (c *Counters) layout() string {
 	if c.App.by() == answers.ByProgram {
 		return "columns counters"
@@ -3384,7 +3384,7 @@ func (c *Counters) layout() string {
 
 func (c *Counters) missing() []string { return state.MissingCounters(c.App.result.Profile) }
 
-// Waits is part of [View]. Counters need no accesses of lines.
+// Waits implements [View]. Counters do not need line accesses.
 func (c *Counters) Waits() string {
 	if r := c.App.result; r != nil && r.Profile != nil && r.Profile.Counters != nil {
 		return ""
@@ -3392,10 +3392,10 @@ func (c *Counters) Waits() string {
 	return c.App.uncounted()
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Counters) Draw() {}
 
-// Table is part of [View].
+// Table implements [View].
 func (c *Counters) Table(name string) *state.Table {
 	r := c.App.result
 	switch {
@@ -3429,7 +3429,7 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
+				vgn.SetInnerHTML(vugu.HTML("Group by"))
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -3532,15 +3532,15 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// DataTable is a page of the table behind a chart.
+// DataTable shows a page of the table behind a chart.
 type DataTable struct {
 	App    *App
 	Chart  string
-	Inside bool // a figure, which has the buttons
+	Inside bool // inside a figure, which already has these buttons
 	table  *state.Table
 }
 
-// Compute asks for the table. Vugu calls it before each Build.
+// Compute gets the table. Vugu calls it before each Build.
 func (c *DataTable) Compute() {
 	if c.table = c.App.table(c.Chart); c.table == nil {
 		c.table = &state.Table{}
@@ -3554,7 +3554,7 @@ func (c *DataTable) rows() [][]string {
 	return rows
 }
 
-// page is the URL's, for the chart whose table is open.
+// page returns the page number from the URL, if the chart's table is open.
 func (c *DataTable) page() int {
 	if c.App.Screen.Table != c.Chart {
 		return 0
@@ -3574,7 +3574,7 @@ func (c *DataTable) where() string {
 	return "rows " + state.Exact(uint64(first+1)) + " to " + state.Exact(uint64(first+len(rows))) + " of " + state.Exact(uint64(t.Rows))
 }
 
-// unit stands behind the column's name.
+// unit returns the unit to show after the column's name.
 func (c *DataTable) unit(col state.Column) string {
 	if col.Unit == "" {
 		return ""
@@ -3582,7 +3582,7 @@ func (c *DataTable) unit(col state.Column) string {
 	return "(" + col.Unit + ")"
 }
 
-// class aligns numbers.
+// class returns the CSS class of a column, which aligns numbers.
 func (c *DataTable) class(i int) string {
 	if c.table.Columns[i].Words {
 		return "words"
@@ -3590,7 +3590,7 @@ func (c *DataTable) class(i int) string {
 	return "number"
 }
 
-// sorted tells how the rows are sorted by a column: numbers fall, words rise.
+// sorted returns the sort order of a column: numbers are descending, words ascending.
 func (c *DataTable) sorted(col state.Column) any {
 	switch {
 	case col.Key == "" || col.Key != c.table.Sort:
@@ -3757,7 +3757,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "back")
+					addText(vgparent, "previous")
 				}
 				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "span\x00class\x00second")
@@ -3769,7 +3769,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "on")
+					addText(vgparent, "next")
 				}
 				addText(vgparent, "\n\t\t")
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-last")
@@ -3793,8 +3793,8 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Diagnosis says what is wrong with the run in view, and what to change. The facts stand
-// below; while the trace is read, alone.
+// Diagnosis shows the problems of the run in view and their fixes, above the facts.
+// While the trace is being read, it shows only the facts.
 type Diagnosis struct {
 	App    *App
 	Facts  vugu.Builder
@@ -3906,13 +3906,13 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "Changes of loops can be tried after the trace is compressed to loops. ")
+						addText(vgparent, "Loop changes can be tried once the trace has been compressed to loops. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00diagnose-loops")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "Analyse again, with its loops")
+							addText(vgparent, "Analyse again, including loops")
 						}
 					}
 				}
@@ -4022,7 +4022,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Facts says in sentences what the profile of the run shows.
+// Facts shows the findings about the run, in sentences.
 type Facts struct {
 	App          *App
 	Curve, Kinds vugu.Builder
@@ -4097,7 +4097,7 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
 			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. Estimates are marked ≈ and name their model."))
+			vgn.SetInnerHTML(vugu.HTML("The stack distance of every access, that is, the number of other lines used since the last use of the same line, is counted exactly in one pass. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. Estimates are marked ≈ and name their model."))
 		}
 	}
 	return vgout
@@ -4110,15 +4110,15 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Figure is a chart with all that belongs to it: what can be done with it, a
-// sentence, a definition, and the table behind it.
+// Figure shows a chart with its buttons, a summary, a definition, and the table behind
+// it.
 type Figure struct {
 	App    *App
-	ID     string // of the chart
-	Heat   bool   // it is a map of sets and ways
-	Matrix bool   // it is a matrix
+	ID     string // ID of the chart
+	Heat   bool   // the chart is a map of sets and ways
+	Matrix bool   // the chart is a matrix
 	Help   string
-	Table  vugu.Builder // behind it
+	Table  vugu.Builder // the table behind the chart
 }
 
 func (c *Figure) title() string {
@@ -4135,7 +4135,7 @@ func (c *Figure) summary() string {
 	return ""
 }
 
-// how says how what is drawn was computed.
+// how describes how the chart's numbers were computed.
 func (c *Figure) how() string {
 	if chart := c.App.charts[c.ID]; chart != nil && chart.How != "" {
 		return chart.How
@@ -4143,7 +4143,7 @@ func (c *Figure) how() string {
 	return c.App.how()
 }
 
-// chip sets what is exact apart from estimates.
+// chip returns a CSS class that distinguishes exact numbers from estimates.
 func (c *Figure) chip() string {
 	if c.how() == state.Exactly {
 		return "chip exact"
@@ -4310,8 +4310,8 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Footprint shows how much memory a window of any length touches, and the miss ratios that
-// follow from that.
+// Footprint shows how much memory a window of any length touches, and the resulting miss
+// ratios.
 type Footprint struct {
 	App           *App
 	Sizes, Misses vugu.Builder
@@ -4319,25 +4319,25 @@ type Footprint struct {
 
 func newFootprint(a *App) View {
 	return &Footprint{App: a,
-		Sizes: newFigure(a, "footprint", "The number of distinct lines that are accessed in a window, times the size of a line: the mean of all windows of that length in the run, "+
-			"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it takes that much of a cache that it shares."),
-		Misses: newFigure(a, "footprint-misses", "The growth of the footprint, which is the number of lines that one more access adds, predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
+		Sizes: newFigure(a, "footprint", "The number of distinct lines accessed in a window, times the line size: the mean over all windows of that length in the run, "+
+			"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it occupies that much of a shared cache."),
+		Misses: newFigure(a, "footprint-misses", "The growth of the footprint, that is, the number of lines that one more access adds, predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
 			"(Xiang and others, 2013). The exact miss ratio follows from the stack distances."),
 	}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *Footprint) Waits() string { return c.App.uncounted() }
 
-// Repeat is part of [repeater].
+// Repeat implements [repeater].
 func (c *Footprint) Repeat() (words string, analyse func()) {
 	if p := c.App.result.Profile; p == nil || p.Sampled != nil || p.Footprint != nil {
 		return "", nil
 	}
-	return "Analyse again, and count it", func() { c.App.RepeatWith(analysis.Footprint) }
+	return "Analyse again, including the footprint", func() { c.App.RepeatWith(analysis.Footprint) }
 }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Footprint) Draw() {
 	v := c.App.result.View
 	c.App.draw(v.FootprintChart(c.App.Levels()))
@@ -4346,7 +4346,7 @@ func (c *Footprint) Draw() {
 	}
 }
 
-// Table is part of [View]: both charts show columns of one table.
+// Table implements [View]. Both charts show columns of the same table.
 func (c *Footprint) Table(string) *state.Table { return c.App.result.View.FootprintTable() }
 func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -4400,10 +4400,10 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Kept is the list of kept analyses.
+// Kept shows the list of kept analyses.
 type Kept struct{ App *App }
 
-// listed tells that it is known what is kept: until then an empty list would look
+// listed reports whether the list has been read: before that, an empty list would look
 // like a loss.
 func (c *Kept) listed() bool { return c.App.listed || c.App.Store == nil }
 
@@ -4431,7 +4431,7 @@ func (c *Kept) key(name string) {
 	}
 }
 
-// beside tells that a row can be compared with the one that is chosen.
+// beside reports whether a row can be compared with the selected one.
 func (c *Kept) beside(row state.KeptRow) bool {
 	return !row.Interrupted && c.App.against != "" && c.App.against != row.Key
 }
@@ -4703,7 +4703,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "Storage of this page in this browser: ")
+						addText(vgparent, "Storage that this page uses in this browser: ")
 						vgn = addElement(vgparent, "b\x00id\x00storage-total")
 						vgn.SetInnerHTML(c.total())
 					}
@@ -4747,7 +4747,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Lesson is the text of the demo in view: a question and its answer. In an exercise the student predicts
+// Lesson shows the text of the demo in view: a question and its answer. In an exercise the student predicts
 // the answer first.
 type Lesson struct{ App *App }
 
@@ -4757,7 +4757,7 @@ func (c *Lesson) number() string {
 	return "Exercise " + strconv.Itoa(c.App.Screen.Exercise) + " of " + strconv.Itoa(len(c.App.Port.Demos()))
 }
 
-// next is the address of the next exercise; "" after the last one.
+// next returns the address of the next exercise; "" after the last one.
 func (c *Lesson) next() string {
 	if n := c.App.Screen.Exercise; n < len(c.App.Port.Demos()) {
 		return "#exercise=" + strconv.Itoa(n+1)
@@ -4811,7 +4811,7 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 					vgn = addElement(vgparent, "p\x00class\x00second")
-					vgn.SetInnerHTML(vugu.HTML("Predict first: then the page shows what was measured."))
+					vgn.SetInnerHTML(vugu.HTML("Predict first. The page then shows what was measured."))
 				}
 			}
 		}
@@ -4893,7 +4893,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Locality is the histogram of stack distances and the run over time.
+// Locality shows the histogram of stack distances, and the misses over time.
 type Locality struct {
 	App             *App
 	Histogram, Time vugu.Builder
@@ -4910,10 +4910,10 @@ func newLocality(a *App) View {
 	return &Locality{App: a, Histogram: newFigure(a, "histogram", helpHistogram), Time: newFigure(a, "time", helpTime), Working: newFigure(a, "working-set", helpWorking)}
 }
 
-// Waits is part of [View].
+// Waits implements [View].
 func (c *Locality) Waits() string { return c.App.uncounted() }
 
-// Draw is part of [View].
+// Draw implements [View].
 func (c *Locality) Draw() {
 	v := c.App.result.View
 	c.App.draw(v.HistogramChart())
@@ -4923,7 +4923,7 @@ func (c *Locality) Draw() {
 	}
 }
 
-// overTime is the run over time, for the levels of the hierarchy in question
+// overTime returns the chart of the misses over time, for the levels of the hierarchy in question
 // unless other sizes are chosen.
 func (c *Locality) overTime() *state.Chart {
 	a, v := c.App, c.App.result.View
@@ -4934,7 +4934,7 @@ func (c *Locality) overTime() *state.Chart {
 	return chart
 }
 
-// Table is part of [View].
+// Table implements [View].
 func (c *Locality) Table(name string) *state.Table {
 	v := c.App.result.View
 	switch name {
@@ -4985,7 +4985,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				vgn = addElement(vgparent, "legend")
-				vgn.SetInnerHTML(vugu.HTML("Cache sizes to show over time, up to three"))
+				vgn.SetInnerHTML(vugu.HTML("Cache sizes to show over time (up to three)"))
 				for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
@@ -5031,7 +5031,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// LoopChanges asks what other code would do to the misses of a nest.
+// LoopChanges shows how changes to the code would change the misses of a nest.
 type LoopChanges struct {
 	App      *App
 	Proposed vugu.Builder
@@ -5052,7 +5052,7 @@ func (c *LoopChanges) any() bool       { return c.of().wanted() }
 func (c *LoopChanges) hint() string    { return state.ChangeKindOf(c.kind()).Example }
 func (c *LoopChanges) about() string   { return state.ChangeKindOf(c.kind()).About }
 
-// tables are those of the changes that are counted.
+// tables returns the tables of the changes whose misses have been counted.
 func (c *LoopChanges) tables() (list []vugu.Builder) {
 	for i := range c.of().tried {
 		name := "tried-" + strconv.Itoa(i+1)
@@ -5101,7 +5101,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		vgn.SetInnerHTML(c.title())
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
-		vgn.SetInnerHTML(vugu.HTML("Changes are tried on the recorded loops: the misses of the nest alone, in caches that are empty at first, exactly. Whether the program would still mean the same is not checked: each says what would make it illegal."))
+		vgn.SetInnerHTML(vugu.HTML("Each change is applied to the recorded loops, and the misses of the nest alone are counted exactly, in caches that start empty. The page does not check whether the program would still compute the same result: each change states what would make it illegal."))
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5251,7 +5251,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// LoopsView is a run's loop nests, with the arrays and the misses of one loop.
+// LoopsView shows a run's loop nests, and the arrays and misses of one loop.
 type LoopsView struct {
 	controls
 	Arrays, Misses, Evictions, Changes vugu.Builder
@@ -5519,7 +5519,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// ResultView is a result: its facts, the tabs, and the view that is chosen.
+// ResultView shows a result: its facts, the tabs, and the chosen view.
 type ResultView struct {
 	App       *App
 	ThreadsOn vugu.Builder
@@ -5527,40 +5527,40 @@ type ResultView struct {
 	processor string // that is chosen
 }
 
-// processors are those to choose from, where the view depends on one.
+// processors returns the processors to choose from, if the view depends on one.
 func (c *ResultView) processors() (list []state.Choice) {
 	list, c.processor = state.Processors(c.App.processors())
 	for _, p := range list {
 		if p.Name == c.App.Screen.Processor {
-			c.processor = p.Name // before its answer
+			c.processor = p.Name // before the answer arrives
 		}
 	}
 	return list
 }
 
-// missing says why the tab has nothing to show for the result; "" where it has.
+// missing explains why the tab has nothing to show for the result; "" if it has something.
 func (c *ResultView) missing() string { return c.App.missing(c.App.Screen.Tab) }
 
-// waits says why there is nothing to see of the view yet.
+// waits explains why the view has nothing to show yet.
 func (c *ResultView) waits() string { return c.App.view().Waits() }
 
 func (c *ResultView) shows() bool {
 	return c.missing() == "" && c.waits() == "" && !c.App.predicting()
 }
 
-// placed tells that the numbers in view depend on the cores that threads run on.
+// placed reports whether the numbers in view depend on the cores on which threads run.
 func (c *ResultView) placed() bool {
 	v, is := c.App.view().(placed)
 	return is && c.has() && c.missing() == "" && v.Placed()
 }
 
-// teaches reports whether the text of a demo stands above the view: a diagnosis comes before it.
+// teaches reports whether the text of a demo is shown above the view; a diagnosis comes before the text.
 func (c *ResultView) teaches() bool {
 	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && (c.App.Screen.Tab != state.TabDiagnosis || c.App.exercise() != nil)
 }
 
-// repeats is what the button says that makes what the view lacks; "" where the trace at
-// hand cannot.
+// repeats returns the label of the button for the missing analysis; "" if the available
+// trace cannot provide it.
 func (c *ResultView) repeats() string {
 	if v, is := c.App.view().(repeater); is && c.App.CanRepeat() {
 		words, _ := v.Repeat()
@@ -5583,7 +5583,7 @@ func (c *ResultView) swapped() string {
 	return "#" + s.Hash()
 }
 
-// own names the caches of a hierarchy that is not a preset.
+// own describes the caches of a hierarchy that is not a preset.
 func (c *ResultView) own() (text string) {
 	for _, l := range c.App.Screen.Levels {
 		if text != "" {
@@ -5617,10 +5617,10 @@ func (c *ResultView) current(t state.Tab) any {
 	return nil
 }
 
-// group is the group of the view in question.
+// group returns the group of the view in question.
 func (c *ResultView) group() state.TabGroup { return state.TabGroups()[c.App.Screen.Tab.Group()] }
 
-// of is the view that a group leads to: its first one that has something to show; from one of its views,
+// of returns the view that a group leads to: its first one that has something to show; from one of its views,
 // the next.
 func (c *ResultView) of(g state.TabGroup) state.Tab {
 	at := slices.Index(g.Tabs, c.App.Screen.Tab) + 1
@@ -5632,7 +5632,7 @@ func (c *ResultView) of(g state.TabGroup) state.Tab {
 	return g.Tabs[at%len(g.Tabs)]
 }
 
-// in is for a group that has the view in question.
+// in returns the aria-current value of a group: set if the group contains the view in question.
 func (c *ResultView) in(g state.TabGroup) any {
 	switch {
 	case !slices.Contains(g.Tabs, c.App.Screen.Tab):
@@ -5650,7 +5650,7 @@ func (c *ResultView) id(g state.TabGroup) string {
 	return "group-" + g.Tabs[0].Slug()
 }
 
-// stop makes the tabs of a row one stop of the Tab key; arrow keys go on from there
+// stop makes a row of tabs one stop of the Tab key; arrow keys move within the row
 // (boot.js).
 func (c *ResultView) stop(current bool) string {
 	if current {
@@ -5659,7 +5659,7 @@ func (c *ResultView) stop(current bool) string {
 	return "-1"
 }
 
-// class is dim where none of the views has anything to show.
+// class returns "dim" if none of the views has anything to show.
 func (c *ResultView) class(tabs []state.Tab) string {
 	if slices.ContainsFunc(tabs, func(t state.Tab) bool { return c.App.missing(t) == "" }) {
 		return "tab"
@@ -5906,7 +5906,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								addText(vgparent, "a file of yours …")
+								addText(vgparent, "a file …")
 							}
 						}
 					}
@@ -6132,14 +6132,14 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Root is the part of the page that changes: what went wrong, the run, and
+// Root is the part of the page that changes: problems, the running analysis, and
 // either the list of kept analyses or a result.
 type Root struct {
 	App               *App
 	Bar, Kept, Result vugu.Builder
 }
 
-// NewRoot makes the components of an app.
+// NewRoot creates the components of an app.
 func NewRoot(a *App) *Root {
 	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{App: a, ThreadsOn: &ThreadsOn{App: a}, Lesson: &Lesson{App: a}}}
 }
@@ -6190,7 +6190,7 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "summary")
-									vgn.SetInnerHTML(vugu.HTML("Result of each format"))
+									vgn.SetInnerHTML(vugu.HTML("Result for each format"))
 									vgn = addElement(vgparent, "p")
 									{
 										vgparent := vgn
@@ -6284,10 +6284,10 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// ThreadsOn says on which cores threads run, and lets the reader choose.
+// ThreadsOn shows on which cores threads run, and lets the user choose.
 type ThreadsOn struct {
 	App  *App
-	Hint bool // how to have other groups of threads
+	Hint bool // explain how to get other groups of threads
 }
 
 func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
@@ -6316,7 +6316,7 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						vgn.SetInnerHTML(vugu.HTML("Cores that threads run on"))
+						vgn.SetInnerHTML(vugu.HTML("Cores on which threads run"))
 						vgn = addElement(vgparent, "select\x00id\x00threads-on-choice")
 						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) })
 						{
@@ -6356,12 +6356,12 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Threads is how threads use caches of their own and caches that they share.
+// Threads shows how threads use their private caches and the caches that they share.
 type Threads struct {
 	App                        *App
 	Cores, Own, Shared, Change vugu.Builder
 	dragged                    int
-	boxes                      int // the caches to put threads in
+	boxes                      int // number of caches to put threads in
 }
 
 func (c *Threads) threads() *state.Threads { return c.App.threads() }
@@ -6387,7 +6387,7 @@ func (c *Threads) size(text string, now uint64, set func(uint64)) {
 	}
 }
 
-// groups are the cores in each cache, and none in one more while there are threads for
+// groups returns the cores in each cache, and one more empty group while there are threads for
 // it.
 func (c *Threads) groups() [][]int {
 	of := c.App.groups()
@@ -6419,7 +6419,7 @@ func (c *Threads) move(core int, text string) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		c.App.MoveCore(core, n-1)
 	}
-	c.App.touch() // whatever was typed, the number is the cache's
+	c.App.touch() // the field shows the number of the cache, whatever was typed
 }
 func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -6490,9 +6490,9 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 			vgn = addElement(vgparent, "h2\x00id\x00each-title")
-			vgn.SetInnerHTML(vugu.HTML("Each thread by itself"))
+			vgn.SetInnerHTML(vugu.HTML("Each thread separately"))
 			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("Three curves each: a cache of its own as if nobody else stored, the same cache with other threads\x26#39; stores taking lines away, and one cache for all threads."))
+			vgn.SetInnerHTML(vugu.HTML("Three curves for each thread: a private cache as if no other thread stored, the same cache with lines invalidated by other threads\x26#39; stores, and one cache for all threads."))
 			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
 			vgn.SetInnerHTML(vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
@@ -6526,7 +6526,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			if c.drawn() < len(c.threads().Cores) {
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML("Drawn are " + strconv.Itoa(c.drawn()) + " of " + strconv.Itoa(len(c.threads().Cores)) + "; the tables have all.")
+				vgn.SetInnerHTML(strconv.Itoa(c.drawn()) + " of " + strconv.Itoa(len(c.threads().Cores)) + " are drawn; the tables list all.")
 			}
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers")
@@ -6561,7 +6561,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("Coherence misses are those that would hit, had no other thread stored to the line since. Sizes are of fully associative caches with LRU replacement, counted exactly."))
+				vgn.SetInnerHTML(vugu.HTML("Coherence misses are accesses that would have hit if no other thread had stored to the line. Sizes are of fully associative caches with LRU replacement, counted exactly."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00shared-title")
 			{
@@ -6666,7 +6666,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("The effective share is the size of a cache of its own in which the thread would miss no more often; there is none where other threads bring it lines."))
+				vgn.SetInnerHTML(vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which it would miss no more often. There is none if other threads bring in lines for it."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
@@ -6681,7 +6681,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
-				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Eit grew less, because some of those lines were used by this thread too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the very line in between, which brings it nearer\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another one had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
+				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
 			}
 		}
 	}

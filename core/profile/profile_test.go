@@ -146,7 +146,7 @@ func TestCurve(t *testing.T) {
 		t.Errorf("half of all accesses within %d (%v), want 2", d, ok)
 	}
 	if _, ok := c.DistanceAtShare(0.9); ok {
-		t.Errorf("90 % of all accesses have a finite distance, although too many are cold")
+		t.Errorf("90 %% of all accesses have a finite distance, although too many are cold")
 	}
 	n := 0
 	for range profile.NewCurve(new(profile.Histogram), 0).Points {
