@@ -232,7 +232,7 @@ soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run DineroIV ./core/simulate
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run RewrittenPrograms ./core/ir
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./tools/capture
-	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakOutside -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
+	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakSpilling -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
 
 bench: ## benchmarks, native (BENCH=Stack picks some)
 	$(GO) test -run='^$$' -bench='$(BENCH)' ./core/...

@@ -297,8 +297,8 @@ func TestWithoutSets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Restore(saved); err == nil || !strings.Contains(err.Error(), "start again") {
-		t.Errorf("a saved run without set tables: %v, want an error that says to start again", err)
+	if err := r.Restore(saved); err == nil || !strings.Contains(err.Error(), "analyse the trace again from its start") {
+		t.Errorf("a saved run without set tables: %v, want an error that says to analyse the trace again", err)
 	}
 }
 

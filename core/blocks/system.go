@@ -147,7 +147,7 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
 	}
 	if len(weights) != len(s.weights[block]) {
-		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" ways", "give one for each successor")
+		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" successors", "give one for each successor")
 	}
 	sum, carry := leaves, uint64(0)
 	for _, w := range weights {

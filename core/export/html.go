@@ -132,7 +132,11 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 		p.element("p", "No access was analysed.")
 		return
 	}
-	p.curve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes))
+	exact := "exact"
+	if s := r.Profile.Sampled; s != nil {
+		exact = "estimated (" + s.Chip() + ")"
+	}
+	p.curve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes), exact)
 	powers := answers.PowersOfTwo(c, l.LineBytes)
 	powers.Title = "Misses of a fully associative LRU cache, exact, at powers of two"
 	answers.Bound(&powers, r.Profile, l.LineBytes, answers.Powers(c))
@@ -141,11 +145,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	binned := answers.BinnedHistogram(counts, cold)
 	binned.Title = "Accesses by stack distance, in bins that are powers of two"
 	p.tables([]report.Table{binned})
-	p.overTime(l, levelsOf(r.Asked, l.LineBytes))
-	exact := "exact"
-	if s := r.Profile.Sampled; s != nil {
-		exact = s.Chip()
-	}
+	p.overTime(l, levelsOf(r.Asked, l.LineBytes), exact)
 	p.heat(l, levelsOf(r.Asked, l.LineBytes), exact)
 }
 

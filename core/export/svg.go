@@ -101,9 +101,9 @@ func (p *plot) path(c *profile.Curve) string {
 }
 
 // curve draws the miss-ratio curve, with the levels of a hierarchy on it.
-func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level) {
+func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level, exact string) {
 	plot := newPlot(c, lineBytes, levels)
-	about := curveSentence(c, lineBytes)
+	about := curveSentence(c, lineBytes, exact)
 	p.begin("Miss-ratio curve", about)
 	plot.axes(p)
 	p.raw("<path class=\"curve\" d=\"", plot.path(c), "\"/>\n")
@@ -126,13 +126,13 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 	p.end(about)
 }
 
-// curveSentence describes the curve.
-func curveSentence(c *profile.Curve, lineBytes uint32) string {
+// curveSentence describes the curve, which is exact or estimated.
+func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
 	if longest, ok := c.Longest(); ok {
 		text += ", one of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more " + percent(c.MissRatio(1<<62))
 	}
-	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is exact. Levels are marked at the position of a fully associative cache of their size."
+	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is " + exact + ". Levels are marked at the position of a fully associative cache of their size."
 }
 
 // histogram draws a bar for each power of two of stack distances, and one for cold accesses.
@@ -225,13 +225,13 @@ func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 }
 
 // overTime draws the miss ratio of each window of the run, with a line for each capacity.
-func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level) {
+func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	rows := l.Windows.Rows
 	if len(rows) < 2 {
 		return
 	}
 	capacities := watched(levels, l.LineBytes)
-	about := "Miss ratio of fully associative LRU caches in each of " + report.Count(uint64(len(rows))).Human() + " windows of " + report.Count(l.Windows.References).Human() + " references. Exact."
+	about := "Miss ratio of fully associative LRU caches in each of " + report.Count(uint64(len(rows))).Human() + " windows of " + report.Count(l.Windows.References).Human() + " references, " + exact + "."
 	p.begin("Misses over time", about)
 	most := 0.001
 	for i := range rows {

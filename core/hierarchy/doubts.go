@@ -199,7 +199,7 @@ func (p *Prediction) warnSizes(say func(...string)) {
 		}
 		if l.cut {
 			say(l.Cache.Name, " would miss more often on its own than ", above.Cache.Name,
-				" does; its misses are limited to those of that level, so it has no hits here")
+				" does; its misses are limited to the misses of that level, so it has no hits here")
 		}
 	}
 	if mixed {

@@ -2,8 +2,8 @@
 // caches, and the average time of an access.
 //
 //   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
-//     line size: the hits are the accesses with a stack distance below its number of lines (MODELS
-//     §2).
+//     line size: the hits are the accesses with a stack distance below its number of lines
+//     (MODELS §2).
 //   - A set-associative level is predicted exactly if a set table of the profile covers it: up to
 //     65,536 sets, a power of two, selected by the low bits of the line number, with up to 32 ways
 //     (MODELS §4). The prediction is also exact if the profile measured line utilisation for the
@@ -12,9 +12,9 @@
 //     at each distance if lines fall into sets at random (MODELS §5). A warning says so. Exact
 //     predictions include SDCM's result for comparison.
 //
-// Every level is predicted from the whole stream of accesses (the independent-level model, MODELS
-// §3). Level i sees misses_{i-1} accesses. Its misses are those of a cache of its size that sees
-// the whole stream, but at most misses_{i-1}. A real lower level sees only the misses of the level
+// Every level is predicted from the whole stream of accesses (the independent-level model,
+// MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that
+// sees the whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of the level
 // above, which come in another order; a warning says so. Exclusive LRU levels with as many sets as
 // the first one are exact: together with the levels above, they behave as one cache whose number of
 // ways is the sum of theirs. Package simulate models other replacement policies, other exclusive

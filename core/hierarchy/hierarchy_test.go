@@ -137,7 +137,7 @@ func TestPredictFallsBack(t *testing.T) {
 	}
 	for want, c := range map[string]hierarchy.Cache{
 		"hash":           {Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Hashed: true},
-		"these are 60":   {Name: "L1", SizeBytes: 30 << 10, Ways: 8, LineBytes: 64},
+		"level has 60":   {Name: "L1", SizeBytes: 30 << 10, Ways: 8, LineBytes: 64},
 		"32 ways":        {Name: "L1", SizeBytes: 32 << 10, Ways: 64, LineBytes: 64},
 		"65,536 sets":    {Name: "L1", SizeBytes: 64 << 20, Ways: 8, LineBytes: 64},
 		"sets at random": {Name: "L1", SizeBytes: 48 << 10, Ways: 64, LineBytes: 64},

@@ -59,6 +59,6 @@
 // iteration in which it runs have another shape. The bodies of loops are at most as long as the
 // window. Bodies of one or two nodes are found wherever they repeat. A longer body is found only if
 // the previous iteration ends at one of the last four positions with the same three final nodes.
-// Without sites and PCs, no reference is wild, few records compress, and the loops are not those of
-// the program; package sgl first assigns sites to such records.
+// Without sites and PCs, no reference is wild, few records compress, and the loops found are not the
+// loops of the program; package sgl first assigns sites to such records.
 package loops

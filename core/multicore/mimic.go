@@ -132,7 +132,7 @@ func (m *Reader) Header() trace.Header {
 }
 
 // Next fills b as specified by [trace.Reader]. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
-// of the store are final. If executions are divided, the errors are those of [sasmm.Reader].
+// of the store are final. If executions are divided, the errors are the same as for [sasmm.Reader].
 func (m *Reader) Next(b *trace.Batch) error {
 	if m.executions != nil {
 		return m.nextDivided(b)

@@ -1,5 +1,5 @@
-// Package pipeline models processor cores (MODELS §13.3): how many cycles the blocks of a program
-// take, and what their bottlenecks are. Blocks consist of LLVM's intermediate representation after
+// Package pipeline models processor cores (MODELS §13.3): the cycles and the bottlenecks of a
+// program's blocks. Blocks consist of LLVM's intermediate representation after
 // optimisation, with the dependences in trace.Instr; no machine code is needed.
 //
 // # Method

@@ -33,9 +33,9 @@ func (p *Profile) Encode() []byte {
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile in binary format. It keeps at most one section in memory. Of the
-// histograms of locality, which may be larger than everything else, it keeps only a piece. The
-// error is the writer's.
+// EncodeTo writes the profile in binary format. It keeps at most one section in memory, and
+// only a piece of the histograms of locality, which may be larger than everything else. The error
+// is the writer's.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))

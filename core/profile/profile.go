@@ -43,8 +43,8 @@ type Profile struct {
 	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state that is needed to append a later segment of the same trace (MODELS
-	// §9). Because it contains addresses, it is nil unless requested. It is not part of the digest.
+	// Segment contains the state that is needed to append a later segment of the same trace
+	// (MODELS §9). Because it contains addresses, it is nil unless requested. It is not part of the digest.
 	Segment *Segment
 }
 
@@ -233,8 +233,8 @@ type SegmentLines struct {
 	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
 	// WorkingSets has the numbers of distinct lines in larger windows. The windows of the first
-	// list have twice as many references as the rows, and those of each further list twice as many
-	// as those of the previous list. The last list has one window. It is nil if working sets were
+	// list have twice as many references as the rows. In each further list, they have twice as many
+	// as in the previous list. The last list has one window. It is nil if working sets were
 	// not counted.
 	WorkingSets [][]uint64
 }

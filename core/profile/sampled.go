@@ -149,7 +149,7 @@ func (p *Profile) checkSampled() error {
 			return &CheckError{"the line sizes of its sample differ from its own"}
 		}
 		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
-			return &CheckError{"its sample is larger than what was analysed"}
+			return &CheckError{"its sample has more accesses than were analysed"}
 		}
 		for _, b := range z.Bounds {
 			if b.Low > b.High {

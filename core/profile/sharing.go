@@ -54,8 +54,8 @@ type Core struct {
 	Off      *CoreIntervals // nil if the counts are exact
 }
 
-// CoreIntervals has 95 % confidence intervals. Bounds has those of the misses of fully associative
-// LRU private caches, as in [SampledSize]. The other numbers are half the width of the interval
+// CoreIntervals has 95 % confidence intervals. Bounds has the intervals of the misses of
+// fully associative LRU private caches, as in [SampledSize]. The other numbers are half the width of the interval
 // around a count.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
@@ -219,7 +219,7 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 		accesses.add(n)
 	}
 	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
-		return &CheckError{"the accesses of its cores do not add up to those of the whole trace"}
+		return &CheckError{"the accesses of its cores do not add up to the accesses of the whole trace"}
 	}
 	for i := range s.Domains {
 		if err := s.Domains[i].check(s.Cores, estimated); err != nil {

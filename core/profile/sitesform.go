@@ -224,7 +224,7 @@ func (s *Sites) checkTotals(l *Locality) error {
 		data.add(s.Data[i].Reuse.Accesses())
 	}
 	if code.over || data.over || code.n != l.Accesses() || s.Data != nil && data.n != l.Accesses() {
-		return &CheckError{"the accesses of its sites or data objects do not add up to those of the whole trace"}
+		return &CheckError{"the accesses of its sites or data objects do not add up to the accesses of the whole trace"}
 	}
 	return nil
 }

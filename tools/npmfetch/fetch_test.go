@@ -222,12 +222,12 @@ func TestRefuses(t *testing.T) {
 		{"absolute", lockEntry("plain", absolute), send(absolute), "leads out of the package's folder"},
 		{"link", lockEntry("plain", link), send(link), "want regular files only"},
 		{"another package", lockEntry("plain", huge), send(huge), "names another package"},
-		{"no archive", lockEntry("plain", []byte("x")), send([]byte("x")), "no gzip"},
+		{"no archive", lockEntry("plain", []byte("x")), send([]byte("x")), "not a gzip file"},
 		{"cut archive", lockEntry("plain", cut), send(cut), "cut off or damaged"},
 		{"cut download", lockEntry("plain", good), func(out http.ResponseWriter, _ string) {
 			out.Header().Set("Content-Length", "100000")
 			out.Write(good)
-		}, "broke off"},
+		}, "the download ended after"},
 		{"missing", lockEntry("plain", good), func(out http.ResponseWriter, _ string) { http.Error(out, "", 404) }, "404"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

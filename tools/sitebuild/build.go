@@ -129,7 +129,7 @@ var small = []string{
 
 // tags selects build tags. With this tag, which is named after a compiler, Vugu and its vjson do
 // not use encoding/json, which nothing else here uses and which is one twentieth of a first visit's
-// transfer. TestVariantOfVugu checks the side effects of the tag.
+// transfer. TestReducedVugu checks the side effects of the tag.
 const tags = "tinygo"
 
 // programs lists the wasm files and their packages.

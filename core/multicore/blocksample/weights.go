@@ -66,8 +66,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf returns the blocks with the executions of all threads. They are more than those of the
-// sequential run if threads repeat work.
+// BlocksOf returns the blocks with the executions of all threads. If threads
+// repeat work, the sequential run has fewer executions.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {

@@ -78,7 +78,7 @@ func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 // inputs have results. The error is a *[InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
-		return nil, &InputError{"one run, which is not enough to predict others", "two or more runs at different inputs"}
+		return nil, &InputError{"one run, which is not enough to predict others", "two or more runs with different inputs"}
 	}
 	if len(inputs[0].Results) == 0 {
 		return nil, &InputError{"no results for " + inputs[0].Name, "results for at least one number of cores"}

@@ -49,5 +49,5 @@ func (fullError) Error() string {
 type errDamaged struct{}
 
 func (errDamaged) Error() string {
-	return "a page of a parallel region differs from what was written: the temporary file is damaged, or another process writes to it"
+	return "a page of a parallel region differs from the page that was written: the temporary file is damaged, or another process writes to it"
 }

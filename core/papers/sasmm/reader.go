@@ -22,7 +22,7 @@ func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o,
 
 // Reader reads a synthesised trace. It implements trace.Selector and trace.Describer.
 //
-// Its errors are those of the original trace, *[LimitError], *[BlocksError], *[ThreadsError],
+// Its errors are the errors of the original trace, *[LimitError], *[BlocksError], *[ThreadsError],
 // *[AddressError], and *contract.UnknownError for a record whose site or block is unknown.
 type Reader struct {
 	in      trace.Reader

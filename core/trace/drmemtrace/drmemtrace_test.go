@@ -149,7 +149,7 @@ func TestRecognise(t *testing.T) {
 	for text, want := range map[string]string{
 		encode(small...):              "",
 		encode(small...)[:50]:         "",
-		"0 1000\n":                    "less than",
+		"0 1000\n":                    "fewer than the 12 bytes",
 		encode(small[1:]...):          "its first record is of type 28, want 25",
 		encode(entry{25, 0, 1 << 40}): "version",
 		encode(small[0], entry{10, 4, 1}, entry{60, 0, 0}): "record 3 is of type 60",

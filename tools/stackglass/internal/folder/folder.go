@@ -79,7 +79,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. Of the fields of e, only Key is stored, in the file name.
+// Save implements [profile.Checkpoints]. It stores only one field of e, Key, in the file name.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := check(e.Key); err != nil {
 		return err
