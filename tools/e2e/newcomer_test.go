@@ -40,7 +40,7 @@ func TestNewcomer(t *testing.T) {
 	p.drop(p.write("picture.png", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")), p.write("letter.txt", []byte("Dear Sir or Madam,\n\nno trace\n")))
 	p.wait("a line for each file", `document.querySelectorAll("#problem details:not([open])").length === 2`)
 	p.waitGone("[data-running]")
-	if said := p.text("#problem"); !strings.Contains(said, "picture.png is a PNG picture") || !strings.Contains(said, "letter.txt is in no format") || p.has("#waiting") {
+	if said := p.text("#problem"); !strings.Contains(said, "picture.png is a PNG image") || !strings.Contains(said, "letter.txt is not in a supported format") || p.has("#waiting") {
 		t.Errorf("for two invalid files, the page says %q", said)
 	}
 }

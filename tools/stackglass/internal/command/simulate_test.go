@@ -121,7 +121,7 @@ func TestSimulateWithinMemory(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
 		got := stackglass(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
-		expect(t, got, exitExhausted, "the limit is 209715200 bytes", "are needed before the first reference", "--set the limit with --memory")
+		expect(t, got, exitExhausted, "the memory limit is 209715200 bytes", "are needed before the first reference", "set the limit with --memory")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 			"L2=1KiB,4,exclusive": "",
 			"L2=4KiB,4":           "",
 			"L2=8KiB,4,inclusive": "",
-			"L2=4KiB,4,inclusive": "L2 is inclusive and not much larger than L1: what leaves it leaves L1 too",
+			"L2=4KiB,4,inclusive": "L2 is inclusive and not much larger than L1: lines that it evicts are also evicted from L1",
 		} {
 			if verb == "simulate" && lower == "L2=4KiB,4,inclusive" {
 				wants = "" // simulate counts the invalidations
