@@ -427,7 +427,7 @@ func TestMachineFromFile(t *testing.T) {
 	}
 	d.act(d.app.PickMachine)
 	d.app.Offer(Item{File: fileWith("broken.json", []byte("{\n\"levels\": 3}"))})
-	d.wants("broken.json describes no hierarchy", "line 2")
+	d.wants("broken.json does not describe a hierarchy that the page supports", "line 2")
 	if len(d.entries()) != 1 || d.picked != 1 {
 		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
 	}
@@ -562,7 +562,7 @@ func TestTwoBadFiles(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("one.bin", []byte("\x00\x01 nothing"))})
 	d.app.Offer(Item{File: fileWith("two.bin", []byte("\x00\x02 nothing")), More: true})
-	d.wants("one.bin is in no format", "two.bin is in no format", "<details>")
+	d.wants("one.bin is not in a supported format", "two.bin is not in a supported format", "<details>")
 	d.act(func() { d.app.waiting = []Item{{File: File{Name: "three"}}, {File: File{Name: "four"}}} })
 	d.wants("three is next, then four.")
 	d.act(func() { d.app.waiting = nil })

@@ -140,7 +140,7 @@ func TestModuleComparedWithTrace(t *testing.T) {
 	other := strings.ReplaceAll(string(moduleText(t)), "for.body8", "for.body9")
 	d.app.Offer(Item{File: fileWith("other.ll", []byte(other))})
 	d.answered()
-	d.wants("other.ll is put beside Matrix multiplication.", "Functions of other.ll that are not in the trace are ignored.", "the trace is from a different build")
+	d.wants("other.ll is now compared with Matrix multiplication.", "Functions of other.ll that are not in the trace are ignored.", "the trace is from a different build")
 	if len(d.entries()) != 1 {
 		t.Error("the module was stored as a separate result")
 	}

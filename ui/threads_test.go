@@ -1,12 +1,13 @@
 package ui
 
 import (
-	"github.com/stackglass/stackglass/core/analysis"
+	"html"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
@@ -249,7 +250,7 @@ func TestOwners(t *testing.T) {
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]
-	d.wants(`id="false-1"`, `id="table-false"`, ">"+f.Name+"<", f.Fix, "the store in Code", "in this run")
+	d.wants(`id="false-1"`, `id="table-false"`, ">"+f.Name+"<", html.EscapeString(f.Fix), "the store in Code", "in this run")
 	if !strings.Contains(f.Text, "false-sharing.c:") || !strings.Contains(f.Fix, "alignas(64)") || f.PingPongs != 8189 {
 		t.Errorf("%+v", f)
 	}

@@ -12,7 +12,7 @@ func TestUnknownFormats(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"pic.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", "pic.png is a PNG image, not a trace."},
 		{"all.zip", "PK\x03\x04 and so on", "all.zip is a ZIP archive: extract the trace from it."},
-		{"letter.txt", "Dear Sir or Madam,\n\nno trace\n", "letter.txt is in no format that is read here. Set --input-format to one of "},
+		{"letter.txt", "Dear Sir or Madam,\n\nno trace\n", "letter.txt is not in a supported format. Set --input-format to one of "},
 	} {
 		_, err := open.Open(c.name, strings.NewReader(c.content), open.Options{})
 		if err == nil {

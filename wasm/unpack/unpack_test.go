@@ -420,7 +420,7 @@ func TestNoUnpacker(t *testing.T) {
 		{[]message{runs, some, {kind: gone, text: "panic: x"}}, 2,
 			`a.zst: it is compressed with zstd, and the program that unpacks it died (panic: x): reload the page and try again; or decompress it first, with zstd -d`},
 		{[]message{{kind: ready, number: 7}}, 0,
-			`a.zst: it is compressed with zstd, and the program that unpacks it is of another version of this site (7, want 1): reload the page; or decompress it first, with zstd -d`},
+			`a.zst: it is compressed with zstd, and the program that unpacks it is from another version of this site (7, want 1): reload the page; or decompress it first, with zstd -d`},
 	} {
 		packing := open.Packing{Name: "zstd", New: func(io.Reader) (io.Reader, error) { return scripted(c.says...), nil }}
 		tr, err := open.Open("a.zst", strings.NewReader(file), open.Options{Packings: []open.Packing{packing}})
