@@ -2,30 +2,30 @@ package ui
 
 // These are the explanations of the charts.
 const (
-	helpCurve = "The share of all line accesses that miss in a fully associative cache with LRU replacement, at every cache size. " +
-		"It comes from the exact stack distances: a cache of C lines hits an access exactly when fewer than C other lines were used since the last access to its line. " +
+	helpCurve = "The share of all line accesses that miss in a fully associative LRU cache, at every cache size. " +
+		"It comes from the exact stack distances: an access hits in a cache of C lines if fewer than C other lines were used since the last access to its line. " +
 		"Real caches have sets: each level's card shows the effect of its associativity, and names the method."
-	helpHistogram = "The stack distance of an access is the number of distinct other lines that were used since the last access to the same line. " +
-		"The first access to a line has none and is called cold. Bins double in width; the table lists the exact count of every distance. " +
-		"The line above the bars is their running sum: its value at distance d is the hit ratio of a cache of d + 1 lines."
-	helpPlace = "The stack distances of the accesses at this source location: for each access, the number of other lines used since the last access to the same line, by any code. " +
+	helpHistogram = "The stack distance of an access is the number of other lines used since the last access to the same line. " +
+		"The first access to a line is cold and has none. Bins double in width; the table lists every distance. " +
+		"The line above the bars is their running sum: at distance d, the hit ratio of a cache of d + 1 lines."
+	helpPlace = "The stack distances of the accesses at this source location, which count lines used by any code. " +
 		"An access misses in a cache if its distance is at least the cache's number of lines. The bins of all source locations add up to the histogram in Locality."
 	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines that a window touches, times the size of a line: " +
-		"Denning's working set, with disjoint windows. The values are exact."
+		"Denning's working set, with disjoint windows, exactly."
 	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size. " +
-		"The values are exact: the cache keeps its contents from one window to the next. Levels and steps show the program's phases."
+		"The cache keeps its contents from one window to the next. Levels and steps show the program's phases."
 	helpSets = "A cache of S sets and W ways keeps each line in the set that the low bits of the line number select, and evicts the least recently used of that set's W lines. " +
-		"The map shows every such cache up to 65 536 sets and 32 ways, with exact values from one pass. All caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
+		"The map shows every such cache up to 65 536 sets and 32 ways, exactly. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
 		"Misses are cold (the first access to a line), capacity (the other misses of a fully associative cache of the same size) and conflict (the misses that the sets add; negative if they keep lines that LRU over all lines would have evicted)."
 	helpRates = "The share of all accesses that hit in a level or above it, for 1, 2, 4 … cores and the chosen number. Solid: simulated, level by level, with coherent private caches. " +
 		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows, which are executions of blocks. Bands are 95 % confidence intervals for the model's result from all accesses. The threads are synthesised from a run with one thread, which adds the same error to both results."
 	helpSpeedUp = "The speed-up over one core. The time of a block is its cycles on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
-	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative cache with LRU replacement, at every cache size. " +
+	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +
 		"The private stack contains only the thread's own accesses. On the coherent stack, another thread's store removes the line and leaves a hole (Schuff's model): the next access to it is a coherence miss at every size. " +
 		"Shared is one stack for the accesses of all threads, in the order of the trace. All are counted exactly."
 	helpFlows = "Rows are the threads that write values, columns the threads that use them. An event is a reference to a word, line or page whose last writer is another thread; " +
-		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. Lines and pages also count values that are merely close to each other. All are counted exactly, in the order of the trace."
-	helpOwners = "The data structure is divided into parts of equal size, each shown in two rows: above, the thread that touched the part first, near which many systems place the memory; below, the thread that refers to the part most often (after Kulkarni and others). " +
+		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, values that are merely close to each other count, too. All counts are exact, in the order of the trace."
+	helpOwners = "The data structure in equal parts, with two rows: above, the thread that touched the part first, near which many systems place it; below, the thread that refers to it most often (after Kulkarni and others). " +
 		"Numbers, colours and hatching identify threads."
 )

@@ -173,9 +173,9 @@ func (s Spec) checkSample() error {
 	case s.Sample == nil:
 		return nil
 	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks if only parts of the run are sampled (onoff), because they need the whole run; sample a share of the lines instead (space)"}
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "neither loops nor blocks with sampled parts of the run (onoff), because they need the whole run; sample a share of the lines (space)"}
 	case s.Mergeable:
-		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "only one of the two options, because sampled profiles cannot be joined"}
+		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "only one of the two: sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
@@ -194,13 +194,13 @@ func (s Spec) checkBudget() error {
 	case s.Budget == nil:
 		return nil
 	case s.Mergeable || s.Start > 0:
-		bad.Got, bad.Want = "with mergeable", "no mergeable profile, because it would have to contain the whole stack"
+		bad.Got, bad.Want = "with mergeable", "no mergeable profile: it would have to contain the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
-		bad.Got, bad.Want = "with a sample", "only one of the two options, because a sample fits in memory anyway"
+		bad.Got, bad.Want = "with a sample", "only one of the two: a sample fits in memory anyway"
 	case len(s.Utilisation) > 0 || s.Previous:
 		bad.Got, bad.Want = "with line utilisation or previous sites", "neither of the two, because both are stored in memory for every line"
 	case s.Analyses != None && s.Analyses&byLine != 0:
-		bad.Got, bad.Want = "with "+s.Analyses.String(), "only locality, sets and counters, because sites, sharing and communication store more data in memory for every line"
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "only locality, sets and counters: other analyses store more for every line, in memory"
 	default:
 		return nil
 	}
@@ -217,7 +217,7 @@ func (s Spec) checkUtilisation() error {
 		case n == 0 || n%line != 0:
 			bad.Want = "a capacity that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes"
 		case len(s.UtilisationWays) > len(s.Utilisation) || !profile.ValidUtilisation(n/line, s.waysOf(i)):
-			bad.Want = "a cache of at most 2^24 lines and at most 1,024 ways, where the number of ways divides the number of lines"
+			bad.Want = "a cache of at most 2^24 lines, in equal sets of at most 1,024 ways"
 		case i > 0 && (n < s.Utilisation[i-1] || n == s.Utilisation[i-1] && s.waysOf(i) <= s.waysOf(i-1)):
 			bad.Want = "each capacity once, in ascending order"
 		default:

@@ -233,7 +233,7 @@ func missingSites(p *profile.Profile) string {
 		return ""
 	case p.Input.Header.Sites:
 		return "This trace records which code made its references, but this analysis does not include it: its lines did not fit in memory, or “sites” was not among its analyses. " +
-			"Raise the memory limit in the settings, or analyse a sample (space=0.01), and analyse the trace again."
+			"Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
 		"and so do traces of other tools with instruction addresses: drop one here. Profiles from early versions lack it, too: analyse their traces again."

@@ -483,7 +483,7 @@ func missingThreads(p *profile.Profile) string {
 		return ""
 	case len(p.Totals.Threads) > 1:
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
-			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Raise the memory limit in the settings, or analyse a sample (space=0.01), and analyse the trace again."
+			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no cache is shared. All its results are in Diagnosis, Caches and Code. " +
 		"Programs with threads that are compiled with “stackglass cc” record them, and so do gem5, drmemtrace and csv traces with a column of threads: drop one here, or try the demos with several threads."
