@@ -40,7 +40,7 @@ type single struct {
 var (
 	htmlElement  = regexp.MustCompile(`<html [^>]*>`)
 	policyMeta   = regexp.MustCompile(`(<meta http-equiv="Content-Security-Policy" content=")[^"]*"`)
-	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. It lets scripts connect to) this site only`)
+	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. It lets scripts connect) only to this site`)
 	styleLink    = regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)">`)
 	iconLink     = regexp.MustCompile(`(<link rel="icon" href=")([^"]+)"`)
 	manifestLink = regexp.MustCompile(`<link rel="manifest"[^>]*>\n?`)
@@ -230,6 +230,6 @@ func (s *single) setPolicy() error {
 			return `<html lang="en" data-single="1" data-program="app.wasm" data-worker="worker.js?wasm=app.wasm&amp;unpack=worker.js%3Fwasm%3Dunpack.wasm" data-unpacker="worker.js?wasm=unpack.wasm">`, nil
 		}),
 		s.replace(policyMeta, func(parts []string) (string, error) { return parts[1] + text + `"`, nil }),
-		s.replace(policyText, func(parts []string) (string, error) { return parts[1] + text + parts[2] + " nothing", nil }),
+		s.replace(policyText, func(parts []string) (string, error) { return parts[1] + text + parts[2] + " to nothing", nil }),
 	)
 }
