@@ -3271,7 +3271,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("The private levels of each core and the shared levels are simulated, with MESI coherence. The results are exact for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM; its windows are at least 30 executions of each block. The result is an analysis like any other: compare it with a run that has this number of threads."))
+				vgn.SetInnerHTML(vugu.HTML("Private and shared levels are simulated with MESI coherence, exactly for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM; its windows are at least 30 executions of each block. Compare the result with a run that has this number of threads."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -4097,7 +4097,7 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
 			vgn = addElement(vgparent, "p\x00class\x00second")
-			vgn.SetInnerHTML(vugu.HTML("The stack distance of every access, that is, the number of other lines used since the last use of the same line, is counted exactly in one pass. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. Estimates are marked ≈ and name their model."))
+			vgn.SetInnerHTML(vugu.HTML("The stack distance of every access, the number of other lines used since the last access to the same line, is counted exactly in one pass. A fully associative LRU cache hits if the distance is below its number of lines. Estimates are marked ≈ and name their model."))
 		}
 	}
 	return vgout
@@ -5101,7 +5101,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		vgn.SetInnerHTML(c.title())
 		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
-		vgn.SetInnerHTML(vugu.HTML("Each change is applied to the recorded loops, and the misses of the nest alone are counted exactly, in caches that start empty. The page does not check whether the program would still compute the same result: each change states what would make it illegal."))
+		vgn.SetInnerHTML(vugu.HTML("Changes are applied to the recorded loops, and the misses of the nest alone are counted exactly, in initially empty caches. The page does not check whether a change is legal: each change states what would make it illegal."))
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn

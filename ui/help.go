@@ -18,7 +18,7 @@ const (
 		"The map shows every such cache up to 65 536 sets and 32 ways, exactly. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
 		"Misses are cold (the first access to a line), capacity (the other misses of a fully associative cache of the same size) and conflict (the misses that the sets add; negative if they keep lines that LRU over all lines would have evicted)."
 	helpRates = "The share of all accesses that hit in a level or above it, for 1, 2, 4 … cores and the chosen number. Solid: simulated, level by level, with coherent private caches. " +
-		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows, which are executions of blocks. Bands are 95 % confidence intervals for the model's result from all accesses. The threads are synthesised from a run with one thread, which adds the same error to both results."
+		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows (executions of blocks). Bands are 95 % confidence intervals of its result from all accesses. Both have the error of synthesising the threads."
 	helpSpeedUp = "The speed-up over one core. The time of a block is its cycles on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +

@@ -33,7 +33,7 @@ type outside struct {
 var errNoShelf = errors.New("there is no storage here for data that do not fit in memory; analyse without a memory limit")
 
 // fullOutside is the problem of a run that can be resumed once the storage has room.
-const fullOutside = "The storage is full, and there is no room for data that do not fit in memory. The work of this analysis up to its last checkpoint is kept, and so are all other analyses. " +
+const fullOutside = "The storage is full, and there is no room for data that do not fit in memory. Its work up to the last checkpoint is kept, and so are all other analyses. " +
 	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
 
 // leftOut is the reason in a complete result whose stacks were spilled.

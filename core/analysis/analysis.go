@@ -180,7 +180,7 @@ func (s Spec) checkSample() error {
 		return nil
 	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
 		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses, because the last writer of a value can only be " +
-			"found if all accesses to the value are analysed; sample a share of the lines (space), a number of lines (lines), or intervals of the run (onoff)"}
+			"found among all its accesses; sample a share of the lines (space), a number of lines (lines), or parts of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or parts of the run (onoff)"}
 	}

@@ -32,7 +32,7 @@ func NoCommunication(p *profile.Profile) string {
 	case profile.NotInSample:
 		return "the sample cannot tell who wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
 	case profile.UnlistedThreads:
-		return "the profile allows more data to be appended, and its trace does not state the number of threads before the first reference"
+		return "the profile can be appended to, and its trace does not state the number of threads before the first reference"
 	case profile.LateThread:
 		return "the trace does not state its number of threads, and the second thread first appears after reference " + report.Count(profile.SecondThreadBy).Human()
 	}

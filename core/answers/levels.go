@@ -361,7 +361,7 @@ func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	}
 	if cores := len(p.Sharing[0].Cores); cores > 0 && cores < len(p.Totals.Threads) {
 		doubts = append(doubts, strconv.Itoa(len(p.Totals.Threads))+" threads run on "+strconv.Itoa(cores)+
-			" cores; threads on the same core share its cache, so transfers between them count neither as cache-to-cache transfers nor as transfers from memory")
+			" cores; transfers between threads on the same core are not counted")
 	}
 	return doubts
 }

@@ -60,7 +60,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	}
 	c := &answers.Communication{Profile: p, Name: r.Readable}
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
-		return r.Cannot("--granularity page: a sample of lines says nothing about pages, which need all of their lines; use word or line, or sample intervals of the run, as in --sample onoff=1e6/1e8")
+		return r.Cannot("--granularity page: a sample of lines lacks most lines of a page; use word or line, or sample intervals of the run, as in --sample onoff=1e6/1e8")
 	}
 	doubts, err := r.aboutCaches(c, caches)
 	if err != nil {

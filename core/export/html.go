@@ -188,9 +188,9 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
 	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated on every write.",
 	hierarchy.Independent:        "as if the level saw every access, not only the misses of the level above.",
-	hierarchy.Sampled:            "from stack distances that are estimated from a sample.",
-	hierarchy.SampledIndependent: "from stack distances that are estimated from a sample, as if the level saw every access, not only the misses of the level above.",
-	hierarchy.SampledSDCM:        "from stack distances that are estimated from a sample, by the stack distance cache model, which assigns lines to sets at random.",
+	hierarchy.Sampled:            "from stack distances estimated from a sample.",
+	hierarchy.SampledIndependent: "from stack distances estimated from a sample, as if the level saw every access, not only the misses of the level above.",
+	hierarchy.SampledSDCM:        "from stack distances estimated from a sample, by the stack distance cache model, which assigns lines to sets at random.",
 	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 

@@ -495,5 +495,5 @@ func OrderDoubt(p *profile.Profile) Warning {
 		return ""
 	}
 	return "the trace orders the threads' references only by time slices: " +
-		"within a slice, stores may invalidate lines, and cores may fetch lines for other cores, earlier or later than in the run (record with STACKGLASS_ORDER=exact to preserve the order)"
+		"within a slice, invalidations and fetches for other cores may come earlier or later than in the run (STACKGLASS_ORDER=exact records their order)"
 }

@@ -30,8 +30,7 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	}
 	out.warnSizes(say)
 	if slices.ContainsFunc(out.Levels[1:], func(l Level) bool { return !l.Together }) {
-		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, " +
-			"so its accesses come in another order, and its misses differ somewhat")
+		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, so its misses differ somewhat")
 	}
 	return warnings
 }
@@ -199,7 +198,7 @@ func (p *Prediction) warnSizes(say func(...string)) {
 		}
 		if l.cut {
 			say(l.Cache.Name, " would miss more often on its own than ", above.Cache.Name,
-				" does; its misses are limited to the misses of that level, so it has no hits here")
+				" does; here it has as many misses and no hits")
 		}
 	}
 	if mixed {

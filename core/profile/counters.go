@@ -319,7 +319,7 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns per conditional or indirect branch.", c.AllOperations(), branches, 1)
 	add("flops_per_branch", "flops per branch", "Flops per conditional or indirect branch.", flops, branches, 1)
 	if operations != 0 {
-		add("vectorised", "vectorised share", "The share of all floating-point and integer operations that vector instructions perform. Each lane counts as one operation.", c[VectorOps], operations, 1)
+		add("vectorised", "vectorised share", "The share of floating-point and integer operations that vector instructions perform, counted for each vector lane.", c[VectorOps], operations, 1)
 		list[len(list)-1].Share = true
 	}
 	if uniqueBytes != 0 {

@@ -382,5 +382,5 @@ func missingBlocks(p *profile.Profile) string {
 		return ""
 	}
 	return "This analysis did not count how often each block of the program ran: the trace has no blocks, or “blocks” was not among the analyses. Drop the .sgt trace of a program that was compiled with “stackglass cc” here. " +
-		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”) and set its branch probabilities by hand, without a run."
+		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”) and set its branch probabilities by hand."
 }

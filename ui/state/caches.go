@@ -71,7 +71,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		number("rate", "misses per 1000 references", "mpkr")
 		number("rate-ops", "per 1000 instructions", "mpki")
 		if l.AverageCycles > 0 {
-			add("time", "average time of accesses that reach this level", cycles(l.AverageCycles, 0))
+			add("time", "average time of its accesses", cycles(l.AverageCycles, 0))
 		}
 		card.Chip, card.Method = string(l.Method), methodWords(l.Method)
 		if other {

@@ -284,7 +284,7 @@ func (l *Loops) Advice(loop int) string {
 		strides := strings.Fields(strings.TrimSuffix(of("stride_bytes"), " and others"))
 		inner := strings.Replace(strings.TrimPrefix(strides[len(strides)-1], "+"), "-", "−", 1)
 		return "One run of this loop uses " + Percent(used) + " of the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
-			inner + " bytes. More of a line is used if it stays in a cache until the next run: Code shows the line utilisation over the whole run of the program."
+			inner + " bytes. More of a line is used if it stays in a cache until the next run: Code shows the line utilisation over the whole program."
 	}
 	return ""
 }
@@ -324,7 +324,7 @@ func missingLoops(p *profile.Profile) string {
 		return ""
 	case p.Loops != nil:
 		return "The trace does not compress to loops: its tree of loops exceeded the memory limit. Accesses that depend on data, as in sparse matrices, hash tables and lists, need large trees. " +
-			"Try a part of the trace: “stackglass loops --limit 10000000” uses its first ten million references."
+			"Try a part of the trace: “stackglass loops --limit 10000000”."
 	}
 	return "This analysis did not compress its trace to loops, which is done only on request. Analyse the trace again with “Fold loops” in the settings, " +
 		"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."

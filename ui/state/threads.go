@@ -446,9 +446,9 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, sum(table, "accesses"))) + "; "
 	switch {
 	case misses < own:
-		return text + "with a cache of that size for each thread, there would be " + Exact(own-misses) + " more misses, because threads bring in lines for each other."
+		return text + "with a cache of that size for each thread, there would be " + Exact(own-misses) + " more misses: threads fetch lines for each other."
 	case misses > own:
-		return text + "with a cache of that size for each thread, there would be " + Exact(misses-own) + " fewer misses, because threads evict each other's lines."
+		return text + "with a cache of that size for each thread, there would be " + Exact(misses-own) + " fewer misses: threads evict each other's lines."
 	}
 	return text + "with a cache of that size for each thread, they would miss as often."
 }
