@@ -124,6 +124,15 @@ type walker struct {
 	named map[[2]uint32]uint64 // number of calls by name, by block and function
 	all   []uint64             // current invocations
 	jumps bool                 // longjmp may jump to any invocation below
+
+	where   [][]uint32 // the call path of each step
+	calling []calls
+}
+
+// calls is a call of a function.
+type calls struct {
+	from []uint32 // call path of the caller
+	to   uint32
 }
 
 type frame struct {
@@ -140,6 +149,7 @@ type walk struct {
 
 func (w *walker) enters(t *walk, f uint32) {
 	w.all[f]++
+	w.calling = append(w.calling, calls{w.pathOf(t.frames), f})
 	t.frames = append(t.frames, frame{at: w.p.Functions[f].First})
 	w.step(t)
 }
@@ -155,6 +165,7 @@ func (w *walker) step(t *walk) {
 		s.Values = []uint64{1<<12 + 8*w.rng.Uint64N(300)}
 	}
 	w.steps = append(w.steps, s)
+	w.where = append(w.where, w.pathOf(t.frames))
 }
 
 // goes moves the topmost invocation along one of its edges.

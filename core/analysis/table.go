@@ -44,14 +44,26 @@ const (
 // sampled.
 const Usual = Loops | Regular | Blocks
 
-// registrations returns the table. Sites and sharing are listed before locality, which feeds them.
+// registrations returns the table. Blocks come before sites, which ask for call paths; sites and sharing come
+// before locality, which feeds them.
 func registrations() []registration {
 	return []registration{
+		{
+			tag: Blocks, name: "blocks", beside: true, bounded: true,
+			make: func(m *maker) Analysis {
+				a := branches.New(m.spec.Kinds, m.spec.Start > 0, m.program)
+				if m.part.is {
+					a.Bare()
+				}
+				return a
+			},
+		},
 		{
 			tag: Sites, name: "sites", needs: Locality, estimated: true, byLine: true,
 			make: func(m *maker) Analysis {
 				o := m.spec.sites()
 				o.Follows = m.part.told
+				o.Callers, _ = m.get(Blocks).(*branches.Analysis)
 				a := sites.New(o, m.program)
 				m.get(Locality).(*locality.Analysis).Feed(o.LineBytes, a)
 				return a
@@ -106,16 +118,6 @@ func registrations() []registration {
 		},
 		{
 			tag: Operations, name: "operations", needs: Counters, bounded: true,
-		},
-		{
-			tag: Blocks, name: "blocks", beside: true, bounded: true,
-			make: func(m *maker) Analysis {
-				a := branches.New(m.spec.Kinds, m.spec.Start > 0, m.program)
-				if m.part.is {
-					a.Bare()
-				}
-				return a
-			},
 		},
 		{
 			tag: Loops, name: "loops", beside: true, bounded: true,

@@ -52,6 +52,7 @@ type Attribution struct {
 	Level hierarchy.Level // as predicted
 	Sites []float64       // misses by site, in the order of profile.Sites.Code
 	Data  []float64       // misses by data object, in the order of profile.Sites.Data
+	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil: not in the profile
 	Rest  float64         // misses that belong to no site and no object
 
 	RestUnknown bool // the rest is due to data missing from the profile, and not to conflicts
@@ -75,6 +76,7 @@ type Attribution struct {
 type Ranker struct {
 	p           *profile.Profile
 	sites, data []part
+	paths       []part // empty if the profile has none
 	asker       *hierarchy.Asker
 	whole       stack    // of the whole trace, as if it ran on one core
 	coherent    *stack   // of all cores together; nil: the profile does not contain it by site
@@ -108,6 +110,11 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 	}
 	r = &Ranker{p: p, asker: hierarchy.NewAsker(p), estimated: p.Sampled.Chosen()}
 	r.sites, r.data = r.parts()
+	if p.Calls != nil && (p.Calls.Coherent || p.Sites.Coherent == nil) {
+		for i := range p.Calls.Paths {
+			r.paths = append(r.paths, part{reuse: &p.Calls.Paths[i].Reuse, coherent: &p.Calls.Paths[i].OnCores})
+		}
+	}
 	h, cold := p.LocalityAt(p.Sites.LineBytes).Histogram(trace.AllKinds)
 	r.whole = stack{binned(h, cold), cold}
 	if r.estimated {
@@ -327,13 +334,16 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	if on == r.coherent && coherence > 0 {
 		r.attributeCoherence(&a, c)
 	}
-	if at := r.measured(l, c, by); at >= 0 {
-		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
-		return a
-	}
 	known := by != someCores && (by != ownCache || r.coherent != nil) // the stack of the level's caches is known
 	f := fitting{stack: on, shares: on.shares(c), part: 1}
 	expected := f.misses()
+	misses := func(p part) float64 { return f.missesOf(r.on(on, p)) }
+	if at := r.measured(l, c, by); at >= 0 {
+		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
+		f.fit(l.Misses, r.estimated)
+		a.Paths = r.byPath(misses, a.Sites)
+		return a
+	}
 	a.Rest = f.fit(l.Misses, r.estimated || by == someCores)
 	a.RestUnknown = !known
 	same := known && !r.estimated && l.Cache.LineBytes == r.p.Sites.LineBytes
@@ -342,12 +352,44 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	if !a.Exact && !r.estimated {
 		a.Countable = r.countable(l, c, by)
 	}
-	misses := func(p part) float64 { return f.missesOf(r.on(on, p)) }
 	a.Sites, a.Data = each(r.sites, misses), each(r.data, misses)
+	a.Paths = r.byPath(misses, a.Sites)
 	if r.estimated {
 		tie(a.Data, l.Misses-a.Rest)
 	}
 	return a
+}
+
+// byPath returns the misses of each call path. The paths of a function together have as many misses as its
+// sites; if a measurement says how many these are, the paths are scaled to it.
+func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
+	if len(r.paths) == 0 {
+		return nil
+	}
+	list := each(r.paths, misses)
+	want, have := map[string]float64{}, map[string]float64{}
+	for i := range sites {
+		want[r.p.Sites.Code[i].Function] += sites[i]
+	}
+	for i := range list {
+		have[r.p.Calls.Paths[i].Function] += list[i]
+	}
+	all, total := 0.0, 0.0
+	for i := range list {
+		if function := r.p.Calls.Paths[i].Function; have[function] > 0 && want[function] > 0 {
+			list[i] *= want[function] / have[function]
+		}
+		total += list[i]
+	}
+	for _, n := range sites {
+		all += n
+	}
+	if total > 0 && !nearly(all, total) { // some sites belong to paths of no function
+		for i := range list {
+			list[i] *= all / total
+		}
+	}
+	return list
 }
 
 // attributeCoherence attributes the coherence misses: misses on lines that would still be in the

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"math"
 	"math/bits"
 	"sort"
 	"strconv"
@@ -35,7 +34,7 @@ func NewSheet(of *Places) *Sheet {
 	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, elsewhere, 0)
 	none := attribution.Rest(levels)
 	for i := range levels {
-		misses, rest := whole(levels[i].Sites, none.Misses[i])
+		misses, rest := attribution.Whole(levels[i].Sites, none.Misses[i])
 		name := levels[i].Level.Cache.Name
 		s.count(Event{s.key(name + "_misses"), "count", "misses of " + name}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
 	}
@@ -47,7 +46,7 @@ func NewSheet(of *Places) *Sheet {
 		if lost == nil {
 			lost = make([]float64, len(code))
 		}
-		misses, rest := whole(lost, none.Coherence[i])
+		misses, rest := attribution.Whole(lost, none.Coherence[i])
 		name := levels[i].Level.Cache.Name
 		s.count(Event{s.key(name + "_coherence_misses"), "count", "misses of " + name + " due to another core's store"}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
 	}
@@ -58,6 +57,10 @@ func NewSheet(of *Places) *Sheet {
 	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
 		"distance_sum is the sum of the stack distances in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
 			" bytes of all accesses that are not cold; divided by accesses minus cold, it gives their mean")
+	if p.Calls != nil && p.Sampled == nil {
+		s.divide(of)
+		s.Notes = append(s.Notes, "counts of a call path are exact if those of its level are; where a function has several paths, each of its lines is divided among them as the function is")
+	}
 	return s
 }
 
@@ -93,41 +96,23 @@ func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, re
 	}
 }
 
-// key converts text to a unique event key, which contains only letters, digits and _.
-func (s *Sheet) key(text string) string {
-	key := strings.Map(func(r rune) rune {
+// word replaces everything but letters and digits by _.
+func word(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
 		}
 		return '_'
 	}, text)
+}
+
+// key converts text to a unique event key, which contains only letters, digits and _.
+func (s *Sheet) key(text string) string {
+	key := word(text)
 	for again := 2; s.Event(key) >= 0; again++ {
 		key = strings.TrimRight(key, "0123456789") + strconv.Itoa(again)
 	}
 	return key
-}
-
-// whole rounds numbers and a rest so that they add up to their rounded sum: the numbers with the
-// largest fractions are rounded up, and all others are rounded down.
-func whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
-	all := append(list[:len(list):len(list)], rest)
-	rounded = make([]uint64, len(all))
-	sum, order := 0.0, make([]int, len(all))
-	for i, x := range all {
-		x = max(0, x)
-		sum += x
-		rounded[i], order[i] = uint64(x), i
-	}
-	left := uint64(math.Round(sum))
-	for _, n := range rounded {
-		left -= min(left, n)
-	}
-	fraction := func(i int) float64 { _, f := math.Modf(max(0, all[i])); return f }
-	sort.SliceStable(order, func(x, y int) bool { return fraction(order[x]) > fraction(order[y]) })
-	for _, i := range order[:min(left, uint64(len(order)))] {
-		rounded[i]++
-	}
-	return rounded[:len(list)], rounded[len(list)]
 }
 
 // distanceSums returns the sum of the stack distances of each site's accesses. The histogram gives

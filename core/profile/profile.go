@@ -37,6 +37,7 @@ type Profile struct {
 	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
 	Blocks          []byte // counts of blocks and branches, as written by package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
+	Calls           *Calls // with Sites and Blocks only
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 

@@ -80,6 +80,11 @@ package profile
 //	BLCK  how often blocks ran, with the program, as package blocks draws it; empty if the trace has no blocks
 //	FOOT  line bytes; distinct lines; list of times that lines are not used, in ranges
 //	      that begin at the windows of package profile: how many; their sum
+//	CALL  flags: 1 coherent stacks; list of strings, which are their index below; list of
+//	      call paths, each: index of its caller; function; file; line; calls; calls of itself;
+//	      calls of its caller's function; instructions; references; bytes; cold;
+//	      list of (bin - (previous + 1), count); with coherent stacks cold and two such
+//	      lists, as in SCOH
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -202,6 +207,7 @@ var forms = []form{
 	raw("LOOP", func(p *Profile) *[]byte { return &p.Loops }),
 	raw("BLCK", func(p *Profile) *[]byte { return &p.Blocks }),
 	optional("FOOT", func(p *Profile) **Footprint { return &p.Footprint }),
+	optional("CALL", func(p *Profile) **Calls { return &p.Calls }),
 }
 
 const onceSections = 3

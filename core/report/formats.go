@@ -21,19 +21,19 @@ func appendTexts(b []byte, texts ...string) []byte {
 // JSON returns the document as one object. Each row has its own line, so the JSON is readable in a
 // terminal and in a diff.
 func (d *Document) JSON() []byte {
-	b := appendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
+	b := AppendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
 	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")
 	for i, f := range d.Input {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(appendString(b, f.Key), ": "...)
+		b = append(AppendString(b, f.Key), ": "...)
 		b = f.Value.appendJSON(b)
 	}
 	b = append(b, "},\n"...)
 	for i := range d.Tables {
 		t := &d.Tables[i]
-		b = append(appendString(append(b, "  "...), t.Key), ": "...)
+		b = append(AppendString(append(b, "  "...), t.Key), ": "...)
 		b = append(t.appendJSON(b), ",\n"...)
 	}
 	b = append(b, "  \"warnings\": ["...)
@@ -41,7 +41,7 @@ func (d *Document) JSON() []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(append(b, "\n    "...), w)
+		b = AppendString(append(b, "\n    "...), w)
 	}
 	if len(d.Warnings) > 0 {
 		b = append(b, "\n  "...)
@@ -72,7 +72,7 @@ func (t *Table) appendRow(b []byte, row []Value) []byte {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(appendString(b, t.Columns[i].Key), ": "...)
+		b = append(AppendString(b, t.Columns[i].Key), ": "...)
 		b = row[i].appendJSON(b)
 	}
 	return append(b, '}')
@@ -80,7 +80,7 @@ func (t *Table) appendRow(b []byte, row []Value) []byte {
 
 func (v Value) appendJSON(b []byte) []byte {
 	if v.kind == textKind {
-		return appendString(b, v.text)
+		return AppendString(b, v.text)
 	}
 	if v.kind == noneKind || math.IsNaN(v.real) || math.IsInf(v.real, 0) {
 		return append(b, "null"...)
@@ -88,9 +88,9 @@ func (v Value) appendJSON(b []byte) []byte {
 	return append(b, v.Plain()...)
 }
 
-// appendString appends s as a JSON string. Invalid UTF-8 is replaced by the replacement character,
+// AppendString appends s as a JSON string. Invalid UTF-8 is replaced by the replacement character,
 // as in encoding/json.
-func appendString(b []byte, s string) []byte {
+func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	for _, r := range s {

@@ -177,7 +177,7 @@ func pair(left, right []JoinedRow) []JoinedRow {
 func nameOf(name []Value) string {
 	var b []byte
 	for _, v := range name {
-		b = append(appendString(b, v.Plain()), byte(v.kind))
+		b = append(AppendString(b, v.Plain()), byte(v.kind))
 	}
 	return string(b)
 }

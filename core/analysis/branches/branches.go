@@ -54,8 +54,14 @@ type Analysis struct {
 	now      *thread     // thread of the latest rows
 	encoded  encoded
 
-	enters  [32][]uint32       // by kind and Site of a row: the block that the row enters; 0: none
-	entered [mostPicked]uint32 // blocks that rows enter
+	enters    [32][]uint32       // by kind and Site of a row: the block that the row enters; 0: none
+	entered   [mostPicked]uint32 // blocks that rows enter
+	enteredAt [mostPicked]uint32 // numbers of the batch's references before them
+
+	paths   paths
+	passed  uint32   // references of the batch so far
+	changes []Change // of the batch's paths
+	adopted []uint32 // by the number of a path in the profile that was loaded last: its number
 }
 
 // New returns an analysis of a run with these kinds of references. program returns the part of the
@@ -63,7 +69,7 @@ type Analysis struct {
 // middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
-	a := &Analysis{program: program, segment: segment}
+	a := &Analysis{program: program, segment: segment, paths: newPaths(segment)}
 	a.code = code{bySite: kinds&needed == needed, nodes: []node{{}}, names: map[string]uint32{}, calls: []uint32{0}}
 	return a
 }
@@ -92,6 +98,7 @@ var ErrTorn = errors.New("a part of the trace contains a jump that may belong to
 // without a branch. After that, a block that follows its predecessor costs one branch, which nearly
 // always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
+	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {
 		return nil
 	}
@@ -103,11 +110,12 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		if b.Thread != nil {
 			hi = lo + runOf(b.Thread[lo:hi])
 		}
-		n, unknown := a.pick(b.Kind[lo:hi], b.Site[lo:hi])
-		if n > 0 && b.Thread != nil && b.Thread[lo] != a.now.number {
+		if b.Thread != nil && b.Thread[lo] != a.now.number {
 			a.now = a.thread(b.Thread[lo])
 		}
-		if err := a.follow(a.now, a.entered[:n]); err != nil {
+		a.note(a.passed, a.now.row)
+		n, unknown := a.pick(b.Kind[lo:hi], b.Site[lo:hi])
+		if err := a.follow(a.now, a.entered[:n], a.enteredAt[:n]); err != nil {
 			return err
 		}
 		if unknown != nil {
@@ -135,7 +143,7 @@ func runOf(threads []uint32) int {
 // cannot be used, err says why, and n is the number of blocks before it.
 func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
-	entered := &a.entered
+	entered, at, passed := &a.entered, &a.enteredAt, a.passed
 	for i, k := range kinds {
 		enters, site := a.enters[k&31], sites[i]
 		if uint64(site) >= uint64(len(enters)) {
@@ -145,46 +153,70 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 				what = "site"
 			case k == trace.BlockEntry || k == trace.BareBlock && a.code.bySite:
 			default:
+				if k < trace.NumKinds {
+					passed++
+				}
 				continue
 			}
 			if err := a.meet(what, site); err != nil {
+				a.passed = passed
 				return n, err
 			}
 			enters = a.enters[k&31]
 		}
 		to := enters[site]
-		entered[n&(mostPicked-1)] = to
+		entered[n&(mostPicked-1)], at[n&(mostPicked-1)] = to, passed
 		n += int((to | -to) >> 31)
+		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // 1 for a reference
 	}
+	a.passed = passed
 	return n, nil
 }
 
 const mostPicked = 1 << 10 // maximum number of rows at a time
 
-func (a *Analysis) follow(t *thread, entered []uint32) error {
+// follow follows a thread to blocks; before are the numbers of references before them.
+func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
-	for _, to := range entered {
+	if returned != 0 && len(entered) > 0 {
+		t.row = t.path
+		a.note(before[0], t.row)
+	}
+	instructions := uint64(0) // on the path of the topmost invocation
+	for i, to := range entered {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)
 		if first*second == 0 && nodes[to].plain {
 			taken[from.edge+uint32(-first>>63)]++ // counts the second edge unless the first leads to the block
 			at, returned = to, 0
+			instructions += uint64(nodes[to].instructions)
 			continue
 		}
 		if from.jump != 0 && nodes[to].plain {
 			if edge, found := a.code.follows(at, to); found {
 				taken[edge]++
 				at, returned = to, 0
+				instructions += uint64(nodes[to].instructions)
 				continue
 			}
 		}
 		t.at, t.returned = at, returned
+		a.paths.list[t.path].instructions += instructions
+		instructions = 0
 		if err := a.visit(t, to-1); err != nil {
 			return err
 		}
-		at, returned = t.at, t.returned
+		if at, returned = t.at, t.returned; a.gone {
+			return nil
+		}
+		a.paths.list[t.row].instructions += uint64(nodes[to].instructions)
+		if a.note(before[i], t.row); returned != 0 && i+1 < len(entered) {
+			t.row = t.path
+			a.note(before[i+1], t.row)
+		}
 	}
 	t.at, t.returned = at, returned
+	a.paths.list[t.path].instructions += instructions
 	return nil
 }
 
@@ -207,7 +239,12 @@ func (a *Analysis) thread(number uint32) *thread {
 	if !known {
 		n = uint32(len(a.threads))
 		a.threadAt.Add(uint64(number), n)
-		a.threads = append(a.threads, &thread{number: number, fresh: a.segment})
+		t := &thread{number: number, fresh: a.segment}
+		if a.segment {
+			t.start = a.paths.unknown()
+			t.row = t.start
+		}
+		a.threads = append(a.threads, t)
 	}
 	return a.threads[n]
 }

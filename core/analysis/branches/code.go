@@ -32,6 +32,7 @@ type node struct {
 	first, second uint32 // successors; 0: none
 	edge          uint32 // index of its first edge
 	function      uint32
+	instructions  uint32
 	jump          uint32 // 1 + the number of its jump; 0: it has at most two edges
 	plain         bool   // when it is entered by an edge, only the edge needs to be counted
 	enters        bool
@@ -97,7 +98,7 @@ func (c *code) name(name string) uint32 {
 func (c *code) add(number uint32, b *trace.Block) {
 	n := node{
 		edge: c.edges, function: b.Function, enters: b.Flags&trace.EntryBlock != 0, returns: b.Flags&trace.ReturnBlock != 0,
-		lands: b.Flags&trace.LandingPad != 0,
+		lands: b.Flags&trace.LandingPad != 0, instructions: instructionsOf(b),
 	}
 	n.plain = !n.enters && !n.returns
 	n.jumps = b.Part > 0 && number > 0 && c.program.Blocks[number-1].Function == b.Function && slices.Contains(jumpSetters, c.program.Blocks[number-1].Callee)
@@ -147,6 +148,14 @@ func (c *code) known(edge uint64) bool {
 
 // jumpSetters are the functions that return again when a jump to their call is made.
 var jumpSetters = []string{"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork"}
+
+// instructionsOf returns the number of instructions of an execution of a block, in the compiler's form.
+func instructionsOf(b *trace.Block) (n uint32) {
+	for i := range b.Ops {
+		n += b.Ops[i].Count
+	}
+	return n
+}
 
 func edgeKey(from, to uint32) uint64 { return uint64(from)<<32 | uint64(to) }
 

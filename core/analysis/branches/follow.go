@@ -8,6 +8,11 @@ type thread struct {
 	at     uint32   // the latest block of the topmost invocation; 0: no invocation is active
 	stack  []uint32 // latest blocks of the invocations below
 
+	path  uint32   // of the topmost invocation; 0: there is none
+	under []uint32 // paths of the invocations below, as in stack
+	row   uint32   // path of the latest row, which has not changed yet when a block returns
+	start uint32   // in a segment: the path of rows before the first block
+
 	// returned is the latest block if it returned, and otherwise 0. before is the preceding block
 	// of the same invocation; 0: none. reached means that before is unknown, because the segment
 	// begins between the two.
@@ -25,6 +30,8 @@ type thread struct {
 type reach struct {
 	block uint32 // 0: the segment began with a call
 	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
+	path  uint32 // of the invocation
+	lower uint32 // of the invocation that is topmost when this one has ended; 0: not needed
 }
 
 // counts contains counts by edge, and by the number of a block in code.
@@ -103,6 +110,7 @@ func (a *Analysis) visit(t *thread, block uint32) error {
 	} else if err := a.arrive(t, to); err != nil {
 		return err
 	}
+	t.row = t.path
 	if a.code.nodes[to].returns {
 		a.counts.left[to]++
 		t.leave()
@@ -112,11 +120,10 @@ func (a *Analysis) visit(t *thread, block uint32) error {
 
 func (a *Analysis) enter(t *thread, to uint32) {
 	a.called(t, to)
-	if t.at != 0 {
-		t.stack = append(t.stack, t.at)
-	}
-	t.at, t.returned, t.before, t.reached = to, 0, 0, false
-	a.gone = len(t.stack) >= mostFrames
+	path := a.paths.callee(a.caller(t), a.code.function(to), 1)
+	t.push()
+	t.at, t.path, t.returned, t.before, t.reached = to, path, 0, 0, false
+	a.gone = len(t.stack) >= mostFrames || len(a.paths.list) >= mostFrames
 }
 
 // called determines whether the function that a thread enters was called by name, and counts the
@@ -147,6 +154,16 @@ func (a *Analysis) calledBy(caller, function uint32) bool {
 	return true
 }
 
+// blank reports whether a thread has entered no block.
+func (t *thread) blank() bool { return t.at == 0 && t.returned == 0 && len(t.reaches) == 0 }
+
+// push puts another invocation above the topmost one.
+func (t *thread) push() {
+	if t.at != 0 {
+		t.stack, t.under = append(t.stack, t.at), append(t.under, t.path)
+	}
+}
+
 func (t *thread) leave() {
 	t.returned = t.at
 	t.pop()
@@ -155,10 +172,11 @@ func (t *thread) leave() {
 func (t *thread) pop() {
 	last := len(t.stack) - 1
 	if last < 0 {
-		t.at, t.based = 0, false
+		t.at, t.path, t.based = 0, 0, false
 		return
 	}
 	t.at, t.stack = t.stack[last], t.stack[:last]
+	t.path, t.under = t.under[last], t.under[:last]
 }
 
 // arrive follows a thread to a block that is not the first one of a function.
@@ -197,11 +215,13 @@ func (a *Analysis) jump(t *thread, to uint32) error {
 		return nil
 	}
 	if t.at = to; !a.segment {
+		t.path = a.paths.child(0, node.function)
 		a.counts.resumed[to]++
 		return nil
 	}
+	t.path = a.paths.unknown()
 	t.based, t.reached = true, true
-	t.reaches = append(t.reaches, reach{block: to})
+	t.reaches = append(t.reaches, reach{block: to, path: t.path})
 	return nil
 }
 

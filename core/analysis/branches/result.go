@@ -141,6 +141,14 @@ func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	return e
 }
 
+// framePaths returns the paths of the invocations, from the bottom of the stack.
+func (t *thread) framePaths() []uint32 {
+	if t.at == 0 {
+		return nil
+	}
+	return append(t.under[:len(t.under):len(t.under)], t.path)
+}
+
 // frames returns the latest blocks of the invocations, from the bottom of the stack.
 func (t *thread) frames() []uint32 {
 	if t.at == 0 {

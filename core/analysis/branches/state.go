@@ -16,10 +16,15 @@ import (
 // number + 1; 0 means none.
 //
 //	0, or 1 if the analysis was stopped
+//	list of call paths behind the first one, each behind its parent: parent; 0 for a path
+//	  from before the segment, 1 for those that are not distinguished, or 2 + function;
+//	  calls; calls of itself; calls of its parent's function
+//	instructions of each path
 //	list of threads, ascending, each: number; flags: 1 based, 2 reached; returned; before;
-//	  list of the latest blocks of invocations, from the bottom;
+//	  paths of the latest row, and of rows before the first block;
+//	  list of the latest blocks of invocations, from the bottom, with their paths;
 //	  list of blocks that were reached below, each: block, first block of a function
-//	  that was entered after it
+//	  that was entered after it, path, and path of the invocation below
 //	list of calls by name, ascending, each: block - the previous call's; function;
 //	  number of calls
 
@@ -29,18 +34,20 @@ func (a *Analysis) state() []byte {
 	return c.Out
 }
 
-// codeState reads or writes whether the analysis was stopped, and if it was not, the threads and
-// calls. It adds the calls that it reads to the counts, and returns the threads.
-func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
+// codeState reads or writes whether the analysis was stopped, and if it was not, the paths, threads
+// and calls. It adds the calls that it reads to the counts, and returns the threads and their
+// paths.
+func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
 		a.gone = true
-		return nil
+		return nil, paths{}
 	}
+	listed, number := a.codePaths(c)
 	var calls []made
 	if !c.Reads() {
 		for _, t := range a.threads {
-			if t.at != 0 || t.returned != 0 || len(t.reaches) > 0 {
+			if !t.blank() || t.start != 0 {
 				threads = append(threads, t)
 			}
 		}
@@ -51,7 +58,14 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 		if c.Reads() {
 			*t = new(thread)
 		}
-		a.codeThread(c, *t)
+		a.codeThread(c, *t, func(n *uint32) {
+			if !c.Reads() {
+				listed := number[*n]
+				c.U32(&listed)
+				return
+			}
+			codec.Below(c, n, uint64(len(listed.list)))
+		})
 	})
 	last := uint64(0)
 	codec.Slice(c, &calls, 3, func(m *made) {
@@ -63,14 +77,62 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread) {
 			a.counts.call(uint32(caller), m.function, m.n)
 		}
 	})
-	return threads
+	return threads, listed
+}
+
+// codePaths reads or writes the call paths in the order of results. When it writes, it returns the
+// number of each path in this order; when it reads, it returns the paths.
+func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
+	var list []path
+	if !c.Reads() {
+		order := a.paths.inOrder()
+		number = make([]uint32, len(order))
+		for i, n := range order {
+			number[n] = uint32(i)
+			list = append(list, a.paths.list[n])
+			list[i].parent = number[list[i].parent]
+		}
+		list = list[1:]
+	}
+	next := uint64(0)
+	codec.Slice(c, &list, 5, func(p *path) {
+		next++
+		codec.Below(c, &p.parent, next)
+		of := uint64(p.function) + 2
+		switch p.function {
+		case below:
+			of = 0
+		case further:
+			of = 1
+		}
+		codec.Below(c, &of, uint64(len(a.code.nameOf))+2)
+		if p.function = uint32(of) - 2; of == 0 {
+			p.function = below
+		} else if of == 1 {
+			p.function = further
+		}
+		c.U64s(&p.calls, &p.again, &p.back)
+	})
+	listed = newPaths(true)
+	if c.Reads() {
+		listed.list = append(listed.list, list...)
+		for i := range listed.list {
+			c.U64(&listed.list[i].instructions)
+		}
+		return listed, nil
+	}
+	for _, n := range a.paths.inOrder() {
+		instructions := a.paths.list[n].instructions
+		c.U64(&instructions)
+	}
+	return listed, number
 }
 
 // codeThread reads or writes a thread, which must be empty for reading. After reading, the thread's
 // frames no longer count as left.
-func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
+func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
-	based, reached, before, frames := t.based, t.reached, t.before, t.frames()
+	based, reached, before, frames, under := t.based, t.reached, t.before, t.frames(), t.framePaths()
 	if t.returned == 0 {
 		reached, before = false, 0
 	}
@@ -78,23 +140,34 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread) {
 	c.Flags(&based, &reached)
 	block(&t.returned)
 	block(&before)
-	codec.Slice(c, &frames, 1, func(n *uint32) {
-		if block(n); c.Reads() && take(c, a.counts.left, *n) {
-			t.stack = append(t.stack, *n)
+	path(&t.row)
+	path(&t.start)
+	at := 0
+	codec.Slice(c, &frames, 2, func(n *uint32) {
+		block(n)
+		if c.Reads() {
+			under = append(under, 0)
+		}
+		path(&under[at])
+		if at++; c.Reads() && take(c, a.counts.left, *n) {
+			t.stack, t.under = append(t.stack, *n), append(t.under, under[at-1])
 		}
 	})
 	if c.Reads() {
 		t.based, t.reached, t.before = based, reached, before
 		t.pop()
 	}
-	codec.Slice(c, &t.reaches, 2, func(r *reach) {
+	codec.Slice(c, &t.reaches, 4, func(r *reach) {
 		block(&r.block)
 		if block(&r.then); c.Reads() && r.block != 0 {
 			take(c, a.counts.resumed, r.block)
 		} else {
 			c.Check(r.then != 0 && len(t.reaches) == 1, errState.Error())
 		}
+		path(&r.path)
+		path(&r.lower)
 	})
+	t.fresh = t.fresh || c.Reads() && a.segment && t.blank()
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
@@ -132,9 +205,16 @@ var errState = errors.New("the block counts of this part of the trace cannot be 
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
-	threads, err := a.load(p)
-	if err != nil {
+	threads, listed, err := a.load(p)
+	if err != nil || a.gone {
 		return err
+	}
+	if a.paths.restore(&listed, a.segment); len(a.paths.list) != len(listed.list) {
+		return errState
+	}
+	a.adopted = nil
+	for n := range listed.list {
+		a.adopted = append(a.adopted, uint32(n))
 	}
 	for _, from := range threads {
 		t := a.thread(from.number)
@@ -143,37 +223,60 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
+// restore sets the paths to those of a saved run.
+func (p *paths) restore(listed *paths, segment bool) {
+	*p = newPaths(segment)
+	p.list = slices.Clone(listed.list)
+	for n, of := range p.list {
+		switch of.function {
+		case outside, below:
+		case further:
+			p.rest = uint32(n)
+		default:
+			p.at.Add(uint64(of.parent)<<32|uint64(of.function), uint32(n))
+		}
+	}
+}
+
 // Append implements analysis.Analysis.
 func (a *Analysis) Append(next *profile.Profile) error {
-	threads, err := a.load(next)
+	threads, listed, err := a.load(next)
 	if err != nil || a.gone {
 		return err
 	}
+	known := make([]uint32, len(listed.list))
 	for _, from := range threads {
-		if err := a.join(a.thread(from.number), from); err != nil {
+		if err := a.arriveAll(a.thread(from.number), from, known); err != nil {
 			return err
 		}
 	}
+	a.paths.adopt(&listed, known)
+	a.adopted = known
+	for _, from := range threads {
+		a.join(a.thread(from.number), from, known)
+	}
+	a.gone = a.gone || len(a.paths.list) >= mostFrames
 	return nil
 }
 
-// load adds the counts of a profile to the analysis, and returns the profile's threads.
-func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
+// load adds the counts of a profile to the analysis, and returns the profile's threads and their
+// paths.
+func (a *Analysis) load(p *profile.Profile) ([]*thread, paths, error) {
 	if p.Segment == nil || p.Segment.Blocks == nil {
-		return nil, errState
+		return nil, paths{}, errState
 	}
 	c := blocks.NewRunDecoder(p.Blocks)
 	if len(p.Blocks) > 0 {
 		if err := a.loadCounts(c); err != nil {
-			return nil, err
+			return nil, paths{}, err
 		}
 	}
 	d := codec.Reader(p.Segment.Blocks)
-	threads := a.codeState(d)
+	threads, listed := a.codeState(d)
 	if d.Failed() || d.More() {
-		return nil, errState
+		return nil, paths{}, errState
 	}
-	return threads, nil
+	return threads, listed, nil
 }
 
 // loadCounts adds the counts of a profile, and also its program if that is larger than the known
@@ -207,14 +310,20 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// join continues a thread with its part of the following segment.
-func (a *Analysis) join(t, next *thread) error {
+// arriveAll continues a thread with the blocks of the following segment that belong to invocations from before it,
+// and finds the paths of these.
+func (a *Analysis) arriveAll(t, next *thread, known []uint32) error {
+	if next.start != 0 {
+		known[next.start] = t.row
+	}
 	based := false
-	for _, r := range next.reaches {
+	for i := range next.reaches {
+		r := &next.reaches[i]
 		if r.block != 0 {
 			if err := a.arrive(t, r.block); err != nil {
 				return err
 			}
+			known[r.path] = t.path
 			if based = t.based && len(t.stack) == 0; a.code.nodes[r.block].returns {
 				t.leave()
 			} else {
@@ -224,21 +333,33 @@ func (a *Analysis) join(t, next *thread) error {
 		if r.then != 0 {
 			a.called(t, r.then)
 		}
-	}
-	frames := next.frames()
-	if len(frames) > 0 {
-		if t.at != 0 {
-			t.stack = append(t.stack, t.at)
-		} else {
-			t.based = based && next.based
+		if r.lower != 0 {
+			known[r.lower] = a.caller(t)
 		}
+	}
+	next.based = next.based && based
+	return nil
+}
+
+// join continues a thread with the invocations that the following segment leaves open.
+func (a *Analysis) join(t, next *thread, known []uint32) {
+	if next.blank() {
+		return
+	}
+	if frames := next.frames(); len(frames) > 0 {
+		if t.at == 0 {
+			t.based = next.based
+		}
+		t.push()
 		t.stack = append(t.stack, frames...)
+		for _, path := range next.framePaths() {
+			t.under = append(t.under, known[path])
+		}
 		t.pop()
 	}
-	t.fresh = false
+	t.fresh, t.row = false, known[next.row]
 	if t.returned = next.returned; t.returned == 0 || !next.reached {
 		t.before, t.reached = next.before, next.reached && t.returned != 0
 	}
 	a.gone = a.gone || len(t.stack) >= mostFrames
-	return nil
 }

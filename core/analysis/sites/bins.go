@@ -40,6 +40,27 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
+// addBoth counts each distance in two lists.
+func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
+	counts := t.counts
+	lists, others = lists[:len(distances)], others[:len(distances)]
+	for i, d := range distances {
+		bin := binOf(d)
+		at, in := bin>>3&(binsOf8-1), uint32(bin)&7
+		group, other := t.groups[lists[i]][at], t.groups[others[i]][at]
+		if group == 0 {
+			group = t.newGroup(lists[i], bin)
+			counts = t.counts
+		}
+		if other == 0 {
+			other = t.newGroup(others[i], bin)
+			counts = t.counts
+		}
+		counts[group<<3|in]++
+		counts[other<<3|in]++
+	}
+}
+
 // addCoherent counts depths on coherent stacks for each of the lists. Coherence misses are counted
 // in lost.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {

@@ -16,7 +16,8 @@ type cores struct {
 
 	private *privateLines // nil if utilisation in private caches is not measured
 
-	firsts []uint32 // pairs of each core's first touches so far, if mergeable
+	firsts     []uint32 // pairs of each core's first touches so far, if mergeable
+	firstPaths []uint32 // and their paths, as lists of bins
 	// absent means that an older version, which did not count these accesses, analysed a part of
 	// the run.
 	absent bool
@@ -41,6 +42,7 @@ func (a *Analysis) BeginCores() {
 	}
 	if a.options.Mergeable {
 		a.cores.firsts = slices.Clone(a.joining.firsts)
+		a.cores.firstPaths = slices.Clone(a.joining.firstPaths)
 	}
 	if a.options.measuresPrivate() {
 		a.cores.private = newPrivateLines(a.options)
@@ -66,6 +68,17 @@ func (a *Analysis) FollowCores(cores []uint8, depths, lostAt []uint32, lost bool
 	} else {
 		c.bins.add(pairs, depths)
 	}
+	if a.paths != nil {
+		paths := a.paths.latest[:len(depths)]
+		if lost {
+			c.bins.addCoherent(&c.lost, paths, depths, lostAt)
+		} else {
+			c.bins.add(paths, depths)
+		}
+		if a.options.Mergeable {
+			c.firstPaths = appendCold(c.firstPaths, paths, depths)
+		}
+	}
 	if c.private != nil {
 		c.private.follow(a.accesses, cores, depths, pairs)
 	}
@@ -90,25 +103,34 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	if a.absent || c == nil || c.absent || part == nil {
 		return
 	}
-	counts, firsts := part.in.Coherent, part.coreFirsts
+	counts, firsts, firstPaths := part.in.Coherent, part.coreFirsts, part.coreFirstPaths
 	if !part.several {
-		counts, firsts = alone(part.in), part.firstTouches
+		counts, firsts, firstPaths = alone(part.in), part.firstTouches, part.touchPaths
 	}
 	if c.absent = counts == nil || depths != nil && len(depths) != len(firsts); c.absent {
 		return
 	}
 	part.addCoherent(counts, 1)
+	c.firsts = c.join(c.firsts, firsts, depths, lostAt, a.options.Mergeable)
+	if a.paths != nil {
+		c.firstPaths = c.join(c.firstPaths, firstPaths, depths, lostAt, a.options.Mergeable)
+	}
+}
+
+// join moves the first touches of lists in a segment to their depths, and returns those so far that remain
+// first touches, if mergeable. depths is nil if all do.
+func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
-		if a.options.Mergeable {
-			c.firsts = append(c.firsts, firsts...)
+		if mergeable {
+			soFar = append(soFar, firsts...)
 		}
-		return
+		return soFar
 	}
 	for i, d := range depths {
 		switch n := firsts[i]; d {
 		case stack.Cold:
-			if a.options.Mergeable {
-				c.firsts = append(c.firsts, n)
+			if mergeable {
+				soFar = append(soFar, n)
 			}
 		case stack.Lost:
 			*c.bins.at(n, coldBin)--
@@ -117,12 +139,13 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 			c.bins.move(n, d)
 		}
 	}
+	return soFar
 }
 
 // restoreCores loads the counts of a profile with several cores.
 func (f *form) restoreCores() {
 	a := f.a
-	a.cores = &cores{absent: f.in.Coherent == nil, firsts: f.coreFirsts}
+	a.cores = &cores{absent: f.in.Coherent == nil, firsts: f.coreFirsts, firstPaths: f.coreFirstPaths}
 	for range a.pairs {
 		a.cores.addList()
 	}
@@ -167,7 +190,8 @@ func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 	})
 }
 
-// eachCoherent calls add for each of the profile's sites and objects, with its pair and its counts.
+// eachCoherent calls add for each of the profile's sites, objects and call paths, with its list of
+// bins and its counts.
 func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
 		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
@@ -178,6 +202,7 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 	for i := range from.Data {
 		add(f.a.pairNumber(pair{noSlot, f.objects[i+1]}), &from.Data[i])
 	}
+	f.eachPath(from != f.in.Coherent, add)
 }
 
 // Joins reports whether a segment with references of these threads can be appended. This is

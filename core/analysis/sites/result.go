@@ -23,9 +23,11 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		Code: s.code(), Data: s.data(),
 	}
 	p.Sites.Coherent = s.coherent(p.Sites)
+	p.Calls = a.calls(state)
 	a.places.codeAt, a.places.dataAt = s.codeAt, s.dataAt
 	if state {
-		p.Segment.Sites = s.state(p.Sites)
+		s.numberPaths()
+		p.Segment.Sites = s.state(p.Sites, p.Calls)
 	}
 }
 
@@ -36,9 +38,10 @@ type summary struct {
 	used             []profile.Utilisation
 	before           [][]beforeCount // by pair
 
-	order  []uint32 // slots, in the order in which the profile lists sites
-	codeAt []uint32 // by slot: 1 + its index in the profile
-	dataAt []uint32 // the same by object; 0 for the rest if it is the only object
+	order  []uint32          // slots, in the order in which the profile lists sites
+	codeAt []uint32          // by slot: 1 + its index in the profile
+	pathAt map[uint32]uint32 // by the list of a path: its index in the profile
+	dataAt []uint32          // the same by object; 0 for the rest if it is the only object
 }
 
 type beforeCount struct {

@@ -50,6 +50,7 @@
 package sites
 
 import (
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
@@ -59,11 +60,12 @@ import (
 // Options selects the measurements.
 type Options struct {
 	LineBytes  uint32
-	Capacities []uint64 // capacities for which utilisation is measured, in lines, ascending; at most profile.MaxCapacities
-	Ways       []uint32 // ways of each of these caches; 0: fully associative
-	Previous   bool     // record which site touched a line previously
-	Mergeable  bool     // record the data for Append
-	Cores      bool     // package sharing reports the depths of accesses on the stacks of cores
+	Capacities []uint64           // capacities for which utilisation is measured, in lines, ascending; at most profile.MaxCapacities
+	Ways       []uint32           // ways of each of these caches; 0: fully associative
+	Previous   bool               // record which site touched a line previously
+	Mergeable  bool               // record the data for Append
+	Cores      bool               // package sharing reports the depths of accesses on the stacks of cores
+	Callers    *branches.Analysis // tells the call paths of references; nil: they are not counted
 	// Follows means that Lay will be called, so that segments can also distinguish objects.
 	Follows bool
 }
@@ -96,6 +98,8 @@ type Analysis struct {
 
 	absent bool // rows have neither sites nor PCs
 
+	paths *pathCounts // nil: call paths are not known
+
 	joining joining // the segment that is being appended
 	places  places
 }
@@ -121,6 +125,9 @@ func New(o Options, program func() *trace.Program) *Analysis {
 	a.code.init()
 	a.memory.init()
 	a.pairNumber(pair{})
+	if o.Callers != nil {
+		a.paths = &pathCounts{callers: o.Callers}
+	}
 	return a
 }
 
@@ -192,6 +199,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		references = a.take(b, lo, hi, a.threads.walksOf(thread, len(a.code.list), a.options.Mergeable), references)
 		lo = hi
 	}
+	a.takePaths(b, references)
 	return nil
 }
 
@@ -259,17 +267,21 @@ func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 func (a *Analysis) pairNumber(p pair) uint32 {
 	n, known := a.pairOf[p]
 	if !known {
-		n = uint32(len(a.pairs))
+		n = a.addPair(p)
 		a.pairOf[p] = n
-		a.pairs = append(a.pairs, p)
-		a.bins.addList()
-		a.cores.addList()
-		a.extra = append(a.extra, 0)
-		if a.lines != nil {
-			a.lines.addPair()
-		}
 	}
 	return n
+}
+
+func (a *Analysis) addPair(p pair) (number uint32) {
+	a.pairs = append(a.pairs, p)
+	a.bins.addList()
+	a.cores.addList()
+	a.extra = append(a.extra, 0)
+	if a.lines != nil {
+		a.lines.addPair()
+	}
+	return uint32(len(a.pairs) - 1)
 }
 
 // event processes an allocation or a release. counted says whether an allocation is counted.
@@ -304,7 +316,11 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 	pairs = pairs[:len(x.Distances)]
 	a.latest, a.accesses = pairs, x
-	a.bins.add(pairs, x.Distances)
+	if paths := a.pathsOf(x); paths != nil {
+		a.bins.addBoth(pairs, paths, x.Distances)
+	} else {
+		a.bins.add(pairs, x.Distances)
+	}
 	if a.lines != nil {
 		a.lines.follow(x, pairs, a.pairs)
 	}

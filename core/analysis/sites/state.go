@@ -25,8 +25,9 @@ import (
 //	  uv site · uv object, that fetched it · uv 1 if that was not the first time
 //	  · mask of the bytes used · [mask of the bytes of the first time]
 //	list of first touches, in order, empty unless mergeable, each: uv site · uv object
+//	with call paths, of each of these uv its path
 //	list of blocks, ascending, empty if mergeable, each: uv object · 8 bytes address · uv bytes
-//	with coherent stacks, list of the first touches of each core, as above; and if utilisation is
+//	with coherent stacks, list of the first touches of each core, and their paths, as above; and if utilisation is
 //	measured in private caches, the caches (corelines.go)
 //
 // This state suffices to append the segment (MODELS §9). Its first touches become accesses of the
@@ -48,11 +49,13 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 }
 
 type joining struct {
-	firsts []uint32 // pairs of the first touches so far, if mergeable
+	firsts     []uint32 // pairs of the first touches so far, if mergeable
+	firstPaths []uint32 // and the lists of their paths
 
 	// For the segment that is being appended:
-	part  *form    // the segment; valid until more is analysed
+	part  *form    // until more is analysed
 	next  []uint32 // pairs of its first touches that have not been resolved yet
+	paths []uint32 // and the lists of their paths
 	lines map[trace.Line]*lineState
 	stack []trace.Line // the stack at its end
 }
@@ -83,16 +86,20 @@ type form struct {
 	objects []uint32 // numbers of the profile's objects, from index 1 on
 
 	firstTouches, coreFirsts []uint32 // pairs of the first touches of the segment, and of each core in it
+
+	calls                      *profile.Calls // the profile's; nil: not known
+	paths                      []uint32       // lists of these
+	touchPaths, coreFirstPaths []uint32       // of first touches
 }
 
 // hold makes reading fail if a number is impossible.
 func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
-func (s *summary) state(in *profile.Sites) []byte {
+func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
 	a := s.a
-	f := form{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts}
+	f := form{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts, touchPaths: a.joining.firstPaths, calls: calls}
 	if in.Coherent != nil {
-		f.coreFirsts = a.cores.firsts
+		f.coreFirsts, f.coreFirstPaths = a.cores.firsts, a.cores.firstPaths
 	}
 	f.Flag(&f.mergeable)
 	f.all()
@@ -113,9 +120,11 @@ func (f *form) all() (states []lineState) {
 	codec.Slice(f.Coder, &threads, 2, f.walks)
 	states = f.lines()
 	f.firsts(&f.firstTouches, func(i int) uint64 { return f.in.Code[i].Reuse.Cold })
+	f.firstPaths(&f.touchPaths, len(f.firstTouches))
 	codec.Slice(f.Coder, &placed, 1+8+1, f.block)
 	if f.in.Coherent != nil {
 		f.firsts(&f.coreFirsts, func(i int) uint64 { return f.in.Coherent.Code[i].Cold })
+		f.firstPaths(&f.coreFirstPaths, len(f.coreFirsts))
 	}
 	return states
 }
@@ -319,7 +328,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if a.absent = a.absent || p.Sites == nil; a.absent {
 		return nil
 	}
-	f := &form{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
+	f := &form{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, calls: p.Calls, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
 	f.Flag(&f.mergeable)
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
@@ -327,6 +336,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 		return errState
 	}
 	f.results()
+	f.pathResults()
 	a.places.slots, a.places.objects = f.slots, f.objects
 	states := f.all()
 	if restore && f.several {
@@ -337,10 +347,11 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	}
 	stack := locality.StackOf(p, o.LineBytes)
 	if restore {
+		a.joining.firstPaths = f.touchPaths
 		return a.resume(states, f.firstTouches, stack)
 	}
 	a.joining.stack, a.joining.part = stack, f
-	a.joining.next, a.joining.lines = f.firstTouches, map[trace.Line]*lineState{}
+	a.joining.next, a.joining.paths, a.joining.lines = f.firstTouches, f.touchPaths, map[trace.Line]*lineState{}
 	for i := range states {
 		a.joining.lines[states[i].line] = &states[i]
 	}
@@ -489,6 +500,17 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 	next := a.joining.next[:min(len(touches), len(a.joining.next))]
 	a.joining.next = a.joining.next[len(next):]
+	if a.paths != nil {
+		paths := a.joining.paths[:len(next)]
+		a.joining.paths = a.joining.paths[len(next):]
+		for i, n := range paths {
+			if d := distances[i]; !isCold(d) {
+				a.bins.move(n, d)
+			} else if a.options.Mergeable {
+				a.joining.firstPaths = append(a.joining.firstPaths, n)
+			}
+		}
+	}
 	for i, n := range next {
 		d := distances[i]
 		if !isCold(d) {

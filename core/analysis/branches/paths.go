@@ -1,0 +1,205 @@
+package branches
+
+import (
+	"cmp"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// MostPaths is the largest number of call paths that a run distinguishes. Further ones share the
+// path [Remainder].
+const MostPaths = 1 << 14
+
+// paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
+// Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). A function that
+// calls itself stays on its path, and two functions that call each other alternate between two paths,
+// so recursion of any depth has a few paths. The rule depends on a path and its caller only. So the
+// paths of a segment, which begin at unknown ones, become paths of the run when it is appended.
+type paths struct {
+	list []path
+	at   index.Table // parent << 32 | function
+	most int         // number of paths that are distinguished
+	rest uint32      // the path of all others; 0: there is none yet
+}
+
+// path is a function and those that called it. The path with number 0 is outside of all functions.
+type path struct {
+	parent, function uint32 // function: as in code, or one of the following
+
+	calls        uint64 // by the parent's function
+	again        uint64 // by its own function, which do not lead to another path
+	back         uint64 // by its own function, of the function of its parent
+	instructions uint64 // executed in it, in the compiler's form
+}
+
+// What stands for the function of a path without one.
+const (
+	outside = ^uint32(0) - iota // of all functions
+	below                       // a path from before the segment, which is not known in it
+	further                     // paths that are not distinguished; the smallest of these numbers is that of below
+)
+
+// newPaths returns a tree without calls. Only the whole run knows which paths come first, so a segment
+// distinguishes all.
+func newPaths(segment bool) paths {
+	p := paths{list: []path{{function: outside}}, most: MostPaths}
+	if segment {
+		p.most = mostFrames
+	}
+	return p
+}
+
+// callee returns the path of a function that a path calls, and counts the calls.
+func (p *paths) callee(from, function uint32, times uint64) uint32 {
+	at := &p.list[from]
+	switch {
+	case at.function == function || at.function == further:
+		at.again += times
+		return from
+	case from != 0 && p.list[at.parent].function == function:
+		at.back += times
+		return at.parent
+	}
+	n := p.child(from, function)
+	p.list[n].calls += times
+	return n
+}
+
+// child returns a path, new or known.
+func (p *paths) child(from, function uint32) uint32 {
+	key := uint64(from)<<32 | uint64(function)
+	n, known := p.at.Find(key)
+	if known {
+		return n
+	}
+	if len(p.list) >= p.most {
+		if p.rest == 0 {
+			p.rest = p.add(0, further)
+		}
+		n = p.rest
+	} else {
+		n = p.add(from, function)
+	}
+	p.at.Add(key, n)
+	return n
+}
+
+func (p *paths) add(parent, function uint32) uint32 {
+	p.list = append(p.list, path{parent: parent, function: function})
+	return uint32(len(p.list) - 1)
+}
+
+// unknown returns a path from before the segment.
+func (p *paths) unknown() uint32 { return p.add(0, below) }
+
+// inOrder returns the numbers of all paths in the order of results: a path after its parent, and
+// the callees of a path by function.
+func (p *paths) inOrder() []uint32 {
+	callees := make([][]uint32, len(p.list))
+	for n := range p.list[1:] {
+		parent := p.list[n+1].parent
+		callees[parent] = append(callees[parent], uint32(n+1))
+	}
+	order, waiting := make([]uint32, 0, len(p.list)), []uint32{0}
+	for len(waiting) > 0 {
+		n := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		order = append(order, n)
+		sort.Slice(callees[n], func(i, j int) bool {
+			a, b := callees[n][i], callees[n][j]
+			return cmp.Or(cmp.Compare(p.list[b].function, p.list[a].function), cmp.Compare(b, a)) < 0
+		})
+		waiting = append(waiting, callees[n]...)
+	}
+	return order
+}
+
+// Change says that the references of a batch from number From on are on a path.
+type Change struct{ From, Path uint32 }
+
+// note records the path of the references from a number on.
+func (a *Analysis) note(from, path uint32) {
+	n := len(a.changes)
+	switch {
+	case n > 0 && a.changes[n-1].Path == path:
+	case n > 0 && a.changes[n-1].From == from:
+		a.changes[n-1].Path = path
+	default:
+		a.changes = append(a.changes, Change{from, path})
+	}
+}
+
+// caller returns the path of the topmost invocation of a thread, or of what called it from before the segment.
+func (a *Analysis) caller(t *thread) uint32 {
+	switch {
+	case t.at != 0:
+		return t.path
+	case !a.segment || len(t.reaches) == 0:
+		return 0
+	}
+	last := &t.reaches[len(t.reaches)-1]
+	if last.lower == 0 {
+		last.lower = a.paths.unknown()
+	}
+	return last.lower
+}
+
+// adopt adds the paths of the following segment, of which those that began before it are known. It completes
+// their numbers in the run.
+func (p *paths) adopt(next *paths, known []uint32) {
+	for n := range next.list {
+		from := &next.list[n]
+		if from.function != outside && from.function != below {
+			known[n] = p.callee(known[from.parent], from.function, from.calls)
+			if from.again > 0 {
+				p.callee(known[n], from.function, from.again)
+			}
+			if from.back > 0 {
+				p.callee(known[n], next.list[from.parent].function, from.back)
+			}
+		}
+		p.list[known[n]].instructions += from.instructions
+	}
+}
+
+// Changes returns the paths of the references of the latest batch: nil if they have none.
+func (a *Analysis) Changes() []Change {
+	if a.gone {
+		return nil
+	}
+	return a.changes
+}
+
+// Paths returns the number of paths so far; 0 if there is no result.
+func (a *Analysis) Paths() int {
+	if a.gone {
+		return 0
+	}
+	return len(a.paths.list)
+}
+
+// Adopted returns the numbers of the paths in the profile that was restored or appended last, by their index in
+// profile.Calls; nil: it has none.
+func (a *Analysis) Adopted() []uint32 { return a.adopted }
+
+// Describe returns the paths in the order of results, with their numbers.
+func (a *Analysis) Describe() (list []profile.Path, numbers []uint32) {
+	numbers = a.paths.inOrder()
+	at := make([]uint32, len(numbers))
+	list = make([]profile.Path, len(numbers))
+	for i, n := range numbers {
+		at[n] = uint32(i)
+		of := &a.paths.list[n]
+		list[i] = profile.Path{Parent: at[of.parent], Calls: of.calls, Again: of.again, Back: of.back, Instructions: of.instructions}
+		switch p := a.code.program; {
+		case of.function == further:
+			list[i].Function = profile.FurtherPaths
+		case of.function < below && p != nil && uint64(of.function) < uint64(len(p.Functions)):
+			f := &p.Functions[of.function]
+			list[i].Function, list[i].File, list[i].Line = f.Name, f.Place.File, f.Place.Line
+		}
+	}
+	return list, numbers
+}

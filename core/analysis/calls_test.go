@@ -1,0 +1,267 @@
+package analysis_test
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// pathOf returns the call path of nested invocations by the definition: a call of the top function, or of the
+// function below it, returns to that function's path.
+func (w *walker) pathOf(frames []frame) (functions []uint32) {
+	for _, f := range frames {
+		functions, _ = called(functions, w.p.Blocks[f.at].Function)
+	}
+	return functions
+}
+
+// called returns the path of a function that a path calls, and how the call is counted.
+func called(path []uint32, function uint32) (to []uint32, how string) {
+	switch n := len(path); {
+	case n > 0 && path[n-1] == function:
+		return path, "again"
+	case n > 1 && path[n-2] == function:
+		return path[:n-1], "back"
+	}
+	return append(slices.Clone(path), function), "call"
+}
+
+func named(path []uint32) (text string) {
+	for _, f := range path {
+		text += "/" + strconv.Itoa(int(f))
+	}
+	return text
+}
+
+// pathCounts are the numbers of a path: calls by how they are counted, instructions, references, bytes, and
+// accesses by bin, -1 for cold.
+type pathCounts struct {
+	calls                           map[string]uint64
+	instructions, references, bytes uint64
+	bins                            map[int]uint64
+}
+
+func newPathCounts() *pathCounts {
+	return &pathCounts{calls: map[string]uint64{}, bins: map[int]uint64{}}
+}
+
+func (c *pathCounts) equal(d *pathCounts) bool {
+	return maps.Equal(c.calls, d.calls) && c.instructions == d.instructions && c.references == d.references && c.bytes == d.bytes && maps.Equal(c.bins, d.bins)
+}
+
+// pathsOf returns the counts of a profile by path. Functions are identified by their lines.
+func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
+	t.Helper()
+	if p.Calls == nil {
+		t.Fatal("no call paths")
+	}
+	names, all := make([]string, len(p.Calls.Paths)), map[string]*pathCounts{}
+	for i := range p.Calls.Paths {
+		at := &p.Calls.Paths[i]
+		if i > 0 {
+			names[i] = names[at.Parent] + "/" + strconv.Itoa(int(at.Line)-1)
+		}
+		c := newPathCounts()
+		for how, n := range map[string]uint64{"call": at.Calls, "again": at.Again, "back": at.Back} {
+			if n > 0 {
+				c.calls[how] = n
+			}
+		}
+		c.instructions, c.references, c.bytes = at.Instructions, at.References, at.Bytes
+		if at.Reuse.Cold > 0 {
+			c.bins[-1] = at.Reuse.Cold
+		}
+		for _, b := range at.Reuse.Bins {
+			c.bins[int(b.Bin)] = b.Count
+		}
+		if all[names[i]] != nil {
+			t.Fatalf("path %s occurs twice", names[i])
+		}
+		all[names[i]] = c
+	}
+	return all
+}
+
+// calling returns a program of branching whose functions have lines and whose blocks have instructions.
+func calling(rng *rand.Rand) *trace.Program {
+	p := branching(rng)
+	for f := range p.Functions {
+		p.Functions[f].Place = trace.Place{File: "src/a.c", Line: uint32(f) + 1}
+	}
+	for b := range p.Blocks {
+		p.Blocks[b].Ops = []trace.Op{{Opcode: "add", Type: "i32", Count: uint32(b % 5)}, {Opcode: "load", Type: "i64", Count: p.Blocks[b].Sites}}
+	}
+	return p
+}
+
+var callSpec = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Sites}
+
+// The counts of each path are those of the functions that were active.
+func TestCallPathsMatchTrace(t *testing.T) {
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 101))
+		p := calling(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(3000))
+		want := map[string]*pathCounts{"": newPathCounts()}
+		at := func(path []uint32) *pathCounts {
+			name := named(path)
+			if want[name] == nil {
+				want[name] = newPathCounts()
+			}
+			return want[name]
+		}
+		for _, c := range w.calling {
+			to, how := called(c.from, c.to)
+			if how == "call" {
+				at(to).calls[how]++
+			} else {
+				at(c.from).calls[how]++
+			}
+		}
+		var model stacktest.Naive
+		for i, s := range w.steps {
+			c := at(w.where[i])
+			for _, op := range p.Blocks[s.Block].Ops {
+				c.instructions += uint64(op.Count)
+			}
+			for _, addr := range s.Values {
+				c.references++
+				c.bytes += 8
+				bin := -1
+				if d := distance(&model, addr/64); d != stack.Cold {
+					bin = profile.SiteBin(d)
+				}
+				c.bins[bin]++
+			}
+		}
+		got, _ := alone(t, byEntries(seed, callSpec), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
+		if got.Sites == nil {
+			continue
+		}
+		all := pathsOf(t, got)
+		for name, c := range want {
+			if all[name] == nil || !all[name].equal(c) {
+				t.Fatalf("seed %d: path %q has %+v, want %+v", seed, name, all[name], c)
+			}
+		}
+		if len(all) != len(want) {
+			t.Fatalf("seed %d: %d paths, want %d", seed, len(all), len(want))
+		}
+	}
+}
+
+// The paths are the same with any number of workers, in segments joined in any grouping, and after interruptions.
+func TestCallPathsOfSegments(t *testing.T) {
+	joined, torn := 0, 0
+	for seed := range uint64(80) {
+		rng := rand.New(rand.NewPCG(seed, 102))
+		p := calling(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(6000))
+		whole := tracetest.Rows(p, w.steps...)
+		spec := callSpec
+		if seed%2 == 0 {
+			spec.Analyses |= analysis.Sharing
+		}
+		want, _ := alone(t, spec, reading(p, whole, 4096))
+		for _, workers := range []int{2, 3, 8} {
+			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: the result of %d workers differs from that of one", seed, workers)
+			}
+		}
+		file := container(t, rng, p, w.steps)
+		want, _ = alone(t, spec, readerOf(file))
+		if got := toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+			t.Fatalf("seed %d: the result of workers that read differs from that of one", seed)
+		}
+		r, err := analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500)))
+		for lives := 0; err == nil && lives < 5; lives++ {
+			for range 1 + rng.IntN(5) {
+				if err == nil {
+					err = r.Step()
+				}
+			}
+			if err == nil {
+				saved := r.Save()
+				if r, err = analysis.NewRunner(spec, reading(p, whole, 1+rng.IntN(500))); err == nil {
+					err = r.Restore(saved)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for err == nil {
+			err = r.Step()
+		}
+		again, _ := alone(t, spec, reading(p, whole, 4096))
+		if got := r.Finish(profile.State{}); !bytes.Equal(got.Encode(), again.Encode()) {
+			t.Fatalf("seed %d: the result differs after interruptions", seed)
+		}
+		spec.Mergeable = true
+		want, _ = alone(t, spec, reading(p, whole, 4096))
+		var parts []*profile.Profile
+		for lo := 0; lo < whole.Len(); {
+			hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/4))
+			for hi < whole.Len() && (references(whole, hi) == references(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
+				hi++
+			}
+			spec.Start = references(whole, lo)
+			part, err := alone(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
+			if err != nil {
+				torn++
+				parts = nil
+				break
+			}
+			parts, lo = append(parts, part), hi
+		}
+		for len(parts) > 1 {
+			i := rng.IntN(len(parts) - 1)
+			sum, err := analysis.Append(spec, parts[i], parts[i+1])
+			if err != nil {
+				torn++
+				parts = nil
+				break
+			}
+			parts = slices.Replace(parts, i, i+2, checked(t, sum))
+		}
+		if len(parts) == 1 && !bytes.Equal(analysis.AsSegment(parts[0]).Encode(), analysis.AsSegment(want).Encode()) {
+			t.Fatalf("seed %d: the joined result differs from that of the whole trace", seed)
+		}
+	}
+	if joined < 50 || torn > 30 {
+		t.Errorf("%d segments in total; %d of 80 traces could not be joined", joined, torn)
+	}
+}
+
+// Beyond the limit, paths share one, and everything is still counted.
+func TestManyCallPaths(t *testing.T) {
+	const functions = 60
+	p := &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
+	for f := range uint32(functions) {
+		p.Functions = append(p.Functions, trace.Function{Name: "f" + strconv.Itoa(int(f)), First: f, Blocks: 1, Place: trace.Place{File: "a.c", Line: f + 1}})
+		p.Blocks = append(p.Blocks, trace.Block{Function: f, Flags: trace.EntryBlock, Callee: "*", Successors: nil, FirstSite: f, Sites: 1})
+		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load, Bytes: 8, Block: f})
+	}
+	rng := rand.New(rand.NewPCG(1, 103))
+	var steps []tracetest.Step
+	for range 40_000 {
+		steps = append(steps, tracetest.Step{Block: rng.Uint32N(functions), Values: []uint64{1<<12 + 8*rng.Uint64N(300)}})
+	}
+	got, _ := alone(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096))
+	if n := len(got.Calls.Paths); n < 16_000 || n > 17_000 {
+		t.Errorf("%d paths", n)
+	}
+	if !slices.ContainsFunc(got.Calls.Paths, func(p profile.Path) bool { return p.Function == profile.FurtherPaths && p.References > 0 }) {
+		t.Error("no path contains the remainder")
+	}
+}

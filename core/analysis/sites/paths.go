@@ -1,0 +1,201 @@
+package sites
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// pathCounts counts the same accesses by call path. A path has a list of bins of its own, as a pair has.
+type pathCounts struct {
+	callers *branches.Analysis
+
+	lists             []uint32 // by path: the number of its list
+	references, bytes []uint64 // by path
+
+	rows   []uint32 // lists of the batch's references
+	split  []uint32 // lists of accesses, if a reference makes several
+	latest []uint32 // lists of the accesses that Follow took last
+}
+
+// needPaths makes the lists of new paths. Without a result of the callers, paths are given up.
+func (a *Analysis) needPaths() {
+	p := a.paths
+	if p == nil || p.callers.Paths() == 0 {
+		a.paths = nil
+		return
+	}
+	for len(p.lists) < p.callers.Paths() {
+		p.lists = append(p.lists, a.addPair(pair{}))
+	}
+	p.references, p.bytes = grown(p.references, len(p.lists)), grown(p.bytes, len(p.lists))
+}
+
+func grown(list []uint64, n int) []uint64 {
+	return append(list, make([]uint64, n-len(list))...)
+}
+
+// takePaths counts the references of a batch by path, and notes their lists.
+func (a *Analysis) takePaths(b *trace.Batch, references int) {
+	a.needPaths()
+	p := a.paths
+	if p == nil {
+		return
+	}
+	if len(p.rows) < references {
+		p.rows = make([]uint32, len(a.rows))
+	}
+	changes, row := p.callers.Changes(), 0
+	for i := range changes {
+		from, to := int(changes[i].From), references
+		if i+1 < len(changes) {
+			to = int(changes[i+1].From)
+		}
+		path, bytes := changes[i].Path, uint64(0)
+		list := p.lists[path]
+		if references == b.Len() {
+			for _, n := range b.Bytes[from:to] {
+				bytes += uint64(n)
+			}
+			for at := range p.rows[from:to] {
+				p.rows[from+at] = list
+			}
+		} else {
+			for at := from; at < to; row++ {
+				if b.Kind[row] < trace.NumKinds {
+					p.rows[at] = list
+					bytes += uint64(b.Bytes[row])
+					at++
+				}
+			}
+		}
+		p.references[path] += uint64(to - from)
+		p.bytes[path] += bytes
+	}
+}
+
+// pathsOf returns the list of each access, or nil.
+func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
+	p := a.paths
+	if p == nil {
+		return nil
+	}
+	p.latest = p.rows[x.First:]
+	if x.Rows != nil {
+		p.split = slices.Grow(p.split[:0], len(x.Rows))[:len(x.Rows)]
+		for i, row := range x.Rows {
+			p.split[i] = p.latest[row]
+		}
+		p.latest = p.split
+	}
+	if p.latest = p.latest[:len(x.Distances)]; a.options.Mergeable {
+		a.joining.firstPaths = appendCold(a.joining.firstPaths, p.latest, x.Distances)
+	}
+	return p.latest
+}
+
+// calls returns the counts by path. Without a state, it returns nil for a trace without calls.
+func (a *Analysis) calls(state bool) *profile.Calls {
+	a.needPaths()
+	p := a.paths
+	if p == nil || !state && p.callers.Paths() == 1 {
+		return nil
+	}
+	list, numbers := p.callers.Describe()
+	for i, n := range numbers {
+		at := &list[i]
+		at.References, at.Bytes, at.File = p.references[n], p.bytes[n], a.code.fileName(at.File)
+		var all [coldBin + 1]uint64
+		a.bins.addTo(&all, p.lists[n])
+		if at.Reuse = reuse(&all); a.OnCores() {
+			var found, lost [coldBin + 1]uint64
+			a.cores.bins.addTo(&found, p.lists[n])
+			a.cores.lost.addTo(&lost, p.lists[n])
+			at.OnCores = profile.CoherentReuse{Cold: found[coldBin], Bins: counted(&found), Lost: counted(&lost)}
+		}
+	}
+	return &profile.Calls{Paths: list, Coherent: a.OnCores()}
+}
+
+// fileName returns a short name of a file: without sites in it, the last part of its path.
+func (c *code) fileName(path string) string {
+	if name := c.names[path]; name != "" {
+		return name
+	}
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// pathResults adds the counts of a profile by path.
+func (f *form) pathResults() {
+	a := f.a
+	a.needPaths()
+	if a.paths == nil || f.calls == nil {
+		a.paths, f.calls = nil, nil
+		return
+	}
+	adopted := a.paths.callers.Adopted()
+	if f.hold(len(adopted) == len(f.calls.Paths)); f.Failed() {
+		return
+	}
+	for i := range f.calls.Paths {
+		from, n := &f.calls.Paths[i], adopted[i]
+		list := a.paths.lists[n]
+		f.paths = append(f.paths, list)
+		a.bins.addTimes(list, 1, from.Reuse.Cold, from.Reuse.Bins)
+		a.paths.references[n] += from.References
+		a.paths.bytes[n] += from.Bytes
+	}
+}
+
+// firstPaths codes the paths of as many first touches as there are.
+func (f *form) firstPaths(list *[]uint32, touches int) {
+	if f.calls == nil {
+		return
+	}
+	codec := func(v *uint32) {
+		if !f.Reads() {
+			index := f.s.pathAt[*v]
+			f.U32(&index)
+			return
+		}
+		i := f.In.UintBelow(uint64(len(f.paths)))
+		if *v = 0; !f.Failed() {
+			*v = f.paths[i]
+		}
+	}
+	if f.Reads() {
+		*list = make([]uint32, min(touches, len(f.In.Rest())))
+	}
+	f.hold(len(*list) == touches)
+	for i := range *list {
+		codec(&(*list)[i])
+	}
+}
+
+// eachPath calls add for each path, with its list of bins and its counts on coherent stacks: of a core that was
+// alone, or of the profile's cores.
+func (f *form) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
+	for i, list := range f.paths {
+		counts := f.calls.Paths[i].OnCores
+		if of := &f.calls.Paths[i].Reuse; alone {
+			counts = profile.CoherentReuse{Cold: of.Cold, Bins: of.Bins}
+		}
+		add(list, &counts)
+	}
+}
+
+// numberPaths finds the index of each path's list in the profile.
+func (s *summary) numberPaths() {
+	if s.a.paths == nil {
+		return
+	}
+	s.pathAt = map[uint32]uint32{}
+	_, numbers := s.a.paths.callers.Describe()
+	for i, n := range numbers {
+		s.pathAt[s.a.paths.lists[n]] = uint32(i)
+	}
+}

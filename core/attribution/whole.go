@@ -1,0 +1,29 @@
+package attribution
+
+import (
+	"math"
+	"sort"
+)
+
+// Whole rounds numbers and a rest so that they add up to their rounded sum: the numbers with the
+// largest fractions are rounded up, and all others are rounded down.
+func Whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
+	all := append(list[:len(list):len(list)], rest)
+	rounded = make([]uint64, len(all))
+	sum, order := 0.0, make([]int, len(all))
+	for i, x := range all {
+		x = max(0, x)
+		sum += x
+		rounded[i], order[i] = uint64(x), i
+	}
+	left := uint64(math.Round(sum))
+	for _, n := range rounded {
+		left -= min(left, n)
+	}
+	fraction := func(i int) float64 { _, f := math.Modf(max(0, all[i])); return f }
+	sort.SliceStable(order, func(x, y int) bool { return fraction(order[x]) > fraction(order[y]) })
+	for _, i := range order[:min(left, uint64(len(order)))] {
+		rounded[i]++
+	}
+	return rounded[:len(list)], rounded[len(list)]
+}

@@ -1,0 +1,119 @@
+package profile
+
+import (
+	"github.com/stackglass/stackglass/core/codec"
+)
+
+// Calls divides the accesses of a run by the call path on which they were made: the functions from
+// the beginning of a thread to the one that makes the access. Counts are exclusive, without the functions
+// that a path calls; [Calls.Inclusive] adds these. They add up to the histogram of the line size of Sites.
+//
+// A function that calls itself stays on its path, and two functions that call each other alternate between
+// two paths, so recursion of any depth has a few paths.
+type Calls struct {
+	// Paths are listed behind their callers; the first one is outside of all functions.
+	Paths []Path
+	// Coherent says that accesses are also counted on the coherent stacks of cores.
+	Coherent bool
+}
+
+// Path is a function, and the functions that called it.
+type Path struct {
+	Parent   uint32 // index in Calls.Paths; 0 for the first function of a thread
+	Function string // as the linker knows it; "": outside of all functions
+	File     string // that defines it, named as in Site; "": unknown
+	Line     uint32 // of its definition; 0: unknown
+
+	Calls uint64 // of the function, by its parent
+	Again uint64 // by itself
+	Back  uint64 // of its parent's function, by it
+
+	Instructions uint64 // executed, in the compiler's form
+	References   uint64
+	Bytes        uint64 // that they touched
+	Reuse        Reuse  // without Used, Before and Off
+	OnCores      CoherentReuse
+}
+
+// FurtherPaths stands for the function of the path that contains all paths beyond the limit of
+// their number.
+const FurtherPaths = "(further call paths)"
+
+// Inclusive adds up a number of each path and of all functions that it calls.
+func (c *Calls) Inclusive(number func(i int) float64) []float64 {
+	sums := make([]float64, len(c.Paths))
+	for i := len(sums) - 1; i >= 0; i-- {
+		if sums[i] += number(i); i > 0 {
+			sums[c.Paths[i].Parent] += sums[i]
+		}
+	}
+	return sums
+}
+
+func (s *Calls) code(c *coder) {
+	c.Flag(&s.Coherent)
+	next := uint64(0)
+	c.named(func() {
+		codec.Slice(c.Coder, &s.Paths, 11, func(p *Path) {
+			codec.Below(c.Coder, &p.Parent, max(next, 1))
+			next++
+			c.name(&p.Function)
+			c.name(&p.File)
+			c.U32(&p.Line)
+			c.U64s(&p.Calls, &p.Again, &p.Back, &p.Instructions, &p.References, &p.Bytes)
+			c.U64(&p.Reuse.Cold)
+			c.binCounts(&p.Reuse.Bins)
+			if s.Coherent {
+				c.U64(&p.OnCores.Cold)
+				c.binCounts(&p.OnCores.Bins)
+				c.binCounts(&p.OnCores.Lost)
+			}
+		})
+	})
+}
+
+// checkCalls tests that the paths are a tree, and add up to the whole run.
+func (p *Profile) checkCalls() error {
+	c := p.Calls
+	if c == nil {
+		return nil
+	}
+	if p.Sites == nil || len(c.Paths) == 0 || c.Coherent && p.Sites.Coherent == nil {
+		return &CheckError{"it has call paths, but no sites"}
+	}
+	l := p.LocalityAt(p.Sites.LineBytes)
+	if l == nil {
+		return &CheckError{"its call paths have no histogram"}
+	}
+	var accesses, references counter
+	without := Sites{LineBytes: p.Sites.LineBytes}
+	var all, want coherentSums
+	for i := range c.Paths {
+		at := &c.Paths[i]
+		if i > 0 && int(at.Parent) >= i || i == 0 && at.Parent != 0 {
+			return &CheckError{"a call path comes before its caller"}
+		}
+		if err := without.checkReuse(&at.Reuse, []uint64{at.References}); err != nil {
+			return &CheckError{"the accesses of a call path are out of order, or fewer than its references"}
+		}
+		accesses.add(at.Reuse.Accesses())
+		references.add(at.References)
+		if c.Coherent && !all.add(&at.OnCores, &at.Reuse) {
+			return &CheckError{"a call path has other accesses on the stacks of cores"}
+		}
+	}
+	if accesses.over || references.over || accesses.n != l.Accesses() || references.n != p.Totals.AllReferences() {
+		return &CheckError{"the accesses of its call paths do not add up to the whole run's"}
+	}
+	cores := p.SharingAt(p.Sites.LineBytes)
+	if !c.Coherent || cores == nil {
+		return nil
+	}
+	for i := range cores.Cores {
+		want.addCore(&cores.Cores[i].Coherent)
+	}
+	if all != want {
+		return &CheckError{"the coherent stacks of its call paths do not add up to the stacks of its cores"}
+	}
+	return nil
+}
