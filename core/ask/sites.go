@@ -32,7 +32,7 @@ var _ = Add(&Verb{
 	// Threads have private caches, and the totals must equal the totals of what-if.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,
-	Groups: true, Places: true,
+	Groups: true, Places: true, Measures: true,
 	Check: func(q Question) error {
 		_, err := shareOf(q)
 		return err

@@ -35,12 +35,13 @@ type Verb struct {
 	Machine Machine  // whether it is about caches
 	Usual   []string // default caches, for UsualCaches
 
-	Spills bool // the analyses can use a spill store
-	Groups bool // the user may say which threads share a core
-	Places bool // the user may put all threads on one core
-	Sums   bool // answers for people combine rows into ranges, instead of leaving out rows and columns
-	Whole  bool // the answer counts every reference, even if the profile is from a sample
-	First  bool // exports and reports begin with this verb's answer
+	Spills   bool // the analyses can use a spill store
+	Groups   bool // the user may say which threads share a core
+	Places   bool // the user may put all threads on one core
+	Sums     bool // answers for people combine rows into ranges, instead of leaving out rows and columns
+	Measures bool // it counts the misses of source locations, for which utilisation is measured
+	Whole    bool // the answer counts every reference, even if the profile is from a sample
+	First    bool // exports and reports begin with this verb's answer
 
 	// Needs returns the analyses of a trace that the answer needs.
 	Needs func(Question) analysis.Analyses

@@ -264,6 +264,7 @@ func Forms() []Form {
 		{"pprof", "pprof", ".pb", "application/octet-stream", true},
 		{"callgrind", "callgrind", ".callgrind", "text/plain", true},
 		{"folded", "folded stacks", ".folded", "text/plain", true},
+		{"speedscope", "speedscope", ".speedscope.json", "application/json", true},
 	}
 }
 
@@ -330,6 +331,8 @@ func (x *Export) File(form, event string) ([]byte, error) {
 		return s.Pprof(), nil
 	case "callgrind":
 		return s.Callgrind(), nil
+	case "speedscope":
+		return s.Speedscope(), nil
 	case "folded":
 		at := s.Main
 		if event != "" {
@@ -340,7 +343,7 @@ func (x *Export) File(form, event string) ([]byte, error) {
 		}
 		return s.Folded(at), nil
 	}
-	return nil, &trace.OptionError{Option: "export", Got: form, Want: "html, json, pprof, callgrind or folded"}
+	return nil, &trace.OptionError{Option: "export", Got: form, Want: "html, json, pprof, callgrind, folded or speedscope"}
 }
 
 // EventError reports an unknown event.

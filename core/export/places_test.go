@@ -167,7 +167,7 @@ func TestFoldedAddsUp(t *testing.T) {
 			}
 			got[line[:at]] = n
 		}
-		sameSums(t, "stacks", got, s.naive(1, (*Entry).stack))
+		sameSums(t, "stacks", got, s.naive(1, func(e *Entry) string { return folded(e.frames()) }))
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Pprof writes the sheet as a profile.proto message, uncompressed
-// (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one location, without
-// callers. Its kind of reference, datatype and variable are labels.
+// (github.com/google/pprof/proto/profile.proto). Each entry is a sample, with its callers
+// if they are known. Its kind of reference, datatype and variable are labels.
 //
 // pprof adds up the values of samples, so every event is a sum. Instead of a mean distance, there
 // is the sum of the distances. The first event is the number of accesses, by which `pprof -mean`
@@ -28,7 +28,7 @@ func (s *Sheet) Pprof() []byte {
 	}
 	modules := s.modules()
 	for i := range s.Entries {
-		p.sample(&s.Entries[i], modules)
+		p.sample(s, &s.Entries[i], modules)
 	}
 	if len(modules) == 0 && s.Command != "" {
 		modules = []module{{name: s.Command}} // the first module names the whole profile
@@ -91,10 +91,15 @@ func (p *pprof) text(s string) uint64 {
 	return index
 }
 
-func (p *pprof) sample(e *Entry, modules []module) {
-	location := p.location(e, modules)
+func (p *pprof) sample(s *Sheet, e *Entry, modules []module) {
+	stack := []uint64{p.location(e, modules)} // the innermost location first
+	callers := s.callers(e)
+	for i := len(callers) - 1; i >= 0; i-- {
+		at := &s.Calls.Paths[callers[i]]
+		stack = append(stack, p.location(&Entry{Function: s.Calls.Names[callers[i]], Symbol: at.Function, File: at.File, Line: at.Line}, modules))
+	}
 	p.out.message(pprofSample, func(m *message) {
-		m.packed(1, []uint64{location})
+		m.packed(1, stack)
 		values := make([]uint64, len(e.Counts))
 		for i, n := range e.Counts {
 			values[i] = min(n, math.MaxInt64)

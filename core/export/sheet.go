@@ -3,10 +3,11 @@
 //   - [Sheet.Pprof]: profile.proto, for pprof and other readers of its files.
 //   - [Sheet.Callgrind]: for callgrind_annotate, KCachegrind and QCachegrind.
 //   - [Sheet.Folded]: one stack per line, for flame graphs of one event.
+//   - [Sheet.Speedscope]: stacks of every event, for speedscope.
 //   - [Export.Tables]: everything that a profile contains, for CSV and JSON.
 //   - [HTML]: one file with tables and drawings, for a browser or a printer.
 //
-// The first three contain source locations and start from a [Sheet]: events in columns, source
+// The first four contain source locations and start from a [Sheet]: events in columns, source
 // locations in rows. Counts without a source location have their own row, so that every event adds
 // up to the exact number for the whole run.
 //
@@ -21,6 +22,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
 )
 
 // Sheet counts events by source location.
@@ -30,6 +33,8 @@ type Sheet struct {
 	Events  []Event
 	Entries []Entry
 	Main    int // the event to look at first
+
+	Calls *answers.Calls // call paths, by which entries are divided; nil: not known
 }
 
 // Event is something that is counted.
@@ -51,6 +56,7 @@ type Entry struct {
 	Kind         string // kind of reference: "load"
 	Type         string // type of the data
 	Variable     string
+	Path         int // index in Sheet.Calls.Paths
 
 	Counts []uint64 // in the order of Sheet.Events
 }
@@ -102,7 +108,7 @@ func (s *Sheet) Folded(event int) []byte {
 		if n == 0 {
 			continue
 		}
-		stack := s.Entries[i].stack()
+		stack := folded(s.frames(&s.Entries[i]))
 		if _, known := counts[stack]; !known {
 			order = append(order, stack)
 		}
@@ -116,9 +122,8 @@ func (s *Sheet) Folded(event int) []byte {
 	return b
 }
 
-// stack returns the source location as frames, outermost first. A semicolon in a name would end
-// its frame.
-func (e *Entry) stack() string {
+// frames returns the source location as frames, outermost first.
+func (e *Entry) frames() []string {
 	frames := []string{cmp.Or(e.File, e.Module, "(no file)"), e.Name()}
 	if e.Line != 0 {
 		leaf := "line " + strconv.FormatUint(uint64(e.Line), 10)
@@ -127,6 +132,11 @@ func (e *Entry) stack() string {
 		}
 		frames = append(frames, leaf)
 	}
+	return frames
+}
+
+// folded joins frames. A semicolon in a name would end its frame.
+func folded(frames []string) string {
 	for i := range frames {
 		frames[i] = strings.ReplaceAll(oneLine(frames[i]), ";", ",")
 	}
@@ -156,6 +166,7 @@ func (s *Sheet) Callgrind() []byte {
 	w.text("\nsummary:")
 	w.counts(s.Totals())
 	w.lines(s)
+	w.calls(s)
 	w.text("\ntotals:")
 	w.counts(s.Totals())
 	return w.b
@@ -201,23 +212,49 @@ func (w *callgrind) name(key, name string, numbers map[string]int) {
 	w.text("\n")
 }
 
-// lines writes the costs, by module, file, function and line.
+// lines writes the costs, by module, file, function and line. With call paths, a function is in the file that defines
+// it, also for lines of other files, such as those of inlined code.
 func (w *callgrind) lines(s *Sheet) {
-	order := make([]*Entry, len(s.Entries))
-	for i := range s.Entries {
-		order[i] = &s.Entries[i]
+	order := make([]Entry, len(s.Entries))
+	files := map[string]string{} // of functions
+	if s.Calls != nil {
+		for i := range s.Calls.Paths {
+			if name := s.Calls.Names[i]; files[name] == "" {
+				files[name] = s.Calls.Paths[i].File
+			}
+		}
 	}
-	sort.SliceStable(order, func(i, j int) bool { return comparePlaces(order[i], order[j]) < 0 })
+	home := func(e *Entry) string { return cmp.Or(files[e.Name()], e.File, "???") }
+	for i := range s.Entries {
+		order[i] = s.Entries[i]
+		if order[i].File == "" {
+			order[i].File = files[order[i].Name()]
+		}
+	}
+	compare := func(x, y *Entry) int {
+		return cmp.Or(strings.Compare(x.Module, y.Module), strings.Compare(home(x), home(y)), strings.Compare(x.Name(), y.Name()), strings.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line))
+	}
+	sort.SliceStable(order, func(i, j int) bool { return compare(&order[i], &order[j]) < 0 })
+	in := ""
 	for i := 0; i < len(order); {
-		e := order[i]
-		if i == 0 || e.Module != order[i-1].Module || e.File != order[i-1].File || e.Name() != order[i-1].Name() {
+		e := &order[i]
+		if i == 0 || e.Module != order[i-1].Module || home(e) != home(&order[i-1]) || e.Name() != order[i-1].Name() {
+			in = home(e)
 			w.text("\n")
 			w.name("ob", cmp.Or(e.Module, "???"), w.modules)
-			w.name("fl", cmp.Or(e.File, "???"), w.files)
+			w.name("fl", in, w.files)
 			w.name("fn", e.Name(), w.functions)
 		}
+		if file := cmp.Or(e.File, "???"); file != in {
+			in = file
+			if file == home(e) {
+				w.name("fe", file, w.files)
+			} else {
+				w.name("fi", file, w.files)
+			}
+		}
 		sum := make([]uint64, len(s.Events))
-		for ; i < len(order) && comparePlaces(e, order[i]) == 0; i++ {
+		for ; i < len(order) && compare(e, &order[i]) == 0; i++ {
 			for event, n := range order[i].Counts {
 				sum[event] = saturatingAdd(sum[event], n)
 			}
@@ -227,8 +264,26 @@ func (w *callgrind) lines(s *Sheet) {
 	}
 }
 
-func comparePlaces(x, y *Entry) int {
-	return cmp.Or(strings.Compare(x.Module, y.Module), strings.Compare(x.File, y.File), strings.Compare(x.Name(), y.Name()), cmp.Compare(x.Line, y.Line))
+// calls writes the calls between functions: their number, and the counts of the callee with what it calls.
+func (w *callgrind) calls(s *Sheet) {
+	if s.Calls == nil {
+		return
+	}
+	order, calls, counts := s.arcs()
+	sort.SliceStable(order, func(i, j int) bool { return order[i].from < order[j].from })
+	c := s.Calls
+	for i, a := range order {
+		if i == 0 || a.from != order[i-1].from {
+			w.text("\n")
+			w.name("ob", "???", w.modules)
+			w.name("fl", cmp.Or(c.Paths[a.from].File, "???"), w.files)
+			w.name("fn", c.Names[a.from], w.functions)
+		}
+		w.name("cfi", cmp.Or(c.Paths[a.to].File, "???"), w.files)
+		w.name("cfn", c.Names[a.to], w.functions)
+		w.text("calls=" + strconv.FormatUint(calls[a], 10) + " " + strconv.Itoa(int(c.Paths[a.to].Line)) + "\n" + strconv.Itoa(int(c.Paths[a.from].Line)))
+		w.counts(counts[a])
+	}
 }
 
 // oneLine replaces line ends, which would start another record.

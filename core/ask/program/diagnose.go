@@ -17,8 +17,8 @@ var Diagnose = ask.Add(&ask.Verb{
 	Title:   "Find problems, what they cost, and what to change",
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=48KiB,12,latency=4", "L2=1MiB,16,latency=14", "L3=32MiB,16,latency=47,shared=all", "memory=latency=300"},
-	Places:  true,
-	First:   true,
+	Places:  true, Measures: true,
+	First: true,
 	Args: []ask.Arg{
 		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "the processor: a name, or a `FILE` that describes one"},
 		{Name: "top", Kind: ask.Number, Default: "5", Help: "print the first `N` findings (csv and json have all)"},

@@ -196,7 +196,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 			r.sets = ask.SetNumbers(r.asked) | 1
 		}
 	}
-	if (q.Verb.Name == "sites" || q.Verb.Name == "diagnose") && r.utilisation == nil {
+	if q.Verb.Measures && r.utilisation == nil {
 		r.levels = q.Caches().Levels // caches for which utilisation is measured
 	}
 	var lines []uint32

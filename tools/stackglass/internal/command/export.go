@@ -31,7 +31,7 @@ type exporting struct {
 }
 
 // exportForms lists the values of --to.
-var exportForms = []string{"html", "pprof", "callgrind", "folded", "csv", "json"}
+var exportForms = []string{"html", "pprof", "callgrind", "folded", "speedscope", "csv", "json"}
 
 // export returns the verb that writes the answers about a profile in the formats of other tools.
 func (a *app) export() *cobra.Command {
@@ -74,8 +74,11 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	lines = append(lines, ask.LineSizes(e.h)...)
 	slices.Sort(lines)
 	e.r.usual = true
-	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
+	if slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to) {
 		needed := analysis.Sites
+		if e.r.sample == "" {
+			needed |= analysis.Blocks // for call paths
+		}
 		if len(e.h.Levels) > 0 {
 			needed |= analysis.Sharing // each thread has private caches, as in what-if
 		}

@@ -22,7 +22,7 @@ var groups = []struct {
 	{"Record", []string{"cc", "trace"}},
 	{"Analyse", []string{"diagnose", "analyze", "compare", "curve", "histogram", "windows", "footprint"}},
 	{"Caches", []string{"what-if", "simulate", "sets", "validate"}},
-	{"Code", []string{"sites", "loops", "blocks", "counters"}},
+	{"Code", []string{"sites", "calls", "loops", "blocks", "counters"}},
 	{"Threads", []string{"threads", "communication"}},
 	{"Predict", []string{"multicore", "pipeline", "scale"}},
 	{"Files", []string{"info", "check", "convert", "export", "fold", "unfold"}},

@@ -1,0 +1,304 @@
+package answers
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Calls contains the counts of a run by call path, in whole numbers, which tables and exports share.
+type Calls struct {
+	Paths  []profile.Path
+	Names  []string // readable names of their functions
+	Calls  []uint64 // calls that lead to each path
+	Events []CallEvent
+	Main   int // index of the event by which rows are ranked
+}
+
+// CallEvent is something that is counted by call path.
+type CallEvent struct {
+	Key   string // such as "L1_misses"
+	Label string // for people
+	// Self are the counts of each path, and All these with the counts of all functions that it calls.
+	Self, All []uint64
+	Exact     bool
+}
+
+// outsideName stands for what happens outside of all functions.
+const outsideName = "(outside of functions)"
+
+// NewCalls returns the counts of a profile with call paths: instructions, references, bytes, and the misses of
+// each level. Misses that belong to no source location are not among them.
+func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(symbol string) string) *Calls {
+	c := &Calls{Paths: p.Calls.Paths, Main: 1}
+	for i := range c.Paths {
+		at := &c.Paths[i]
+		called := at.Function
+		switch {
+		case called == "":
+			called = outsideName
+		case name != nil && called != profile.FurtherPaths:
+			called = name(called)
+		}
+		c.Names = append(c.Names, called)
+		c.Calls = append(c.Calls, at.Calls+at.Again)
+		if i > 0 {
+			c.Calls[at.Parent] += at.Back
+		}
+	}
+	c.add("instructions", "instructions", true, func(i int) uint64 { return c.Paths[i].Instructions })
+	c.add("references", "references", true, func(i int) uint64 { return c.Paths[i].References })
+	c.add("bytes", "bytes", true, func(i int) uint64 { return c.Paths[i].Bytes })
+	for i := range levels {
+		l := &levels[i]
+		if l.Paths == nil {
+			continue
+		}
+		misses := wholePaths(p, l)
+		cache := l.Level.Cache.Name
+		if c.add(cache+"_misses", "misses "+cache, l.Exact, func(i int) uint64 { return misses[i] }); c.Main == 1 {
+			c.Main = len(c.Events) - 1
+		}
+	}
+	return c
+}
+
+func (c *Calls) add(key, label string, exact bool, self func(i int) uint64) {
+	e := CallEvent{Key: key, Label: label, Self: make([]uint64, len(c.Paths)), All: make([]uint64, len(c.Paths)), Exact: exact}
+	for i := len(c.Paths) - 1; i >= 0; i-- {
+		e.Self[i] = self(i)
+		if e.All[i] += e.Self[i]; i > 0 {
+			e.All[c.Paths[i].Parent] += e.All[i]
+		}
+	}
+	c.Events = append(c.Events, e)
+}
+
+// wholePaths rounds the misses of call paths so that those of a function add up to the rounded misses of its sites. What
+// remains belongs to paths of no function.
+func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
+	sites, _ := attribution.Whole(l.Sites, l.Rest)
+	total, estimate := map[string]uint64{}, map[string]float64{}
+	for i, n := range sites {
+		f := p.Sites.Code[i].Function
+		total[f] += n
+		estimate[f] += l.Sites[i]
+	}
+	of := map[string][]int{}
+	var functions []string
+	for i := range p.Calls.Paths {
+		f := p.Calls.Paths[i].Function
+		if _, has := total[f]; !has {
+			f = ""
+		}
+		if of[f] == nil {
+			functions = append(functions, f)
+		}
+		of[f] = append(of[f], i)
+	}
+	whole, all := make([]uint64, len(p.Calls.Paths)), uint64(0)
+	for _, n := range sites {
+		all += n
+	}
+	for _, f := range functions {
+		if f == "" {
+			continue
+		}
+		// The function's misses on paths that are not distinguished take part in the rounding.
+		list, rest := make([]float64, len(of[f])), estimate[f]
+		for at, i := range of[f] {
+			list[at] = l.Paths[i]
+			rest -= l.Paths[i]
+		}
+		scaled := append(list, max(0, rest))
+		sum := 0.0
+		for _, x := range scaled {
+			sum += x
+		}
+		for at := range scaled {
+			if scaled[at] *= float64(total[f]); sum > 0 {
+				scaled[at] /= sum
+			}
+		}
+		parts, _ := attribution.Whole(scaled[:len(list)], scaled[len(list)])
+		for at, i := range of[f] {
+			whole[i] = parts[at]
+			all -= parts[at]
+		}
+	}
+	if rest := of[""]; len(rest) > 0 {
+		whole[rest[len(rest)-1]] += all // those that are not distinguished come last
+	} else {
+		whole[0] += all
+	}
+	return whole
+}
+
+// Stack returns the paths from the first function of the thread to a path.
+func (c *Calls) Stack(i int) (stack []int) {
+	for ; i > 0; i = int(c.Paths[i].Parent) {
+		stack = append(stack, i)
+	}
+	for lo, hi := 0, len(stack)-1; lo < hi; lo, hi = lo+1, hi-1 {
+		stack[lo], stack[hi] = stack[hi], stack[lo]
+	}
+	return stack
+}
+
+// columns returns the columns of the events.
+func (c *Calls) columns(place ...string) []report.Column {
+	place = append(place, "calls")
+	for _, e := range c.Events {
+		place = append(place, e.Key+"="+e.Label, e.Key+"_inclusive=with callees")
+	}
+	return report.Columns(append(place, c.Events[c.Main].Key+"_share=of all")...)
+}
+
+// cells returns the cells of one path, or of the sum of several.
+func (c *Calls) cells(calls uint64, self, all []uint64) []report.Value {
+	row := []report.Value{report.Count(calls)}
+	for i := range c.Events {
+		for _, n := range []uint64{self[i], all[i]} {
+			if c.Events[i].Key == "bytes" {
+				row = append(row, report.Bytes(n))
+			} else {
+				row = append(row, predicted(float64(n), c.Events[i].Exact))
+			}
+		}
+	}
+	if total := c.Events[c.Main].All[0]; total > 0 {
+		return append(row, report.Ratio(float64(all[c.Main])/float64(total)))
+	}
+	return append(row, report.None())
+}
+
+// counts returns the counts of a path. Those outside of all functions have no callees of their own.
+func (c *Calls) counts(i int) (self, all []uint64) {
+	for _, e := range c.Events {
+		self, all = append(self, e.Self[i]), append(all, e.All[i])
+	}
+	if i == 0 {
+		return self, self
+	}
+	return self, all
+}
+
+// ByPath returns the tree of calls: each path behind its caller, and the callees of a path in descending order of the
+// main event. Paths with less than a share of the main event are left out, with their callees.
+func (c *Calls) ByPath(share float64) report.Table {
+	t := report.Table{Key: "paths", Title: "Call paths, with " + c.Events[c.Main].Label, Columns: c.columns("function", "depth", "file", "line", "path")}
+	callees := make([][]int, len(c.Paths))
+	for i := range c.Paths[1:] {
+		parent := c.Paths[i+1].Parent
+		callees[parent] = append(callees[parent], i+1)
+	}
+	least := share * float64(c.Events[c.Main].All[0])
+	var visit func(i, depth int, above string)
+	visit = func(i, depth int, above string) {
+		self, all := c.counts(i)
+		if float64(all[c.Main]) < least {
+			return
+		}
+		at, path := &c.Paths[i], above+c.Names[i]
+		row := []report.Value{report.TextOf(strings.Repeat("  ", depth) + c.Names[i]), report.Count(uint64(depth)), report.TextOf(at.File), report.Known(uint64(at.Line)), report.TextOf(path)}
+		if t.Add(append(row, c.cells(c.Calls[i], self, all)...)...); i == 0 {
+			return
+		}
+		for _, n := range c.ranked(callees[i]) {
+			visit(n, depth+1, path+";")
+		}
+	}
+	for _, n := range c.ranked(callees[0]) {
+		visit(n, 0, "")
+	}
+	if c.Paths[0].References > 0 {
+		visit(0, 0, "")
+	}
+	return t
+}
+
+// ranked sorts paths in descending order of the main event.
+func (c *Calls) ranked(list []int) []int {
+	all := c.Events[c.Main].All
+	sort.SliceStable(list, func(i, j int) bool { return all[list[i]] > all[list[j]] })
+	return list
+}
+
+// function identifies a function.
+type function struct {
+	name, file string
+	line       uint32
+}
+
+func (c *Calls) functionOf(i int) function {
+	return function{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
+}
+
+// ByFunction returns the sums of the paths of each function, in descending order of the main event. A path within
+// another one of the same function is not counted again with the callees of that one.
+func (c *Calls) ByFunction() report.Table {
+	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "file", "line", "paths")}
+	type sum struct {
+		function
+		paths, calls uint64
+		self, all    []uint64
+	}
+	at := map[function]int{}
+	var list []sum
+	for i := range c.Paths {
+		if i == 0 && c.Paths[0].References == 0 {
+			continue
+		}
+		f := c.functionOf(i)
+		n, known := at[f]
+		if !known {
+			n = len(list)
+			at[f] = n
+			list = append(list, sum{function: f, self: make([]uint64, len(c.Events)), all: make([]uint64, len(c.Events))})
+		}
+		s := &list[n]
+		s.paths++
+		s.calls += c.Calls[i]
+		self, all := c.counts(i)
+		within := c.within(i)
+		for e := range self {
+			if s.self[e] += self[e]; !within {
+				s.all[e] += all[e]
+			}
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].all[c.Main] > list[j].all[c.Main] })
+	for i := range list {
+		s := &list[i]
+		row := []report.Value{report.TextOf(s.name), report.TextOf(s.file), report.Known(uint64(s.line)), report.Count(s.paths)}
+		t.Add(append(row, c.cells(s.calls, s.self, s.all)...)...)
+	}
+	return t
+}
+
+// within reports whether a path is within another one of the same function.
+func (c *Calls) within(i int) bool {
+	f := c.functionOf(i)
+	for n := int(c.Paths[i].Parent); n > 0; n = int(c.Paths[n].Parent) {
+		if c.functionOf(n) == f {
+			return true
+		}
+	}
+	return false
+}
+
+// Narrow keeps the columns of a table by path or function that fit on a screen.
+func (c *Calls) Narrow(t report.Table) report.Table {
+	main := c.Events[c.Main].Key
+	var kept []int
+	for i, column := range t.Columns {
+		switch column.Key {
+		case "function", "file", "line", "calls", main, main + "_inclusive", main + "_share", "instructions":
+			kept = append(kept, i)
+		}
+	}
+	return PickColumns(t, kept...)
+}

@@ -1,0 +1,293 @@
+package export
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// divide divides the entries by call path. Each path keeps its counts, and each source location, too. How
+// often a line of a function with several paths makes a reference on one of them is not known: it is
+// assumed that all lines are divided in the same way.
+func (s *Sheet) divide(of *Places) {
+	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
+	s.Calls = c
+	var last int // the path of what belongs to no other one
+	byFunction := map[string][]int{}
+	for i := range c.Paths {
+		f := c.Paths[i].Function
+		if byFunction[f] = append(byFunction[f], i); f == profile.FurtherPaths {
+			last = i
+		}
+	}
+	entries, events := s.Entries, len(s.Events)
+	made := map[[2]int]int{}
+	s.Entries = nil
+	add := func(entry, path, event int, n uint64) {
+		if n == 0 {
+			return
+		}
+		at, known := made[[2]int{entry, path}]
+		if !known {
+			at = len(s.Entries)
+			made[[2]int{entry, path}] = at
+			e := entries[entry]
+			e.Path, e.Counts = path, make([]uint64, events)
+			s.Entries = append(s.Entries, e)
+		}
+		s.Entries[at].Counts[event] += n
+	}
+	functions := map[string][]int{}
+	var order []string
+	for i := range entries {
+		f := entries[i].Symbol
+		if functions[f] == nil {
+			order = append(order, f)
+		}
+		functions[f] = append(functions[f], i)
+	}
+	for event := range s.Events {
+		counts := pathCounts(c, s.Events[event].Key)
+		by := counts
+		if by == nil {
+			by = pathCounts(c, "accesses")
+		}
+		for _, f := range order {
+			rows, columns := functions[f], byFunction[f]
+			if f == "" || f == profile.FurtherPaths {
+				columns = nil
+			}
+			left := make([]uint64, len(rows))
+			for at, i := range rows {
+				left[at] = entries[i].Counts[event]
+			}
+			want := make([]uint64, len(columns))
+			for at, path := range columns {
+				want[at] = by[path]
+			}
+			if counts == nil { // as the accesses are
+				sum := uint64(0)
+				for _, n := range left {
+					sum = saturatingAdd(sum, n)
+				}
+				want = inProportion(sum, want)
+			}
+			for at, path := range columns {
+				for row, n := range takeOut(left, want[at]) {
+					add(rows[row], path, event, n)
+				}
+			}
+			for row, n := range left {
+				add(rows[row], last, event, n)
+			}
+		}
+	}
+	s.addInstructions()
+	slices.SortStableFunc(s.Entries, func(a, b Entry) int { return a.Path - b.Path })
+}
+
+// pathCounts returns an event's counts by path, or nil if they are not known.
+func pathCounts(c *answers.Calls, key string) []uint64 {
+	switch key {
+	case "accesses":
+		return accessesOf(c, func(r *profile.Reuse) uint64 { return r.Accesses() })
+	case "cold":
+		return accessesOf(c, func(r *profile.Reuse) uint64 { return r.Cold })
+	}
+	for i := range c.Events {
+		if word(c.Events[i].Key) == key {
+			return c.Events[i].Self
+		}
+	}
+	return nil
+}
+
+func accessesOf(c *answers.Calls, count func(*profile.Reuse) uint64) []uint64 {
+	list := make([]uint64, len(c.Paths))
+	for i := range list {
+		list[i] = count(&c.Paths[i].Reuse)
+	}
+	return list
+}
+
+// inProportion divides a total by weight.
+func inProportion(total uint64, weights []uint64) []uint64 {
+	shares := make([]share, len(weights))
+	for i, w := range weights {
+		shares[i].weight = w
+	}
+	apportion(total, shares)
+	parts := make([]uint64, len(weights))
+	for i := range shares {
+		parts[i] = shares[i].part
+	}
+	return parts
+}
+
+// takeOut takes n in proportion out of the numbers that are left, as far as they suffice.
+func takeOut(left []uint64, n uint64) []uint64 {
+	sum := uint64(0)
+	for _, x := range left {
+		sum = saturatingAdd(sum, x)
+	}
+	parts := inProportion(min(n, sum), left)
+	for i := range left {
+		parts[i] = min(parts[i], left[i])
+		left[i] -= parts[i]
+	}
+	return parts
+}
+
+// addInstructions adds the instructions of each path, at the line that defines its function.
+func (s *Sheet) addInstructions() {
+	counts := pathCounts(s.Calls, "instructions")
+	s.Events = append(s.Events, Event{"instructions", "count", "instructions in the compiler's form"})
+	for i := range s.Entries {
+		s.Entries[i].Counts = append(s.Entries[i].Counts, 0)
+	}
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		at := &s.Calls.Paths[i]
+		e := Entry{Function: s.Calls.Names[i], Symbol: at.Function, File: at.File, Line: at.Line, Path: i, Counts: make([]uint64, len(s.Events))}
+		e.Counts[len(s.Events)-1] = n
+		s.Entries = append(s.Entries, e)
+	}
+}
+
+// callers returns the paths of the functions that called an entry's, the first function of the thread first.
+func (s *Sheet) callers(e *Entry) []int {
+	if s.Calls == nil {
+		return nil
+	}
+	stack := s.Calls.Stack(e.Path)
+	if last := len(stack) - 1; last >= 0 && s.Calls.Paths[stack[last]].Function == e.Symbol {
+		stack = stack[:last]
+	}
+	return stack
+}
+
+// frames returns the stack of an entry: the functions that called it and itself, or, without call paths, its file, function
+// and line.
+func (s *Sheet) frames(e *Entry) []string {
+	if s.Calls == nil {
+		return e.frames()
+	}
+	var names []string
+	for _, i := range s.callers(e) {
+		names = append(names, s.Calls.Names[i])
+	}
+	return append(names, e.Name())
+}
+
+// arc is a function that calls another one.
+type arc struct{ from, to int } // the first paths of both functions
+
+// arcs returns the calls between functions, with the counts of the callee and of what it calls. A call within an
+// equal one adds no counts, which are among those of the outer call.
+func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint64) {
+	c := s.Calls
+	first, of := map[string]int{}, make([]int, len(c.Paths))
+	for i := range c.Paths {
+		name := c.Names[i] + "\n" + c.Paths[i].File
+		if _, known := first[name]; !known {
+			first[name] = i
+		}
+		of[i] = first[name]
+	}
+	all := make([][]uint64, len(c.Paths))
+	for i := range all {
+		all[i] = make([]uint64, len(s.Events))
+	}
+	for i := range s.Entries {
+		for event, n := range s.Entries[i].Counts {
+			at := &all[s.Entries[i].Path][event]
+			*at = saturatingAdd(*at, n)
+		}
+	}
+	for i := len(all) - 1; i > 0; i-- {
+		for event, n := range all[i] {
+			at := &all[c.Paths[i].Parent][event]
+			*at = saturatingAdd(*at, n)
+		}
+	}
+	calls, counts = map[arc]uint64{}, map[arc][]uint64{}
+	add := func(a arc, n uint64, sums []uint64) {
+		if n == 0 {
+			return
+		}
+		if counts[a] == nil {
+			order = append(order, a)
+			counts[a] = make([]uint64, len(s.Events))
+		}
+		calls[a] += n
+		for event, n := range sums {
+			counts[a][event] = saturatingAdd(counts[a][event], n)
+		}
+	}
+	for i := range c.Paths {
+		at := &c.Paths[i]
+		parent := int(at.Parent)
+		add(arc{of[i], of[i]}, at.Again, nil)
+		if parent == 0 {
+			continue
+		}
+		a, sums := arc{of[parent], of[i]}, all[i]
+		for n := parent; c.Paths[n].Parent != 0; n = int(c.Paths[n].Parent) {
+			if (arc{of[c.Paths[n].Parent], of[n]}) == a {
+				sums = nil
+			}
+		}
+		add(a, at.Calls, sums)
+		add(arc{of[i], of[parent]}, at.Back, nil)
+	}
+	return order, calls, counts
+}
+
+// Speedscope writes every event in speedscope's format, with a stack for each sample
+// (https://www.speedscope.app/file-format-schema.json).
+func (s *Sheet) Speedscope() []byte {
+	numbers := map[string]int{}
+	var frames []byte
+	stacks := make([][]byte, len(s.Entries))
+	for i := range s.Entries {
+		for _, name := range s.frames(&s.Entries[i]) {
+			n, known := numbers[name]
+			if !known {
+				n = len(numbers)
+				if numbers[name] = n; n > 0 {
+					frames = append(frames, ',')
+				}
+				frames = append(report.AppendString(append(frames, `{"name":`...), name), '}')
+			}
+			stacks[i] = strconv.AppendInt(append(stacks[i], ','), int64(n), 10)
+		}
+	}
+	b := []byte(`{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"stackglass","name":`)
+	b = report.AppendString(b, cmp.Or(s.Command, "stackglass"))
+	b = append(append(append(b, `,"activeProfileIndex":`...), strconv.Itoa(s.Main)...), `,"shared":{"frames":[`...)
+	b = append(append(b, frames...), `]},"profiles":[`...)
+	totals := s.Totals()
+	for event := range s.Events {
+		if event > 0 {
+			b = append(b, ',')
+		}
+		b = report.AppendString(append(b, "\n"+`{"type":"sampled","unit":"none","startValue":0,"name":`...), s.Events[event].Text)
+		b = strconv.AppendUint(append(b, `,"endValue":`...), totals[event], 10)
+		samples, weights := []byte{}, []byte{}
+		for i := range s.Entries {
+			if n := s.Entries[i].Counts[event]; n > 0 {
+				samples = append(append(append(samples, ",["...), stacks[i][1:]...), ']')
+				weights = strconv.AppendUint(append(weights, ','), n, 10)
+			}
+		}
+		b = append(append(b, `,"samples":[`...), samples[min(1, len(samples)):]...)
+		b = append(append(append(b, `],"weights":[`...), weights[min(1, len(weights)):]...), "]}"...)
+	}
+	return append(b, "]}\n"...)
+}
