@@ -3028,7 +3028,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict several cores, the page reads the trace again, once for each number of cores. ")
+						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict a run on several cores, the page reads the trace again, once for each number of cores. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 						{

@@ -11,7 +11,7 @@ const (
 	helpPlace = "The stack distances of the accesses at this source location, which count lines used by any code. " +
 		"An access misses in a cache if its distance is at least the cache's number of lines. The bins of all source locations add up to the histogram in Locality."
 	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines that a window touches, times the size of a line: " +
-		"Denning's working set, with disjoint windows, exactly."
+		"This is exactly Denning's working set, over disjoint windows."
 	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size. " +
 		"The cache keeps its contents from one window to the next. Levels and steps show the program's phases."
 	helpSets = "A cache of S sets and W ways keeps each line in the set that the low bits of the line number select, and evicts the least recently used of that set's W lines. " +

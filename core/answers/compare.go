@@ -232,7 +232,7 @@ func speedOf(c *Compared) string {
 	if a <= 0 || b <= 0 {
 		return ""
 	}
-	text := "By estimate, B takes about as long as A"
+	text := "B is estimated to take about as long as A"
 	if ratio := max(a, b) / min(a, b); ratio >= 1.01 {
 		factor := strconv.FormatFloat(ratio, 'f', 2, 64)
 		if ratio >= 10 {
@@ -244,7 +244,7 @@ func speedOf(c *Compared) string {
 		}
 	}
 	arrow := func(cell int) string { return row.A[cell].Human() + " → " + row.B[cell].Human() }
-	return text + ": " + arrow(total) + " cycles, of which " + arrow(waiting) + " wait for memory."
+	return text + ": " + arrow(total) + " cycles, " + arrow(waiting) + " of them waiting for memory."
 }
 
 // CurveAt returns a table of the misses in fully associative LRU caches of these capacities, in

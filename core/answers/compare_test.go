@@ -81,16 +81,16 @@ func TestHeadline(t *testing.T) {
 		return []report.Table{verdict, findings}
 	}
 	for want, sides := range map[string][2][]report.Table{
-		"B is an estimated 1.50 times as fast as A: 3,000 → 2,000 cycles, of which 900 → 100 wait for memory. Problems: 1 fixed, 1 remaining, 2 new.":          {side(3000, 900, "stride", "tlb"), side(2000, 100, "tlb", "fusion", "layout")},
-		"B takes an estimated 20 times as long as A: 100 → 2,000 cycles, of which 0 → 100 wait for memory. Neither run has a problem that a change would fix.": {side(100, 0), side(2000, 100)},
-		"By estimate, B takes about as long as A: 1,000 → 1,001 cycles, of which 9 → 9 wait for memory. Problems: 0 fixed, 0 remaining, 1 new.":                {side(1000, 9), side(1001, 9, "tlb")},
+		"B is an estimated 1.50 times as fast as A: 3,000 → 2,000 cycles, 900 → 100 of them waiting for memory. Problems: 1 fixed, 1 remaining, 2 new.":          {side(3000, 900, "stride", "tlb"), side(2000, 100, "tlb", "fusion", "layout")},
+		"B takes an estimated 20 times as long as A: 100 → 2,000 cycles, 0 → 100 of them waiting for memory. Neither run has a problem that a change would fix.": {side(100, 0), side(2000, 100)},
+		"B is estimated to take about as long as A: 1,000 → 1,001 cycles, 9 → 9 of them waiting for memory. Problems: 0 fixed, 0 remaining, 1 new.":              {side(1000, 9), side(1001, 9, "tlb")},
 		"": {side(0, 0), side(2000, 100, "tlb")},
 	} {
 		if got := Headline(Join(sides[0], sides[1]), [2]uint64{100, 125}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	want := "B is an estimated 125 times as fast as A: 2,000,000 → 16,000 cycles, of which 0 → 0 wait for memory. The runs also do different amounts of work: 900,000 → 7,000 references. Neither run has a problem that a change would fix."
+	want := "B is an estimated 125 times as fast as A: 2,000,000 → 16,000 cycles, 0 → 0 of them waiting for memory. The runs also do different amounts of work: 900,000 → 7,000 references. Neither run has a problem that a change would fix."
 	if got := Headline(Join(side(2000000, 0), side(16000, 0)), [2]uint64{900000, 7000}); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -187,7 +187,7 @@ func CounterRatios(p *profile.Profile) report.Table {
 		b.text(key).cell(value).text(label + of).end()
 	}
 	reuse("median_reuse_distance", median, "median reuse distance")
-	reuse("mad_reuse_distance", deviation, "median absolute deviation from it")
+	reuse("mad_reuse_distance", deviation, "median absolute deviation of the reuse distance")
 	return b.t
 }
 

@@ -532,7 +532,7 @@ func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 
 // DistancesOf returns the accesses of a row by stack distance, in bins that are powers of two.
 func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
-	t := report.Table{Key: "distances", Title: "Accesses by stack distance, of " + s.Place(r), Columns: report.Columns("distance (lines)", "count=accesses", "share")}
+	t := report.Table{Key: "distances", Title: "Accesses of " + s.Place(r) + ", by stack distance", Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	counts, cold := s.Binned(r)
 	total := cold
 	for _, n := range counts {

@@ -45,7 +45,7 @@ func (r *run) compute() {
 		switch {
 		case chain.loads:
 			f.Kind, f.IllegalIf = PointerChasing, ""
-			f.Why = "each iteration takes its address from a load in the previous iteration, which takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
+			f.Why = "the address in each iteration is loaded by the previous iteration, and this load takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
 			f.Why = "each iteration looks up an index that the previous iteration has loaded, like the state of an automaton, which takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))

@@ -14,7 +14,7 @@ func (c *Comparison) Own(bytes uint64, by string) *Table {
 // Shared compares a cache of a size that all threads share; nil if one run has no per-thread
 // stacks.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
-	return c.threadsTable("domain", bytes, "Misses in "+Bytes(bytes)+" shared by all threads, A and B", by, []string{"cores", "core"},
+	return c.threadsTable("domain", bytes, "A and B: misses in a cache of "+Bytes(bytes)+" shared by all threads", by, []string{"cores", "core"},
 		"misses", "alone_misses", "accesses")
 }
 

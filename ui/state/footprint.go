@@ -109,6 +109,6 @@ func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""
 	}
-	return "This analysis did not count the footprint, that is, how many distinct lines a window of any length touches. Analyse the trace again with the footprint, " +
+	return "This analysis did not count the footprint, that is, how many distinct lines a window of any length touches. Analyse the trace again, including the footprint, " +
 		"or run “stackglass analyze --analyses default,footprint -o file.sgp” and drop that file here."
 }

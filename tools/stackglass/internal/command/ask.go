@@ -57,7 +57,7 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 		switch len(v.Usual) {
 		case 0:
 		case 1:
-			text = "a `LEVEL`, as in " + v.Usual[0] + ", which is the default (repeat for each level)"
+			text = "a cache `LEVEL` (repeat for each level; default: " + v.Usual[0] + ")"
 		default:
 			text = "a `LEVEL`, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for each level)"
 		}

@@ -63,7 +63,7 @@ func optionsPage(t *testing.T) string {
 				out.WriteString("\n" + list)
 			}
 			if reads {
-				out.WriteString("\nAnd [options for reading a trace](#options-for-reading-a-trace).\n")
+				out.WriteString("\nAlso accepts the [options for reading a trace](#options-for-reading-a-trace).\n")
 			}
 			if name == "what-if" {
 				shared = verb

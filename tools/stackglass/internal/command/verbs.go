@@ -146,7 +146,7 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 // addMeasures adds options for measurements that sites make only on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
 	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by its ways unless fully associative, as in 32KiB,8,1MiB")
-	cmd.Flags().BoolVar(&r.previous, "previous", false, "record which site accessed a line before, for distances of 16 and more")
+	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
 // readable returns a demangled function name.
