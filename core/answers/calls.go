@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -148,13 +149,14 @@ func (c *Calls) Stack(i int) (stack []int) {
 	return stack
 }
 
-// columns returns the columns of the events.
-func (c *Calls) columns(place ...string) []report.Column {
-	place = append(place, "calls")
+// columns returns the columns of a table: first the name of a row, by which the rows of two runs are compared, then the events,
+// and then further columns.
+func (c *Calls) columns(name string, further ...string) []report.Column {
+	texts := []string{name, "calls"}
 	for _, e := range c.Events {
-		place = append(place, e.Key+"="+e.Label, e.Key+"_inclusive=with callees")
+		texts = append(texts, e.Key+"="+e.Label, e.Key+"_inclusive="+e.Label+" with callees")
 	}
-	return report.Columns(append(place, c.Events[c.Main].Key+"_share=of all")...)
+	return report.Columns(slices.Concat(texts, []string{c.Events[c.Main].Key + "_share=of all"}, further)...)
 }
 
 // cells returns the cells of one path, or of the sum of several.
@@ -189,7 +191,7 @@ func (c *Calls) counts(i int) (self, all []uint64) {
 // ByPath returns the tree of calls: each path behind its caller, and the callees of a path in descending order of the
 // main event. Paths with less than a share of the main event are left out, with their callees.
 func (c *Calls) ByPath(share float64) report.Table {
-	t := report.Table{Key: "paths", Title: "Call paths, with " + c.Events[c.Main].Label, Columns: c.columns("function", "depth", "file", "line", "path")}
+	t := report.Table{Key: "paths", Title: "Call paths, with " + c.Events[c.Main].Label, Columns: c.columns("path", "function", "depth", "file", "line")}
 	callees := make([][]int, len(c.Paths))
 	for i := range c.Paths[1:] {
 		parent := c.Paths[i+1].Parent
@@ -203,8 +205,9 @@ func (c *Calls) ByPath(share float64) report.Table {
 			return
 		}
 		at, path := &c.Paths[i], above+c.Names[i]
-		row := []report.Value{report.TextOf(strings.Repeat("  ", depth) + c.Names[i]), report.Count(uint64(depth)), report.TextOf(at.File), report.Known(uint64(at.Line)), report.TextOf(path)}
-		if t.Add(append(row, c.cells(c.Calls[i], self, all)...)...); i == 0 {
+		row := append([]report.Value{report.TextOf(path)}, c.cells(c.Calls[i], self, all)...)
+		row = append(row, report.TextOf(strings.Repeat("  ", depth)+c.Names[i]), report.Count(uint64(depth)), report.TextOf(at.File), report.Known(uint64(at.Line)))
+		if t.Add(row...); i == 0 {
 			return
 		}
 		for _, n := range c.ranked(callees[i]) {
@@ -240,7 +243,7 @@ func (c *Calls) functionOf(i int) function {
 // ByFunction returns the sums of the paths of each function, in descending order of the main event. A path within
 // another one of the same function is not counted again with the callees of that one.
 func (c *Calls) ByFunction() report.Table {
-	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "file", "line", "paths")}
+	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "paths", "file", "line")}
 	type sum struct {
 		function
 		paths, calls uint64
@@ -273,8 +276,8 @@ func (c *Calls) ByFunction() report.Table {
 	sort.SliceStable(list, func(i, j int) bool { return list[i].all[c.Main] > list[j].all[c.Main] })
 	for i := range list {
 		s := &list[i]
-		row := []report.Value{report.TextOf(s.name), report.TextOf(s.file), report.Known(uint64(s.line)), report.Count(s.paths)}
-		t.Add(append(row, c.cells(s.calls, s.self, s.all)...)...)
+		row := append([]report.Value{report.TextOf(s.name)}, c.cells(s.calls, s.self, s.all)...)
+		t.Add(append(row, report.Count(s.paths), report.TextOf(s.file), report.Known(uint64(s.line)))...)
 	}
 	return t
 }
@@ -294,11 +297,8 @@ func (c *Calls) within(i int) bool {
 func (c *Calls) Narrow(t report.Table) report.Table {
 	main := c.Events[c.Main].Key
 	var kept []int
-	for i, column := range t.Columns {
-		switch column.Key {
-		case "function", "file", "line", "calls", main, main + "_inclusive", main + "_share", "instructions":
-			kept = append(kept, i)
-		}
+	for _, key := range []string{"function", "file", "line", "calls", "instructions", main, main + "_inclusive", main + "_share"} {
+		kept = append(kept, t.Index(key))
 	}
 	return PickColumns(t, kept...)
 }
