@@ -59,7 +59,7 @@ func NewSheet(of *Places) *Sheet {
 			" bytes of all accesses that are not cold; divided by accesses minus cold, it gives their mean")
 	if p.Calls != nil && p.Sampled == nil {
 		s.divide(of)
-		s.Notes = append(s.Notes, "counts of a call path are exact if those of its level are; where a function has several paths, each of its lines is divided among them as the function is")
+		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of its level are; the lines of a function with several paths are divided among the paths in the same proportion as the function")
 	}
 	return s
 }
