@@ -31,7 +31,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
@@ -51,6 +51,15 @@ func (r *run) compute() {
 		case chain.tables:
 			f.Why = "each iteration looks up an index that the one before has loaded, as an automaton does with its state: that takes " + number(t.Steady.Cycles) + " cycles even where it hits in the first level, and the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or let one look-up do several steps", ""
+		case chain.remainders && !chain.multiplies:
+			if quick := r.withSums(b); quick > 0 {
+				f.Saved = t.Cycles * (1 - quick/t.Steady.Cycles)
+				f.Least, f.Most, f.Tried = f.Saved, f.Saved, true
+				f.How = "Modelled: the loop with a sum in place of each remainder."
+			}
+			f.Why = "each iteration takes the remainder of a division for the next one: that takes " + number(t.Steady.Cycles) + " cycles"
+			f.Fix, instead = "take the remainder once for many iterations, before the sums overflow; where each value is needed, subtract the divisor from a sum that has reached it", ""
+			f.IllegalIf = "the numbers are so large that even a few sums overflow"
 		case chain.used: // as of a running sum: it takes more than partial sums to do without the chain
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the iteration before, or work on several independent sequences at a time", ""
 		}
@@ -62,6 +71,23 @@ func (r *run) compute() {
 		}
 		r.add(at, f)
 	}
+}
+
+// withSums returns the cycles that an iteration of a block's loop would take if it added where it takes remainders.
+func (r *run) withSums(b int) float64 {
+	instrs := slices.Clone(r.cost.program.Blocks[b].Instrs)
+	for n := range instrs {
+		if i := &instrs[n]; isRemainder(i.Opcode) {
+			i.Opcode = "add"
+		}
+	}
+	return r.steady(b, instrs).Cycles
+}
+
+// steady computes an iteration of a block's loop with other instructions.
+func (r *run) steady(b int, instrs []trace.Instr) pipeline.Steady {
+	hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
+	return r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
 }
 
 // divisions adds loops that take most of their time to divide by a number that does not change in them.
@@ -90,8 +116,7 @@ func (r *run) divisions() {
 		if divisions == 0 || r.inOtherBlocks(b) {
 			continue
 		}
-		hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
-		quick := r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
+		quick := r.steady(b, instrs)
 		at := r.blockPlace(k)
 		saved := t.Cycles*(1-min(1, quick.Cycles/t.Steady.Cycles)) - at.wait
 		if saved < t.Cycles/2 {
@@ -178,6 +203,7 @@ type chained struct {
 	// multiplies is set for products of integers that each iteration puts data into, as checksums do. Sums of integers
 	// take a cycle each, and a random number generator puts nothing in.
 	multiplies bool
+	remainders bool // the same for remainders, as of checksums modulo a prime
 	tables     bool // loads of numbers that the address of the next load is computed from
 	used       bool // other instructions of each iteration need its results, or it multiplies them each time
 	stored     bool // each iteration stores a result at the same place
@@ -189,11 +215,13 @@ func isFloat(opcode string) bool {
 	return opcode == "fadd" || opcode == "fsub" || opcode == "fmul" || strings.HasPrefix(opcode, "llvm.fm")
 }
 
+func isRemainder(opcode string) bool { return opcode == "urem" || opcode == "srem" }
+
 // chain describes the recurrence of block b.
 func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}
-	stores, products, data, chosen := false, false, false, false
+	stores, products, remainders, data, chosen := false, false, false, false, false
 	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
 		if int(op) >= len(k.Instrs) {
 			continue
@@ -208,6 +236,8 @@ func (r *run) chain(b int) (c chained) {
 			c.floats = true
 		case i.Opcode == "mul":
 			products = true
+		case isRemainder(i.Opcode):
+			remainders = true
 		case i.Opcode == "load":
 			c.tables = true
 		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp": // as in a binary search
@@ -218,7 +248,7 @@ func (r *run) chain(b int) (c chained) {
 	for op := range in {
 		data = data || slices.ContainsFunc(k.Instrs[op].Uses, func(use int32) bool { return use >= 0 && !in[use] })
 	}
-	c.multiplies = products && data
+	c.multiplies, c.remainders = products && data, remainders && data
 	if stores { // it keeps a variable in memory, as code does that was not optimised
 		c.loads = false
 		c.number = len(r.cost.sums(r, uint32(b)))
@@ -292,8 +322,7 @@ func (c *costs) waitForSums(r *run) {
 		for _, sum := range sums {
 			instrs[sum[0]].Uses = append(slices.Clone(instrs[sum[0]].Uses), -2-sum[1])
 		}
-		hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
-		chain := r.Processor.NewBody(instrs, pipeline.Options{Target: c.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
+		chain := r.steady(b, instrs)
 		if chain.Bottleneck != pipeline.Recurrence || chain.Cycles <= t.Steady.Cycles {
 			continue
 		}
