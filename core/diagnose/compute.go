@@ -30,7 +30,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
 			continue
 		}
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
@@ -50,6 +50,15 @@ func (r *run) compute() {
 		case chain.tables:
 			f.Why = "each iteration looks up an index that the previous iteration has loaded, like the state of an automaton, which takes " + number(t.Steady.Cycles) + " cycles even if it hits in the first level, while the ports would need " + number(max(t.Steady.Ports, t.Steady.Dispatch))
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or perform several steps with each look-up", ""
+		case chain.remainders && !chain.multiplies:
+			if quick := r.withSums(b); quick > 0 {
+				f.Saved = t.Cycles * (1 - quick/t.Steady.Cycles)
+				f.Least, f.Most, f.Tried = f.Saved, f.Saved, true
+				f.How = "Modelled: the loop with a sum in place of each remainder."
+			}
+			f.Why = "each iteration computes the remainder of a division for the next one, which takes " + number(t.Steady.Cycles) + " cycles"
+			f.Fix, instead = "compute the remainder once for many iterations, before the sums overflow; if each value is needed, subtract the divisor from a sum that has reached it", ""
+			f.IllegalIf = "the numbers are so large that even a few sums overflow"
 		case chain.used: // such as a running sum, for which partial sums do not suffice to break the chain
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the previous iteration, or work on several independent sequences at a time", ""
 		}
@@ -61,6 +70,23 @@ func (r *run) compute() {
 		}
 		r.add(at, f)
 	}
+}
+
+// withSums returns the cycles that an iteration of a block's loop would take if it added where it takes remainders.
+func (r *run) withSums(b int) float64 {
+	instrs := slices.Clone(r.cost.program.Blocks[b].Instrs)
+	for n := range instrs {
+		if i := &instrs[n]; isRemainder(i.Opcode) {
+			i.Opcode = "add"
+		}
+	}
+	return r.steady(b, instrs).Cycles
+}
+
+// steady returns the cycles of an iteration of a block's loop with other instructions.
+func (r *run) steady(b int, instrs []trace.Instr) pipeline.Steady {
+	hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
+	return r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
 }
 
 // divisions adds findings about loops that spend most of their time on divisions by a loop
@@ -90,8 +116,7 @@ func (r *run) divisions() {
 		if divisions == 0 || r.inOtherBlocks(b) {
 			continue
 		}
-		hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
-		quick := r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
+		quick := r.steady(b, instrs)
 		at := r.blockPlace(k)
 		saved := t.Cycles*(1-min(1, quick.Cycles/t.Steady.Cycles)) - at.wait
 		if saved < t.Cycles/2 {
@@ -181,10 +206,11 @@ type chained struct {
 	// checksums. It is not set for integer sums, which take one cycle each, or for random number
 	// generators, which use no data.
 	multiplies bool
+	remainders bool // the same for remainders, as of checksums modulo a prime
 	tables     bool // loads of numbers from which the address of the next load is computed
 	used       bool // other instructions in each iteration need the results of the chain, or the chain multiplies them each time
 	stored     bool // each iteration stores a result at the same address
-	number     int  // number of chains of the same kind in the block
+	number     int  // of chains of the same kind in the block
 }
 
 // isFloat reports whether an operation is a floating-point addition or multiplication.
@@ -192,11 +218,13 @@ func isFloat(opcode string) bool {
 	return opcode == "fadd" || opcode == "fsub" || opcode == "fmul" || strings.HasPrefix(opcode, "llvm.fm")
 }
 
+func isRemainder(opcode string) bool { return opcode == "urem" || opcode == "srem" }
+
 // chain describes the recurrence of block b.
 func (r *run) chain(b int) (c chained) {
 	k := &r.cost.program.Blocks[b]
 	in := map[int32]bool{}
-	stores, products, data, chosen := false, false, false, false
+	stores, products, remainders, data, chosen := false, false, false, false, false
 	for _, op := range r.cost.hits.Blocks[b].Steady.Cycle {
 		if int(op) >= len(k.Instrs) {
 			continue
@@ -211,6 +239,8 @@ func (r *run) chain(b int) (c chained) {
 			c.floats = true
 		case i.Opcode == "mul":
 			products = true
+		case isRemainder(i.Opcode):
+			remainders = true
 		case i.Opcode == "load":
 			c.tables = true
 		case i.Opcode == "icmp" || i.Opcode == "select" || i.Opcode == "fcmp": // as in a binary search
@@ -221,7 +251,7 @@ func (r *run) chain(b int) (c chained) {
 	for op := range in {
 		data = data || slices.ContainsFunc(k.Instrs[op].Uses, func(use int32) bool { return use >= 0 && !in[use] })
 	}
-	c.multiplies = products && data
+	c.multiplies, c.remainders = products && data, remainders && data
 	if stores { // the chain keeps a variable in memory, like code that was not optimised
 		c.loads = false
 		c.number = len(r.cost.sums(r, uint32(b)))
@@ -297,8 +327,7 @@ func (c *costs) waitForSums(r *run) {
 		for _, sum := range sums {
 			instrs[sum[0]].Uses = append(slices.Clone(instrs[sum[0]].Uses), -2-sum[1])
 		}
-		hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
-		chain := r.Processor.NewBody(instrs, pipeline.Options{Target: c.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()
+		chain := r.steady(b, instrs)
 		if chain.Bottleneck != pipeline.Recurrence || chain.Cycles <= t.Steady.Cycles {
 			continue
 		}

@@ -188,6 +188,13 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 		if err != nil {
 			return nil, err
 		}
+		if t := r.untangled(l.Tree()); t != nil {
+			again := *p
+			again.Loops = t.Append(nil)
+			if l, err = answers.NewLoops(&again, mostNests); err != nil {
+				return nil, err
+			}
+		}
 		l.Name = o.Readable
 		r.loops = l
 	}

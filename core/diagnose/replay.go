@@ -83,6 +83,7 @@ type waiting struct {
 	cycles  float64
 	slowest uint8
 	fork    uint32 // the block at which the threads were forked
+	divides uint32 // the site at which a loop was divided among them; 0: none
 	dynamic bool   // the runtime divided the work while the program ran
 	block   uint32 // the block in which the slowest thread spent the most time
 }
@@ -358,6 +359,7 @@ type replay struct {
 	locks     func(uint32) bool // blocks that end with a call that waits for a lock; nil: none
 	claims    int               // number of locks, and of atomic operations on the same word as before, since the last synchronisation point
 	fork      uint32
+	divides   uint32
 	dynamic   bool
 	broken    bool
 	followed  *followed // accesses of the only thread; nil: there are several threads
@@ -1045,7 +1047,7 @@ func (s *replay) event(r *row) {
 			s.fork = s.cores[r.thread].block
 		}
 	case trace.LoopBegin:
-		s.dynamic = s.dynamic || !static(r.addr)
+		s.divides, s.dynamic = r.site, s.dynamic || !static(r.addr)
 	case trace.TaskBegin:
 		s.dynamic = true
 	}
@@ -1091,7 +1093,7 @@ func (s *replay) join() {
 		}
 	}
 	if working > 1 {
-		w := waiting{cycles: (float64(working)*latest - sum) * (1 + share(waited, sum)), slowest: uint8(slowest), fork: s.fork, dynamic: s.dynamic || s.claims > mostClaims*working}
+		w := waiting{cycles: (float64(working)*latest - sum) * (1 + share(waited, sum)), slowest: uint8(slowest), fork: s.fork, divides: s.divides, dynamic: s.dynamic || s.claims > mostClaims*working}
 		most := -1.0
 		k := &s.cores[slowest]
 		for _, b := range k.blocks {
@@ -1108,7 +1110,7 @@ func (s *replay) join() {
 		}
 		k.blocks = k.blocks[:0]
 	}
-	s.dynamic, s.claims = false, 0
+	s.divides, s.dynamic, s.claims = 0, false, 0
 	s.begin()
 }
 

@@ -20,17 +20,19 @@ func (r *run) imbalance() {
 		worst        waiting
 		times        uint64
 	}
-	byFork := map[uint32]*group{}
-	var order []uint32
+	type region struct{ fork, divides uint32 }
+	byFork := map[region]*group{}
+	var order []region
 	for _, w := range of.idle {
 		if w.dynamic {
 			continue
 		}
-		g := byFork[w.fork]
+		of := region{w.fork, w.divides}
+		g := byFork[of]
 		if g == nil {
 			g = &group{}
-			byFork[w.fork] = g
-			order = append(order, w.fork)
+			byFork[of] = g
+			order = append(order, of)
 		}
 		g.times++
 		g.cycles += w.cycles
@@ -38,13 +40,13 @@ func (r *run) imbalance() {
 			g.most, g.worst = w.cycles, w
 		}
 	}
-	for _, fork := range order {
-		g := byFork[fork]
+	for _, of := range order {
+		g := byFork[of]
 		if g.cycles < Least*r.out.Cycles {
 			continue
 		}
 		at := r.placeOfBlock(g.worst.block)
-		if line := r.forkedAt(fork, g.worst.block, at); line > 0 {
+		if line := max(r.dividedAt(of.divides, at), r.forkedAt(of.fork, g.worst.block, at)); line > 0 {
 			at = &place{function: at.function, file: at.file, line: line}
 		} else if line := r.outermost(g.worst.block, at.file); line > 0 {
 			at.line = line
@@ -109,6 +111,19 @@ func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 		}
 	}
 	return line
+}
+
+// dividedAt returns the line of the loop around a source location that was divided among threads,
+// or 0 if it is unknown.
+func (r *run) dividedAt(site uint32, at *place) uint32 {
+	p := r.cost.program
+	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.LoopBegin {
+		return 0
+	}
+	if of := p.Sites[site].Place; of.File == at.file && of.Line <= at.line {
+		return of.Line
+	}
+	return 0
 }
 
 // Another socket's memory matters only for data of at least this number of pages.

@@ -36,6 +36,7 @@ type trial struct {
 	runs          uint64  // number of consecutive runs of a nest that the change affects together; 0: it affects a single run
 	unchained     bool    // the saving does not include the shorter chain of results and vector instructions
 	vector        float64 // part of saved: cycles saved by vector instructions
+	level         int     // level whose misses account for most of the saved cycles
 }
 
 // nests tries changes on the nests that wait longest, and adds the best change for each as a
@@ -111,6 +112,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.Loops[a].First, l.Loops[b].First) })
 	fused := map[[2]*place]bool{}
 	ends := map[*place]int{} // findings by the last loop that they fuse
+	took := map[*place]float64{}
 	for i := 1; i < len(order) && len(fused) < mostTried; i++ {
 		a, b := &l.Loops[order[i-1]], &l.Loops[order[i]]
 		first, second := r.placeOf(order[i-1]), r.placeOf(order[i])
@@ -157,7 +159,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		for _, at := range []*place{first, second} {
-			r.taken[at] = max(r.taken[at], share(o.saved, g.wait))
+			took[at] = max(took[at], share(o.saved, g.wait))
 		}
 		if i, ok := ends[first]; ok { // the finding is extended by a third loop, and so on
 			f := &r.out.Findings[i]
@@ -172,17 +174,23 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		ends[second] = len(r.out.Findings)
-		fix := "fuse this loop with the previous one, " + first.source()
+		fix := fuseWith + first.source()
 		if first == second {
 			fix = fuseInlined
 		}
 		r.add(second, Finding{Kind: Fusion, Cost: g.wait, Saved: o.saved, Before: o.before, After: o.after, Tried: true,
-			Why:       r.why(Fusion, order[i], worstOf(g.waits)),
+			Why:       r.why(Fusion, order[i], o.level),
 			Fix:       fix,
 			How:       "The change was applied to the recorded loops, and the misses of every level were counted again.",
 			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
 	}
+	for at, part := range took { // only now, because a third loop saves its own waits
+		r.taken[at] = max(r.taken[at], part)
+	}
 }
+
+// fuseWith begins the advice to fuse two loops.
+const fuseWith = "fuse this loop with the previous one, "
 
 // fuseInlined says how to fuse a loop with itself.
 const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse them into one loop that does the work of all"
@@ -455,7 +463,9 @@ func (r *run) nest(g *group) {
 		How:  "The change was applied to the recorded loops, and the misses of every level were counted again.",
 		More: "loops --propose 5"}
 	runs := b.runs
-	if c, ok := b.change.(change.Tile); ok && runs == 0 {
+	if runs > 0 {
+		runs++ // the first one
+	} else if c, ok := b.change.(change.Tile); ok {
 		if l := c.Outer.Loop(b.nest); l != nil && steady(l, len(c.Outer)-1) {
 			runs = l.Trips
 		}
@@ -476,7 +486,7 @@ func (r *run) nest(g *group) {
 	if vector > 0 {
 		f.How += " The compiler can then use vector instructions, as it does elsewhere in this program. Only half of their saving is counted, because the compiler may not use them."
 	}
-	f.Why = r.why(f.Kind, loop, worst)
+	f.Why = r.why(f.Kind, loop, b.level)
 	if _, ok := b.change.(change.Split); ok {
 		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, &f) {
 			return
@@ -492,21 +502,24 @@ func (r *run) nest(g *group) {
 	}
 	at := g.at
 	if c, ok := b.change.(change.Fuse); ok {
-		at = r.secondOf(b.nest, c, at)
+		second := slices.Clone(c.First)
+		second[len(second)-1]++
+		first := r.worstIn(b.nest, c.First, at)
+		if at = r.worstIn(b.nest, second, at); first != at && names.Loop(c.First) == names.Loop(second) {
+			f.Fix = fuseWith + first.source()
+		}
 	}
 	r.add(at, f)
 }
 
-// secondOf returns the source location in the second of two loops that waits longest.
-func (r *run) secondOf(n *loops.Nest, by change.Fuse, at *place) *place {
-	next := slices.Clone(by.First)
-	next[len(next)-1]++
-	second := next.Loop(n)
-	if second == nil {
+// worstIn returns the source location in a loop of a nest that waits longest.
+func (r *run) worstIn(n *loops.Nest, path change.Path, at *place) *place {
+	l := path.Loop(n)
+	if l == nil {
 		return at
 	}
 	most := -1.0
-	for _, it := range leavesOf(second.Body) {
+	for _, it := range leavesOf(l.Body) {
 		if s := r.loops.Place(it.Ref); s != nil && r.cost.bySite[s] != nil && r.cost.bySite[s].wait > most {
 			at = r.cost.bySite[s]
 			most = at.wait
@@ -696,7 +709,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 func evenly(a, b, c []loops.Item, depth int) bool {
 	for i := range a {
 		x, y, z := &a[i], &b[i], &c[i]
-		if x.IsLoop() != y.IsLoop() || x.IsLoop() != z.IsLoop() || len(x.Body) != len(y.Body) || len(x.Body) != len(z.Body) || x.Wild || x.Ref != y.Ref || x.Ref != z.Ref {
+		if x.IsLoop() != y.IsLoop() || x.IsLoop() != z.IsLoop() || len(x.Body) != len(y.Body) || len(x.Body) != len(z.Body) || x.Wild || !sameCode(x, y, depth) || !sameCode(x, z, depth) {
 			return false
 		}
 		by, next := int64(y.Addr-x.Addr), int64(z.Addr-y.Addr)
@@ -712,6 +725,15 @@ func evenly(a, b, c []loops.Item, depth int) bool {
 		x.Steps = slices.Insert(x.Steps, 0, by)
 	}
 	return true
+}
+
+// sameCode reports whether two items come from the same code. References next to the nest may be
+// copies, made when the compiler unrolled the loop around it.
+func sameCode(a, b *loops.Item, depth int) bool {
+	if depth == 0 && !a.IsLoop() {
+		return a.Ref.Kind == b.Ref.Kind && a.Ref.Bytes == b.Ref.Bytes
+	}
+	return a.Ref == b.Ref
 }
 
 // try applies a change, and counts the misses in every level before and after. It returns nil if
@@ -766,6 +788,8 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	case distribute:
 		sequence = g.strided && inSequence(changed.Items, 0, int64(r.loops.LineBytes))
 	}
+	most := 0.0
+	out.level = worstOf(waits)
 	for k := range waits {
 		left := share(out.after[k], out.before[k])
 		if lines := now[k] - now[k+1]; lines > 0 {
@@ -774,9 +798,15 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		if sequence {
 			left *= overlapStride / overlapSequence
 		}
-		out.saved += waits[k] * (1 - left)
+		gain := waits[k] * (1 - left)
+		if out.saved += gain; gain > most {
+			most, out.level = gain, k
+		}
 	}
-	out.saved += core - r.enteredMore(n, changed, g) - r.newChain(changed, g, by)
+	out.saved += core - r.newChain(changed, g, by)
+	if _, fuse := by.(change.Fuse); !fuse {
+		out.saved -= r.enteredMore(n, changed, g)
+	}
 	if g.pages > leastPages*r.out.Cycles {
 		if before, after, ok := r.missesOf(n, changed, []misses.Cache{translations[0].cache, translations[1].cache}); ok {
 			for i, b := range translations {
@@ -977,69 +1007,6 @@ var translations = []struct {
 	{misses.Cache{LineBytes: 1 << pageShift, Sets: secondPages / secondPageWays, Ways: secondPageWays}, walkCycles - secondPageCycles},
 }
 
-// fusedWork returns the cycles that fusing two loops saves in the core: the loop counter advances once for both,
-// the second loop finds values of the first one in registers, and two chains of dependent operations overlap.
-func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
-	fuse, ok := by.(change.Fuse)
-	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
-		return 0
-	}
-	second := slices.Clone(fuse.First)
-	second[len(second)-1]++
-	a, b := fuse.First.Loop(n), second.Loop(n)
-	if a == nil || b == nil {
-		return 0
-	}
-	times, depth := g.times, len(fuse.First)-1
-	for d := range depth {
-		times *= float64(fuse.First[:d+1].Loop(n).Trips)
-	}
-	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ { // the loops inside are fused, too
-		times *= float64(a.Trips)
-		a, b = onlyLoop(a), onlyLoop(b)
-	}
-	if hasLoop(a.Body) || hasLoop(b.Body) {
-		return 0
-	}
-	loads := 0
-	for i := range b.Body {
-		load := &b.Body[i]
-		if load.Ref.Kind == trace.Load && slices.ContainsFunc(a.Body, func(it loops.Item) bool { return again(&it, load, depth) }) {
-			loads++
-		}
-	}
-	saved := countingInstrs*float64(min(a.Trips, b.Trips)) + float64(loads)*float64(b.Trips)
-	first, rest, stores := r.bounds(a)
-	other, others, more := r.bounds(b)
-	dead := stores * overwritten(a, b, depth) // the compiler removes these stores
-	rest, stores = rest-dead, stores-dead
-	if first > rest+dead {
-		dead = 0 // the loop waits for results, not for its stores
-	}
-	first -= dead
-	gain := saved / plainWidth
-	if rest > 0 && others > 0 { // work that does not wait for results fills the gaps in both loops
-		gain = max(gain, first+other-max(first, other, rest+others-gain))
-		gain = max(0, min(gain, first+other-stores-more))
-	}
-	return min(times*(gain+dead), g.cycles/2)
-}
-
-// overwritten returns the share of a loop's stores that are overwritten by another loop fused with
-// it.
-func overwritten(a, b *loops.Item, depth int) float64 {
-	all, over := 0.0, 0.0
-	for i := range a.Body {
-		if it := &a.Body[i]; it.Ref.Kind == trace.Store {
-			all++
-			if slices.ContainsFunc(b.Body, func(next loops.Item) bool { return next.Ref.Kind == trace.Store && again(it, &next, depth) }) {
-				over++
-			}
-		}
-	}
-	return share(over, all)
-}
-
 // onlyLoop returns the only loop in a loop's body, beside which there may be a few references of a
 // remainder. It returns nil if there is none or if there are several.
 func onlyLoop(l *loops.Item) (only *loops.Item) {
@@ -1106,31 +1073,6 @@ func again(before, load *loops.Item, depth int) bool {
 		}
 	}
 	return apart == 0 && step == by || (step > 0) == (by > 0) && apart%int64(load.Ref.Bytes) == 0 && magnitude(apart) < max(magnitude(step), magnitude(by))
-}
-
-// bounds returns the cycles of all iterations of a loop of one block, the cycles if no iteration
-// waited for another, and the cycles that its stores take. 0 means unknown.
-func (r *run) bounds(l *loops.Item) (cycles, work, stores float64) {
-	for _, it := range leavesOf(l.Body) {
-		s := r.loops.Place(it.Ref)
-		if s == nil {
-			continue
-		}
-		for b := range r.cost.program.Blocks {
-			if k := &r.cost.program.Blocks[b]; s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites {
-				var only []trace.Instr
-				for _, i := range k.Instrs {
-					if i.Opcode == "store" {
-						i.Uses = nil
-						only = append(only, i)
-					}
-				}
-				t, trips := &r.cost.hits.Blocks[b].Steady, float64(l.Trips)
-				return t.Cycles * trips, max(t.Ports, t.Dispatch, t.Transfers) * trips, r.Processor.NewBody(only, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b))}).Steady().Ports * trips
-			}
-		}
-	}
-	return 0, 0, 0
 }
 
 // countingInstrs is the number of instructions with which a loop counts its iterations.

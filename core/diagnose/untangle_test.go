@@ -1,0 +1,82 @@
+package diagnose
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// TestUntangling: between two events, the rows of each thread follow each other in their order, and all rows remain
+// between the same events.
+func TestUntangling(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type row struct {
+			addr   trace.Addr
+			thread uint32
+		}
+		u := untangling{folder: loops.NewFolder(0), number: map[uint32]int{}}
+		var want []row
+		parts := map[uint32][]row{}
+		part := func() {
+			for thread := range uint32(4) {
+				want = append(want, parts[thread]...)
+			}
+			clear(parts)
+		}
+		next := trace.Addr(0)
+		for range rapid.IntRange(1, 6).Draw(t, "batches") {
+			b := trace.NewBatch(0)
+			b.NeedThread()
+			for range rapid.IntRange(0, 30).Draw(t, "rows") {
+				// Threads are numbered by their first rows.
+				thread := min(rapid.Uint32Range(0, 3).Draw(t, "thread"), uint32(len(u.number)))
+				kind := rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store, trace.Load, trace.BlockEntry, trace.Barrier}).Draw(t, "kind")
+				if _, known := u.number[thread]; !known {
+					u.number[thread] = int(thread)
+					u.threads = append(u.threads, trace.NewBatch(0))
+				}
+				next += 64
+				b.Append(kind, next, 8, thread, 0)
+				if kind == trace.Barrier {
+					part()
+					want = append(want, row{next, thread})
+					continue
+				}
+				parts[thread] = append(parts[thread], row{next, thread})
+			}
+			if err := u.take(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		part()
+		if err := u.flush(); err != nil {
+			t.Fatal(err)
+		}
+		var got []row
+		rest, b := u.folder.Finish().Expand(), trace.NewBatch(0)
+		for {
+			err := rest.Next(b)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range b.Addr {
+				r := row{addr: b.Addr[i]}
+				if b.Thread != nil {
+					r.thread = b.Thread[i]
+				}
+				got = append(got, r)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+}
