@@ -30,7 +30,7 @@ import (
 // Spec selects what to analyse, and how. By default, a run analyses all data references, with
 // 64-byte lines.
 type Spec struct {
-	Kinds     trace.Kinds // kinds of references; 0: data references
+	Kinds     trace.Kinds // kinds of references to analyse; 0: data references
 	Skip      uint64      // references to skip at the start
 	Limit     uint64      // maximum number of references to analyse; 0: all
 	Threads   []uint32    // threads to analyse, ascending; nil: all
@@ -42,10 +42,11 @@ type Spec struct {
 	// SetNumbers selects the numbers of sets that set tables cover; 0: all.
 	SetNumbers stack.SetNumbers
 
-	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches for which package
-	// sites measures line utilisation. UtilisationWays lists their ways; 0 or missing: fully
-	// associative. Previous makes package sites record which site accessed a line before. Both
-	// options cost time, and memory for each line.
+	// Package sites measures line utilisation for the LRU caches whose capacities are listed in
+	// Utilisation, in bytes and ascending. UtilisationWays lists the numbers of ways of these
+	// caches; 0 or missing: fully associative. Previous makes package sites record, for each
+	// access, the site that last accessed the line. Both options cost time, and memory for each
+	// line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
@@ -53,16 +54,16 @@ type Spec struct {
 	// Cores lists groups of threads that run on the same core and so use the same private cache. A
 	// thread is in at most one group; every other thread has its own core. Domains lists groups of
 	// threads whose cores share a cache, in addition to the domain of all cores. The threads of a
-	// group are in ascending order. Sharing uses both.
+	// group are in ascending order. The analysis Sharing uses both Cores and Domains.
 	Cores, Domains [][]uint32
 	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. If only some stacks
-	// are counted, the counts of the others are meaningless, so the profile should not be stored.
-	// Mergeable, Sites and Communication require all stacks.
+	// are counted, the counts of the other stacks are meaningless, so the profile should not be
+	// stored. Mergeable, Sites and Communication require all stacks.
 	Stacks Stacks
 
 	// Sample makes locality an estimate from a sample of the accesses; nil: all accesses are
-	// analysed. Sites and sharing also use the sample, and so does communication if a sampled line
-	// remains in the sample. Counters remain exact.
+	// analysed. Sites and Sharing also use the sample. So does Communication, if lines never leave
+	// the sample. Counters remain exact.
 	Sample Sampling
 
 	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,

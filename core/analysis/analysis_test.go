@@ -48,7 +48,7 @@ func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return p
 }
 
-// spoiled overwrites the batches of a reader after use, and still describes its trace.
+// spoiled is a reader that passes on the batches of another reader, and overwrites them after use.
 type spoiled struct {
 	trace.Reader
 	from trace.Reader
@@ -178,7 +178,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 	}
 }
 
-// The windows of a long trace double several times. Short traces are compared with a naive
+// The windows of a long trace double several times. Other tests compare short traces with a naive
 // implementation; this test checks an identity instead.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
@@ -231,8 +231,8 @@ func distinctLines(t *testing.T, r trace.Reader, window uint64) (distinct []uint
 	}
 }
 
-// Appending the parts of any split gives the result of the whole trace, and appending is
-// associative.
+// However a trace is split, appending its parts gives the result of the whole trace, and appending
+// is associative.
 func TestAppend(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -372,7 +372,7 @@ func TestRestoreErrors(t *testing.T) {
 	}
 }
 
-// A limit and a skip whose sum overflows 64 bits still select the right part.
+// If the sum of Limit and Skip overflows 64 bits, they still select the right part of the trace.
 func TestHugeLimit(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(3, 3)), 100)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}

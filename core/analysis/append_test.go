@@ -46,7 +46,8 @@ func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	return whole, r.Header().Program
 }
 
-// Demos with threads, divided into any number of segments, give the same bytes as the whole trace.
+// If the trace of a multi-threaded demo is divided into segments, the joined profile has the same
+// bytes as that of the whole trace.
 func TestAppendDemos(t *testing.T) {
 	for _, name := range []string{"false-sharing", "ring", "migratory-counter", "openmp-stencil"} {
 		t.Run(name, func(t *testing.T) {
@@ -89,8 +90,8 @@ func TestAppendDemos(t *testing.T) {
 	}
 }
 
-// FuzzAppend lets the fuzzer change the threads that the first or the second segment reports. The
-// segment must be either appended or rejected, without a panic.
+// FuzzAppend appends a segment after the fuzzer has changed the threads that one of the two
+// segments reports. The segment must be either appended or rejected, without a panic.
 func FuzzAppend(f *testing.F) {
 	p := allocating()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)

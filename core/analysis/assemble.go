@@ -23,14 +23,14 @@ type Plan struct {
 	References uint64 // number of references in the trace, according to its index
 
 	// Moves reports whether stretchers need the layout of the allocated memory blocks. A stretcher
-	// can read the whole trace before its stretch to find the layout. Alternatively, MovesOf reads
-	// the changes of the layout from each part of the trace, and Layouts joins the parts.
+	// can find the layout by reading the whole trace up to its stretch. Alternatively, MovesOf
+	// reads the changes of the layout from each part of the trace, and Layouts joins the parts.
 	Moves bool
 
 	spec  Spec
 	head  Stretch // the part of the trace before the first stretch
 	index chunkIndex
-	lone  bool // threads are distinguished, and all stretches are of one thread
+	lone  bool // threads are distinguished, but all stretches belong to one thread
 }
 
 // headReferences is the number of references that are analysed before the first stretch. They are
@@ -109,7 +109,7 @@ type Moves []Move
 
 // Move contains consecutive rows of Moves.
 type Move struct {
-	Chunk uint64       // chunk of the rows, whose header tables name the blocks
+	Chunk uint64       // the chunk that contains the rows; its header tables name the blocks
 	Rows  *trace.Batch // with kinds, addresses, sites and arguments
 }
 
@@ -161,8 +161,8 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns the layout of blocks at the end of a part with these moves. The parts must be
-// passed in the order of the trace.
+// Behind returns the layout of memory blocks at the end of the next part of the trace, which
+// contains these moves. The parts must be passed in the order of the trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -217,7 +217,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile)
 	return d.Finish(StateAfter(err, d.analysed)), joined, err
 }
 
-// toEnd steps until the trace or the run ends.
+// toEnd calls Step until the trace or the run ends.
 func toEnd(r *Runner) (err error) {
 	for err == nil {
 		err = r.Step()

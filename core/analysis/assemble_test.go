@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segmentOf analyses a stretch on its own, after begin has positioned the stretcher at it.
+// segmentOf analyses a single stretch, after begin has moved the stretcher to its start.
 func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)
@@ -27,7 +27,7 @@ func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func
 	return s.Segment(true).Profile
 }
 
-// joinedInTrees joins neighbouring segments in a random order until one is left.
+// joinedInTrees joins random pairs of neighbouring segments until only one segment is left.
 func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*profile.Profile) *profile.Profile {
 	t.Helper()
 	for len(list) > 1 {

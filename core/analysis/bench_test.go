@@ -60,7 +60,8 @@ func BenchmarkLocality(b *testing.B) {
 	}
 }
 
-// BenchmarkThreads counts references of very many threads, in descending order of their numbers.
+// BenchmarkThreads counts the references of very many threads, which appear in descending order of
+// thread number.
 func BenchmarkThreads(b *testing.B) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for i := range uint32(200_000) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A consumer that runs beside the analyses receives the references of the selected part, even if
-// there is no analysis.
+// An additional consumer receives the references of the selected part of the trace, even if there
+// are no analyses.
 func TestConsumerBesideAnalyses(t *testing.T) {
 	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
 	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {
@@ -47,7 +47,7 @@ func TestConsumerBesideAnalyses(t *testing.T) {
 	}
 }
 
-// An error of the consumer ends the run.
+// If the consumer returns an error, the run ends.
 func TestBesideError(t *testing.T) {
 	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(tracetest.Lines(64, "a b"), 0))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestBesideError(t *testing.T) {
 	}
 }
 
-// A run without analyses also continues from where it was saved.
+// A run without analyses can also be saved and resumed.
 func TestRestoreWithoutAnalyses(t *testing.T) {
 	whole, spec := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k"), analysis.Spec{Analyses: analysis.None}
 	run := func(from []byte, steps int) *analysis.Runner {

@@ -121,9 +121,9 @@ type walker struct {
 	rng   *rand.Rand
 	steps []tracetest.Step
 	edges *blocks.Edges
-	named map[[2]uint32]uint64 // number of calls by name, by block and function
+	named map[[2]uint32]uint64 // number of calls by name, for each calling block and called function
 	all   []uint64             // current invocations
-	jumps bool                 // longjmp may jump to any invocation below
+	jumps bool                 // longjmp may jump to any invocation below this one
 
 	where   [][]uint32 // the call path of each step
 	calling []calls
@@ -168,7 +168,7 @@ func (w *walker) step(t *walk) {
 	w.where = append(w.where, w.pathOf(t.frames))
 }
 
-// goes moves the topmost invocation along one of its edges.
+// goes moves the topmost invocation along an edge that leaves its block.
 func (w *walker) goes(t *walk, edge int) {
 	top := &t.frames[len(t.frames)-1]
 	to := w.p.Blocks[top.at].Successors[edge]
@@ -224,7 +224,7 @@ func (w *walker) next(t *walk) {
 			top.sets = append(top.sets, block.Successors[0])
 		}
 		w.goes(t, w.rng.IntN(len(block.Successors)))
-	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // returns by a block that is shared
+	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // the function returns through a block that several tail calls share
 		w.goes(t, 0)
 		w.pop(t)
 		w.calls(t, b, callee)
@@ -324,8 +324,8 @@ func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges
 	return w, e
 }
 
-// told is a reader that knows the whole program from the beginning, like the reader of a trace
-// file.
+// told is a reader that, like the reader of a trace file, knows the whole program from the
+// beginning.
 type told struct {
 	*tracetest.ProgramReader
 	p *trace.Program
@@ -383,7 +383,7 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// byEntries returns a spec; for some seeds, it requires readers to report every block entry.
+// byEntries returns a spec that, for some seeds, requires readers to report every block entry.
 func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops
@@ -415,7 +415,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 	}
 }
 
-// The result is the same, byte for byte, with any number of workers and segments of any length.
+// The number of workers and the length of the segments do not change a byte of the result.
 func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
@@ -450,7 +450,7 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// Segments that are joined in any grouping give the result and the state of the whole trace.
+// In whatever grouping segments are joined, the result and the state are those for the whole trace.
 func TestBlocksInSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
@@ -536,7 +536,7 @@ func TestBlocksResume(t *testing.T) {
 	}
 }
 
-// A run whose stacks are spilled keeps its block counts, even if it is resumed afterwards.
+// A run that spills its stacks keeps its block counts, even if it is resumed afterwards.
 func TestBlocksSpill(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 97))

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run whose lines exceed the memory gives the same bytes as a run whose lines fit, even if a
-// profile is requested in between.
+// If the lines of a run do not fit in memory, the profile has the same bytes as if they did, even
+// if another profile is requested in between.
 func TestBudget(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))

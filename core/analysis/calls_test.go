@@ -25,7 +25,8 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	return functions
 }
 
-// called returns the path of a function that a path calls, and how the call is counted.
+// called returns the path of a called function, given the caller's path, and how the call is
+// counted.
 func called(path []uint32, function uint32) (to []uint32, how string) {
 	switch n := len(path); {
 	case n > 0 && path[n-1] == function:
@@ -43,8 +44,8 @@ func named(path []uint32) (text string) {
 	return text
 }
 
-// pathCounts are the numbers of a path: calls by how they are counted, instructions, references, bytes, and
-// accesses by bin, -1 for cold.
+// pathCounts contains the counts of a path: calls by the way in which they are counted,
+// instructions, references, bytes, and accesses by bin (-1: cold).
 type pathCounts struct {
 	calls                           map[string]uint64
 	instructions, references, bytes uint64
@@ -92,7 +93,8 @@ func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	return all
 }
 
-// calling returns a program of branching whose functions have lines and whose blocks have instructions.
+// calling returns a program like branching does, with lines for its functions and instructions in
+// its blocks.
 func calling(rng *rand.Rand) *trace.Program {
 	p := branching(rng)
 	for f := range p.Functions {
@@ -243,7 +245,7 @@ func TestCallPathsOfSegments(t *testing.T) {
 	}
 }
 
-// Beyond the limit, paths share one, and everything is still counted.
+// Beyond the limit, further calls share one path, and everything is still counted.
 func TestManyCallPaths(t *testing.T) {
 	const functions = 60
 	p := &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}

@@ -32,10 +32,10 @@ func (x *chunkIndex) from(p trace.Position) int {
 	return sort.Search(len(x.chunks), func(i int) bool { return x.chunks[i].At >= p.Chunk })
 }
 
-// first returns the number of references before the chunk of a position.
+// first returns the number of references before the chunk that contains a position.
 func (x *chunkIndex) first(p trace.Position) uint64 { return x.before[x.from(p)] }
 
-// position returns the position after approximately this number of references.
+// position returns the approximate position after a number of references.
 func (x *chunkIndex) position(references uint64) trace.Position {
 	if references >= x.total() {
 		return trace.Position{Chunk: trace.AtEnd}
@@ -61,8 +61,8 @@ func (x *chunkIndex) border(references uint64) uint64 {
 // below returns the last chunk border at or before a number of references.
 func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
 
-// even rounds a number of references to the nearest chunk border, so that no chunk is decoded
-// twice, if the distance is small compared with the length of a segment.
+// even rounds a number of references to the nearest chunk border if that is close compared with the
+// length of a segment, so that no chunk is decoded twice.
 func (x *chunkIndex) even(references, segment uint64) uint64 {
 	i := x.at(references)
 	if i == len(x.chunks) {

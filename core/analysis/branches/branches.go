@@ -10,7 +10,8 @@
 //     call (a tail call has its own row after that of the return). Otherwise the caller is unknown:
 //     the function is a callback, the start of a thread, or a signal handler.
 //  2. A block that, by the program's tables, follows the latest block of its invocation was entered
-//     by the edge between the two. If several edges lead to the same block, the first is counted.
+//     by the edge between the two. If several edges join the same two blocks, the first of them is
+//     counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
 //  4. In any other case, invocations have ended without a return. The block belongs to the topmost
@@ -44,24 +45,24 @@ import (
 // Analysis follows the calls and branches of each thread.
 type Analysis struct {
 	program func() *trace.Program
-	segment bool // there are earlier rows, which are unknown
+	segment bool // the analysis begins in the middle of a run
 	gone    bool // the analysis was stopped: calls are nested too deep
 	code    code
 	counts  counts
 
-	threads  []*thread   // in the order of their first rows
+	threads  []*thread   // in the order of the threads' first rows
 	threadAt index.Table // by number
 	now      *thread     // thread of the latest rows
 	encoded  encoded
 
 	enters    [32][]uint32       // by kind and Site of a row: the block that the row enters; 0: none
-	entered   [mostPicked]uint32 // blocks that rows enter
-	enteredAt [mostPicked]uint32 // numbers of the batch's references before them
+	entered   [mostPicked]uint32 // the blocks that the current rows enter
+	enteredAt [mostPicked]uint32 // number of the batch's references before each entry
 
 	paths   paths
 	passed  uint32   // references of the batch so far
-	changes []Change // of the batch's paths
-	adopted []uint32 // by the number of a path in the profile that was loaded last: its number
+	changes []Change // the path of each reference of the batch
+	adopted []uint32 // numbers of the paths in the profile that was loaded last
 }
 
 // New returns an analysis of a run with these kinds of references. program returns the part of the
@@ -93,10 +94,10 @@ const mostFrames = 1 << 22 // greatest depth of nested calls; a trace with deepe
 // segment.
 var ErrTorn = errors.New("a part of the trace contains a jump that may belong to an earlier call, so its block counts cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. A branch on whether a row enters a block, or by which of two
-// edges, would be as unpredictable as the traced program. So rows that enter blocks are selected
-// without a branch. After that, a block that follows its predecessor costs one branch, which nearly
-// always has the same outcome.
+// Consume follows the next rows. A conditional branch on whether a row enters a block, or on which
+// of two edges it takes, would be as unpredictable as the traced program. So rows that enter blocks
+// are selected without a branch. After that, a block that follows its predecessor costs one branch,
+// which nearly always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {
@@ -175,14 +176,15 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 
 const mostPicked = 1 << 10 // maximum number of rows at a time
 
-// follow follows a thread to blocks; before are the numbers of references before them.
+// follow moves a thread through the given blocks. before contains, for each block, the number of
+// references before it.
 func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	if returned != 0 && len(entered) > 0 {
 		t.row = t.path
 		a.note(before[0], t.row)
 	}
-	instructions := uint64(0) // on the path of the topmost invocation
+	instructions := uint64(0) // executed on the path of the topmost invocation
 	for i, to := range entered {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)

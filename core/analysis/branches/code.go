@@ -13,17 +13,17 @@ type code struct {
 	program *trace.Program
 	nodes   []node
 	edges   uint32      // number of edges of all nodes
-	jumps   []jump      // of nodes with more than two edges
-	targets []uint32    // their targets: see jump
-	more    index.Table // the edges of jumps whose targets lie far apart, by both ends; the first to each end
+	jumps   []jump      // one for each node with more than two edges
+	targets []uint32    // edges of the jumps, by target: see jump
+	more    index.Table // the edges of jumps whose targets lie far apart, by source and target; the first edge if several are equal
 	names   map[string]uint32
-	// nameOf contains the number of each function's name, and calls that of the callee of each
-	// node; 0: none.
+	// nameOf contains the number of each function's name, and calls contains the number of the name
+	// that each node calls; 0: none.
 	nameOf, calls []uint32
 	// bySite means that the first load, store or modify of a block shows that the block was
 	// entered. firstOf maps a site to the block whose first such reference it is; 0: none. bare
-	// maps a block to its own number, or to 0 if it has such a site. none contains zeros, as many
-	// as the longer of firstOf and bare has.
+	// maps a block to its own number, or to 0 if it has such a site. none contains only zeros, and
+	// is as long as the longer of firstOf and bare.
 	bySite              bool
 	firstOf, bare, none []uint32
 }
@@ -33,20 +33,22 @@ type node struct {
 	edge          uint32 // index of its first edge
 	function      uint32
 	instructions  uint32
-	jump          uint32 // 1 + the number of its jump; 0: it has at most two edges
-	plain         bool   // when it is entered by an edge, only the edge needs to be counted
+	jump          uint32 // 1 + the index of its jump; 0: the node has at most two edges
+	plain         bool   // if the node is entered by an edge, only the edge has to be counted
 	enters        bool
 	returns       bool
-	lands         bool // it is a landing pad of exceptions
+	lands         bool // the node is a landing pad of exceptions
 	jumps         bool // longjmp may jump here
-	passes        bool // it makes a tail call by the return that follows it
+	passes        bool // the return after the node stands for a tail call
 }
 
-// jump finds the edges of a node with more than two, such as a switch. The edge to node low + i is
-// targets[at+i] - 1, and there is none if that is 0. span is 0 if the edges are in the table of all nodes.
+// jump describes the edges of a node with more than two edges, such as a switch. The edge to node
+// low + i has the number targets[at+i] - 1; if targets[at+i] is 0, there is no such edge. If span
+// is 0, the edges are in the table more instead.
 type jump struct{ low, span, at uint32 }
 
-// mostSpan limits the targets of a jump, as a multiple of its edges.
+// mostSpan is the largest span of a jump's targets that targets stores, as a multiple of the number
+// of its edges.
 const mostSpan = 16
 
 // learn adds the functions, blocks and sites of p that are not yet known.
@@ -72,7 +74,7 @@ func (c *code) learn(p *trace.Program) {
 	c.none = extend(c.none, max(len(c.firstOf), len(c.bare)))
 }
 
-// shows reports whether each execution of its block makes exactly one row of a site.
+// shows reports whether each execution of a site's block produces exactly one row of the site.
 func (c *code) shows(p *trace.Program, site uint32) bool {
 	s := &p.Sites[site]
 	if s.Kind > trace.Modify || uint64(s.Block) >= uint64(len(p.Blocks)) {
@@ -82,7 +84,7 @@ func (c *code) shows(p *trace.Program, site uint32) bool {
 	return b.Flags&trace.Synthetic == 0 && site-b.FirstSite < b.Sites
 }
 
-// name numbers a name; 0: no function has it.
+// name returns the number of a function name, or 0 if it is not the name of a single function.
 func (c *code) name(name string) uint32 {
 	if name == "" || name == "*" {
 		return 0
@@ -120,7 +122,7 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.bare = append(c.bare, number+1)
 }
 
-// jump describes more than two edges, of which first is the first one.
+// jump returns the jump of a node with more than two edges; first is the number of the first edge.
 func (c *code) jump(from, first uint32, successors []uint32) jump {
 	low, high := slices.Min(successors), slices.Max(successors)
 	if uint64(high-low) >= mostSpan*uint64(len(successors)) {
@@ -146,10 +148,11 @@ func (c *code) known(edge uint64) bool {
 	return known
 }
 
-// jumpSetters are the functions that return again when a jump to their call is made.
+// jumpSetters are the functions that can return more than once, because a later jump returns from
+// the same call again.
 var jumpSetters = []string{"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork"}
 
-// instructionsOf returns the number of instructions of an execution of a block, in the compiler's form.
+// instructionsOf returns the number of LLVM IR instructions in one execution of a block.
 func instructionsOf(b *trace.Block) (n uint32) {
 	for i := range b.Ops {
 		n += b.Ops[i].Count

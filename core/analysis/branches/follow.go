@@ -2,44 +2,44 @@ package branches
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// thread is the state of a thread. Blocks have their numbers in code.
+// thread is the state of a thread. Its blocks are identified by their numbers in code.
 type thread struct {
 	number uint32
 	at     uint32   // the latest block of the topmost invocation; 0: no invocation is active
 	stack  []uint32 // latest blocks of the invocations below
 
-	path  uint32   // of the topmost invocation; 0: there is none
+	path  uint32   // path of the topmost invocation; 0: there is none
 	under []uint32 // paths of the invocations below, as in stack
-	row   uint32   // path of the latest row, which has not changed yet when a block returns
+	row   uint32   // path of the latest row; when a block returns, it does not change until the next row
 	start uint32   // in a segment: the path of rows before the first block
 
 	// returned is the latest block if it returned, and otherwise 0. before is the preceding block
 	// of the same invocation; 0: none. reached means that before is unknown, because the segment
-	// begins between the two.
+	// begins between the two blocks.
 	returned, before uint32
 	reached          bool
 
-	// For segments: fresh means that there was no block yet, and based that the bottommost
-	// invocation began before the segment. reaches lists the blocks with which earlier invocations
-	// continued.
+	// For segments: fresh means that the thread has not entered a block yet, and based means that
+	// its bottommost invocation began before the segment. reaches lists the blocks in which
+	// invocations from before the segment continued.
 	fresh, based bool
 	reaches      []reach
 }
 
-// reach is a block with which an invocation that began before the segment continues.
+// reach is a block in which an invocation from before the segment continues.
 type reach struct {
 	block uint32 // 0: the segment began with a call
 	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
-	path  uint32 // of the invocation
-	lower uint32 // of the invocation that is topmost when this one has ended; 0: not needed
+	path  uint32 // path of the invocation
+	lower uint32 // path of the invocation below this one; 0: not needed
 }
 
-// counts contains counts by edge, and by the number of a block in code.
+// counts contains counts for each edge, and for each block by its number in code.
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
 	callee        []uint32 // by calling block: 1 + the function that it called first; 0: none
-	made          []uint64 // number of calls of that function
+	made          []uint64 // number of calls of the function in callee
 	otherAt       map[call]int
 	other         []uint64 // number of calls of other functions
 }
@@ -100,7 +100,7 @@ func (a *Analysis) learn(p *trace.Program) {
 	}
 }
 
-// visit follows a thread to a known block.
+// visit moves a thread to a known block.
 func (a *Analysis) visit(t *thread, block uint32) error {
 	to := block + 1
 	if a.code.nodes[to].enters {
@@ -154,10 +154,10 @@ func (a *Analysis) calledBy(caller, function uint32) bool {
 	return true
 }
 
-// blank reports whether a thread has entered no block.
+// blank reports whether a thread has not entered any block.
 func (t *thread) blank() bool { return t.at == 0 && t.returned == 0 && len(t.reaches) == 0 }
 
-// push puts another invocation above the topmost one.
+// push adds an invocation on top of a thread's stack.
 func (t *thread) push() {
 	if t.at != 0 {
 		t.stack, t.under = append(t.stack, t.at), append(t.under, t.path)
@@ -179,7 +179,7 @@ func (t *thread) pop() {
 	t.path, t.under = t.under[last], t.under[:last]
 }
 
-// arrive follows a thread to a block that is not the first one of a function.
+// arrive moves a thread to a block that is not the first block of a function.
 func (a *Analysis) arrive(t *thread, to uint32) error {
 	edge, found := a.code.follows(t.at, to)
 	if !found {
@@ -189,7 +189,8 @@ func (a *Analysis) arrive(t *thread, to uint32) error {
 	return nil
 }
 
-// jump follows a thread to a block that does not follow the latest one of the topmost invocation.
+// jump moves a thread to a block that is not a successor of the latest block of the topmost
+// invocation.
 func (a *Analysis) jump(t *thread, to uint32) error {
 	node := &a.code.nodes[to]
 	if !node.jumps {

@@ -8,41 +8,42 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// MostPaths is the largest number of call paths that a run distinguishes. Further ones share the
-// path [Remainder].
+// MostPaths is the largest number of call paths that a run distinguishes. All further paths share
+// the path [Remainder].
 const MostPaths = 1 << 14
 
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
-// Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). A function that
-// calls itself stays on its path, and two functions that call each other alternate between two paths,
-// so recursion of any depth has a few paths. The rule depends on a path and its caller only. So the
-// paths of a segment, which begin at unknown ones, become paths of the run when it is appended.
+// Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). A function
+// that calls itself stays on its path, and two functions that call each other alternate between two
+// paths, so recursion adds only a few paths, however deep it is. The rule depends on a path and its
+// caller only. So the paths of a segment can start from unknown callers; when the segment is
+// appended, they become paths of the run.
 type paths struct {
 	list []path
 	at   index.Table // parent << 32 | function
 	most int         // number of paths that are distinguished
-	rest uint32      // the path of all others; 0: there is none yet
+	rest uint32      // the path of all calls that are not distinguished; 0: none yet
 }
 
-// path is a function and those that called it. The path with number 0 is outside of all functions.
+// path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
 	parent, function uint32 // function: as in code, or one of the following
 
-	calls        uint64 // by the parent's function
-	again        uint64 // by its own function, which do not lead to another path
-	back         uint64 // by its own function, of the function of its parent
-	instructions uint64 // executed in it, in the compiler's form
+	calls        uint64 // calls by the parent's function
+	again        uint64 // calls of the function by itself, which stay on the path
+	back         uint64 // calls of the parent's function, which return to the parent's path
+	instructions uint64 // LLVM IR instructions executed on the path
 }
 
-// What stands for the function of a path without one.
+// These numbers stand for the function of a path that has no function.
 const (
-	outside = ^uint32(0) - iota // of all functions
-	below                       // a path from before the segment, which is not known in it
-	further                     // paths that are not distinguished; the smallest of these numbers is that of below
+	outside = ^uint32(0) - iota // outside all functions
+	below                       // a path from before the segment, which the segment does not know
+	further                     // paths that are not distinguished
 )
 
-// newPaths returns a tree without calls. Only the whole run knows which paths come first, so a segment
-// distinguishes all.
+// newPaths returns a tree without calls. Only the whole run knows which paths appear first, so a
+// segment distinguishes all of its paths.
 func newPaths(segment bool) paths {
 	p := paths{list: []path{{function: outside}}, most: MostPaths}
 	if segment {
@@ -67,7 +68,7 @@ func (p *paths) callee(from, function uint32, times uint64) uint32 {
 	return n
 }
 
-// child returns a path, new or known.
+// child returns the path of a function called from a path, and creates it if necessary.
 func (p *paths) child(from, function uint32) uint32 {
 	key := uint64(from)<<32 | uint64(function)
 	n, known := p.at.Find(key)
@@ -91,11 +92,11 @@ func (p *paths) add(parent, function uint32) uint32 {
 	return uint32(len(p.list) - 1)
 }
 
-// unknown returns a path from before the segment.
+// unknown adds a path that stands for an unknown path from before the segment.
 func (p *paths) unknown() uint32 { return p.add(0, below) }
 
-// inOrder returns the numbers of all paths in the order of results: a path after its parent, and
-// the callees of a path by function.
+// inOrder returns the numbers of all paths in the order of results: parents come before their
+// callees, and the callees of a path are sorted by function.
 func (p *paths) inOrder() []uint32 {
 	callees := make([][]uint32, len(p.list))
 	for n := range p.list[1:] {
@@ -116,10 +117,10 @@ func (p *paths) inOrder() []uint32 {
 	return order
 }
 
-// Change says that the references of a batch from number From on are on a path.
+// Change records that the references of a batch belong to path Path, from reference number From on.
 type Change struct{ From, Path uint32 }
 
-// note records the path of the references from a number on.
+// note records the path of all references from number from on.
 func (a *Analysis) note(from, path uint32) {
 	n := len(a.changes)
 	switch {
@@ -131,7 +132,8 @@ func (a *Analysis) note(from, path uint32) {
 	}
 }
 
-// caller returns the path of the topmost invocation of a thread, or of what called it from before the segment.
+// caller returns the path of a thread's topmost invocation, which may have begun before the
+// segment.
 func (a *Analysis) caller(t *thread) uint32 {
 	switch {
 	case t.at != 0:
@@ -146,8 +148,8 @@ func (a *Analysis) caller(t *thread) uint32 {
 	return last.lower
 }
 
-// adopt adds the paths of the following segment, of which those that began before it are known. It completes
-// their numbers in the run.
+// adopt adds the paths of the following segment. known contains the numbers in the run of the paths
+// that began before that segment; adopt fills in the others.
 func (p *paths) adopt(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]

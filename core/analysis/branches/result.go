@@ -13,7 +13,7 @@ type encoded struct {
 	partial           bool // for a segment: the program is omitted
 }
 
-// Bare omits the program from results, which are then only for an analysis that knows the program.
+// Bare omits the program from results. Only an analysis that knows the program can then use them.
 func (a *Analysis) Bare() { a.encoded.partial = true }
 
 // Result implements analysis.Analysis. The result is empty if there are no blocks, or if calls are
@@ -61,8 +61,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. Later modules are omitted because their
-// presence in the header depends on how far the trace was read.
+// upTo returns the program up to the module of a block. Later modules are omitted, because it
+// depends on how far the trace was read whether the header contains them.
 func upTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p

@@ -34,9 +34,8 @@ func (a *Analysis) state() []byte {
 	return c.Out
 }
 
-// codeState reads or writes whether the analysis was stopped, and if it was not, the paths, threads
-// and calls. It adds the calls that it reads to the counts, and returns the threads and their
-// paths.
+// codeState reads or writes whether the analysis was stopped and, if not, the paths, threads and
+// calls. It adds the calls that it reads to the counts, and returns the threads and their paths.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -128,7 +127,7 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	return listed, number
 }
 
-// codeThread reads or writes a thread, which must be empty for reading. After reading, the thread's
+// codeThread reads or writes a thread. To read, pass an empty thread. After reading, the thread's
 // frames no longer count as left.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
@@ -171,7 +170,7 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
 }
 
-// take removes one count of a block, if there is one.
+// take decrements the count of a block, unless it is zero.
 func take(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
@@ -279,8 +278,8 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, paths, error) {
 	return threads, listed, nil
 }
 
-// loadCounts adds the counts of a profile, and also its program if that is larger than the known
-// one.
+// loadCounts adds the counts of a profile, and also its program if it is larger than the known
+// program.
 func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	a.learn(a.program())
 	if err := c.Err(); err != nil {
@@ -310,8 +309,8 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// arriveAll continues a thread with the blocks of the following segment that belong to invocations from before it,
-// and finds the paths of these.
+// arriveAll moves a thread through the blocks of the following segment that belong to invocations
+// from before that segment, and finds the paths of these invocations.
 func (a *Analysis) arriveAll(t, next *thread, known []uint32) error {
 	if next.start != 0 {
 		known[next.start] = t.row

@@ -35,8 +35,8 @@
 // a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
-// and all threads after the 63rd share the last one. They are only distinguished where their cores'
-// caches matter.
+// and all threads after the 63rd share the last one. The threads that share a slot are
+// distinguished only when the caches of their cores matter.
 package communication
 
 import (
@@ -66,7 +66,7 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	program   func() *trace.Program // lists expected threads; nil: the trace is analysed to its end
+	program   func() *trace.Program // its tables list the expected threads; nil: the trace is analysed to its end
 	off       bool                  // the analysis was stopped
 
 	threads threads
@@ -86,7 +86,7 @@ type Analysis struct {
 type reference struct {
 	thread        uint8  // the thread's slot
 	number        uint32 // the thread's number
-	beyond        bool   // the slot belongs to an earlier thread, and is shared
+	beyond        bool   // the thread shares the slot of an earlier thread
 	bit           uint64 // the slot's bit
 	loads, stores bool
 	site          uint32 // 1 + the slot of its site
@@ -98,9 +98,10 @@ type reference struct {
 }
 
 // New returns an analysis that reads every batch after s. If program is not nil, it decides whether
-// the trace is analysed at all (see [Expects]), because analysing a single-threaded trace would
-// take half as long as its stack distances. If the number of threads is unknown, the analysis stops
-// at reference number [Trial] unless a second thread has been listed or has made a reference.
+// the trace is analysed at all (see [Expects]), because for a single-threaded trace the analysis
+// would be useless, and would take half as long as computing the stack distances. If the number of
+// threads is unknown, the analysis stops at reference number [Trial] unless a second thread has
+// been listed or has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -183,7 +184,7 @@ func Expects(p *trace.Program) (several, known bool) {
 	return len(p.Threads) > 1, len(p.Threads) > 1
 }
 
-// decide determines before each batch whether to continue.
+// decide determines whether to continue the analysis; it is called before each batch.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
@@ -196,7 +197,7 @@ func (a *Analysis) decide(b *trace.Batch) {
 	}
 }
 
-// coming returns the number that the reference of row i will get.
+// coming returns the number that will be assigned to the reference in row i.
 func (a *Analysis) coming(i int) uint64 {
 	if a.among.rows != nil {
 		return a.among.first + uint64(a.among.rows[i])
@@ -264,7 +265,7 @@ func (a *Analysis) count() {
 	a.done++
 }
 
-// follow records a reference to the bytes from first to last, inclusive.
+// follow records a reference to the bytes first to last, inclusive.
 func (a *Analysis) follow(first, last trace.Addr) {
 	if line := first >> a.lineShift; line == last>>a.lineShift {
 		l := a.memory.lineOf(line, a.at.thread)
@@ -275,7 +276,7 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines does the same as follow for bytes that span several lines. It counts one reference
+// followLines is like follow, for references that span several lines. It counts one reference
 // for each page.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
@@ -293,8 +294,8 @@ func (a *Analysis) followLines(first, last trace.Addr) {
 	}
 }
 
-// line records a reference to words of a line, from first to last, and returns how many of them
-// have a source.
+// line records a reference to the words first to last of a line, and returns how many of these
+// words have a source.
 func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	r := &a.at
 	place := a.owners.place(r, first, last)
@@ -374,10 +375,11 @@ func (m *among) row(i int) int {
 }
 
 // Among announces that the next batch consists of some rows of the latest batch of package sites,
-// which begins with reference number first. Several rows may be parts of one reference.
+// which begins with reference number first. Several of these rows may be parts of one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
-// Reach counts references that are not analysed, until the total is reached.
+// Reach advances the number of references to the given total; the skipped references are not
+// analysed.
 func (a *Analysis) Reach(references uint64) {
 	if a.off {
 		return

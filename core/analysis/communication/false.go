@@ -15,7 +15,7 @@ type falseKey struct {
 
 type falseSet struct {
 	profile.FalseSharing
-	threads map[[2]uint32]uint64 // misses, by the storing and the missing thread
+	threads map[[2]uint32]uint64 // number of misses, by the thread that stored and the thread that missed
 }
 
 // falseSharing groups the falsely shared lines that have false misses.

@@ -7,19 +7,19 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// These constants determine whether words of a line belong to a thread. If one thread clears a word
+// These constants determine whether a thread owns words of a line. If one thread clears a word
 // before the other threads run, and prints it after them, the word still belongs to the thread that
 // uses it in between.
 const (
-	usesPerHandover = 8  // a word belongs to its last writer if there are at least this number of references per handover
-	leastStores     = 16 // a thread that stores less often to its words of a line has only initialised them
+	usesPerHandover = 8  // minimum number of references per handover for a word to belong to its last writer
+	leastStores     = 16 // a thread with fewer stores to its words of a line has only initialised them
 )
 
 // lineOwners describes the threads that own words of one line, by slot.
 type lineOwners struct {
 	threads uint64              // bit set of the owners
 	uses    [mostThreads]uint64 // number of references of each owner to its own words
-	site    [mostThreads]uint32 // site of the last store to the most frequently used word; most is the number of its uses
+	site    [mostThreads]uint32 // site of the last store to each owner's most used word; most is the number of uses of that word
 	most    [mostThreads]uint64
 }
 
@@ -92,12 +92,12 @@ type lineMoves struct {
 	moves, pingPongs uint64
 	owners           uint64    // bit set of threads
 	between          [2]uint8  // the two threads with the most uses or false misses
-	sites            [2]uint32 // the sites of their stores, by index in the profile
+	sites            [2]uint32 // the sites of their stores, as indices in the profile
 	apart            uint32
 }
 
-// movesOf describes the moves of a line between threads that own words in it, or that invalidate
-// each other's copies. moves is 0 if there are none.
+// movesOf returns the moves of a line between threads that own words in it or that invalidate each
+// other's copies. moves is 0 if there are none.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
@@ -122,7 +122,7 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 		return
 	}
 	var suffered, caused [mostThreads]uint64
-	var after [mostThreads]map[uint32]uint64 // misses caused, by the site of the store (its index in the profile)
+	var after [mostThreads]map[uint32]uint64 // number of misses caused, by the profile's index of the storing site
 	var all uint64
 	for i := s.tallies; i != 0; i = a.memory.tallies[i].next {
 		t := &a.memory.tallies[i]

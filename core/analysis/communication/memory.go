@@ -17,7 +17,7 @@ type memory struct {
 	shares  arena[sharedLine]  // the shared lines
 	cells   arena[cell]        // cells of shared lines, one run of words per line
 
-	pageAt index.Table // index of a page, by its number in the address space
+	pageAt index.Table // index of each page, by the page's number in the address space
 	pages  arena[share]
 	latest struct {
 		number uint64
@@ -26,20 +26,20 @@ type memory struct {
 	linesOf arena[uint32] // for each page: 1 + the index of each of its lines; 0: none yet
 
 	tallies []tally  // indices start at 1
-	tallyAt []uint32 // indices of tallies, by the hash of their keys; the length is a power of two; 0: none
+	tallyAt []uint32 // hash table of the indices of tallies; its length is a power of two; 0: empty
 }
 
 const (
 	recentBits  = 8
-	recentLines = 1 << recentBits // lines that are found without the table, enough for those that a loop uses together
+	recentLines = 1 << recentBits // number of lines that are found without the table; enough for the lines that a loop uses at a time
 )
 
 type line struct {
 	number     trace.Line
-	references uint64 // number of references, while it is not shared
+	references uint64 // number of references, as long as the line is not shared
 	page       uint32
-	words      uint32 // index of its run in private, or of its entry in shares
-	site       uint32 // while it is not shared: 1 + the slot of the site that wrote it last; 0: never written
+	words      uint32 // index of the line's run in private, or of its entry in shares
+	site       uint32 // as long as the line is not shared: 1 + the slot of the site that wrote it last; 0: never written
 	owner      uint8  // the thread that referred to it first
 	shared     bool
 }
@@ -55,7 +55,7 @@ const mostPrivate = 1<<32 - 1 // maximum number of references counted for a word
 
 // cell is a granule that several threads may have referred to.
 type cell struct {
-	used       uint64 // bit set of the threads that used its value but did not write it
+	used       uint64 // bit set of the threads that used the value but did not write it
 	references uint64
 	events     uint64
 	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
@@ -74,7 +74,7 @@ func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)
 // usage determines the sharing class.
 type usage struct {
 	first    uint8 // the thread that referred to it first
-	several  bool  // other threads referred to it too
+	several  bool  // several threads referred to the granule
 	producer uint8 // 1 + the thread whose values other threads used; 0: none
 }
 
@@ -100,7 +100,7 @@ func (u *usage) produce(thread uint8) {
 func (u *usage) join(next usage) {
 	u.several = u.several || next.several || u.first != next.first
 	if next.producer != 0 {
-		u.produce(next.producer - 1) // also correct for manyProducers
+		u.produce(next.producer - 1) // this is also correct for manyProducers
 	}
 }
 
@@ -158,7 +158,7 @@ type sharedLine struct {
 	share
 	had, has uint64 // bit sets of the threads that referred to it ever, and since the latest store by another thread
 	tallies  uint32 // the first tally of its false misses; 0: none
-	wrote    uint32 // number of the thread that wrote it last, if any, because several threads may share the writer's slot
+	wrote    uint32 // number of the thread that wrote the line last, if any; the slot does not suffice, because several threads may share it
 
 	// Of the last reference: its site and data object, and the address of its memory block.
 	pair  uint32
@@ -242,8 +242,8 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// alone counts a reference to words of a line that only one thread uses. It reports whether the
-// counters had room.
+// alone counts a reference to words of a line that only one thread uses. It returns false if a
+// counter is full.
 func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false

@@ -24,7 +24,7 @@ type part struct {
 	class               usage
 }
 
-const leastPart = 6 // log2 of the smallest part: a line of 64 bytes
+const leastPart = 6 // log2 of the size of the smallest part, a line of 64 bytes
 
 // place identifies the parts to which a reference to words of a line refers.
 type place struct {
@@ -32,7 +32,7 @@ type place struct {
 	part int // part of its first word
 }
 
-// place counts a reference to the words from first to last.
+// place counts a reference to the words first to last.
 func (o *owners) place(r *reference, first, last uint64) place {
 	if uint64(r.object) >= uint64(len(o.objects)) {
 		o.grow(r.object)
@@ -126,7 +126,7 @@ func (o *owned) extend(first, last uint64) {
 	}
 }
 
-// reach extends the parts to the range from low up to high.
+// reach extends the parts to the range low to high.
 func (o *owned) reach(low, high uint64) {
 	before := int(o.first - low)
 	o.first = low

@@ -29,8 +29,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts, even for a trace with one thread. It must be called after the result of
-// package sites.
+// Told is like Result, but also returns the counts of a trace with one thread. It must be called
+// after the result of package sites.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -55,7 +55,7 @@ func (a *Analysis) granules() (list []profile.Granule) {
 	return list
 }
 
-// all lists the flows that are not zero.
+// all returns the flows that are not zero.
 func (f flows) all() window {
 	var none windows
 	return none.since(f, nil)
@@ -135,7 +135,8 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs adds up equal pairs, which exist if only a part of the trace has sites.
+// joinPairs adds up the counts of equal pairs. Equal pairs exist if only a part of the trace has
+// sites.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {

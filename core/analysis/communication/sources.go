@@ -11,13 +11,13 @@ import (
 
 // sources counts the events of lines by the current depth of the line in the coherent stack of the
 // source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths below C
-// are cache-to-cache transfers, and for the others the line comes from memory.
+// are cache-to-cache transfers, and for deeper events the line comes from memory.
 //
 // The stacks belong to package sharing, which processes the same references later, so the events of
 // a batch wait until that package asks for them. Events between threads of the same core are
 // omitted, because these share the cache.
 type sources struct {
-	stacks  Stacks             // nil: not requested
+	stacks  Stacks             // nil: sources were not requested
 	queue   []lineEvent        // events of the batch, by row and line
 	next    int                // index of the first event for which no question has been asked
 	waiting []lineEvent        // events whose question has not been answered yet

@@ -82,7 +82,8 @@ func (t *threads) others() (list []uint32) {
 	return list
 }
 
-// pairs counts the values that one site wrote and another used, by data object and by threads.
+// pairs counts the values that one site wrote and another site used, by data object and by pair of
+// threads.
 type pairs struct {
 	at     index.Table // number of a combination, by the site that wrote and the pair that used the value
 	both   uint32      // number of combinations
@@ -123,10 +124,10 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 // windows divides the run into equal windows of references, with their flows. The window size
 // doubles when there would be more than profile.MaxFlowWindows windows.
 type windows struct {
-	size, next uint64   // number of references in a window, and number of the first reference after the last window
+	size, next uint64   // references per window, and the number of the first reference after the last window
 	open       bool     // there is an open window
 	counted    flows    // the counts of closed windows
-	closed     []window // all closed windows but the last one
+	closed     []window // all closed windows except the last
 	spare      []window // windows to reuse
 }
 
@@ -137,7 +138,7 @@ type placed struct {
 	counts
 }
 
-const leastWindow = 1024 // number of references in the first windows
+const leastWindow = 1024 // initial number of references in a window
 
 func (w *windows) init() { w.size = leastWindow }
 
