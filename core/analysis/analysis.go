@@ -62,8 +62,8 @@ type Spec struct {
 	Stacks Stacks
 
 	// Sample makes locality an estimate from a sample of the accesses; nil: all accesses are
-	// analysed. Sites and Sharing also use the sample. So does Communication, if lines never leave
-	// the sample. Counters remain exact.
+	// analysed. Sites and Sharing also use the sample. So does Communication, unless single
+	// accesses are sampled. Counters remain exact.
 	Sample Sampling
 
 	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,

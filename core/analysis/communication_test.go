@@ -27,7 +27,7 @@ import (
 type naiveCommunication struct {
 	p      *profile.Profile // profile of the same trace, with its sites and data
 	where  *naiveSites      // finds the object of an address
-	size   [3]uint64        // of granules, in bytes
+	size   [3]uint64        // size of the granules, in bytes
 	memory [3]map[uint64]*naiveGranule
 	flows  [3]map[[2]uint32]*profile.Flow
 	pairs  map[[5]uint32]*profile.SitePair
@@ -42,7 +42,7 @@ type naiveCommunication struct {
 type naiveGranule struct {
 	written        bool
 	writer         uint32
-	wrote          uint32 // the last writer, after merging threads
+	wrote          uint32 // the last writer, after threads were merged
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool
@@ -158,7 +158,7 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
-// one returns the thread as which a thread is counted.
+// one returns the thread under which a thread's references are counted.
 func (n *naiveCommunication) one(thread uint32) uint32 {
 	if !slices.Contains(n.slots, thread) {
 		n.slots = append(n.slots, thread)
@@ -252,7 +252,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 
 // core returns the first of the threads that share a thread's core.
 func (n *naiveCommunication) core(thread uint32) uint32 {
-	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // this case is tested elsewhere
+	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // traces with more threads than cores are tested elsewhere
 		for _, c := range n.p.Sharing[0].Cores {
 			if slices.Contains(c.Threads, thread) {
 				return c.Threads[0]
@@ -503,7 +503,8 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	})
 }
 
-// lineSharing ranks data structures by the moves of lines in which several threads own words.
+// lineSharing ranks data structures by the moves of those of their lines in which several threads
+// own words.
 func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	sets, most, owners := map[uint32]*profile.LineSharing{}, map[uint32]uint64{}, map[uint32]map[uint32]bool{}
 	perLine := n.size[1] / 8
@@ -541,7 +542,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		slices.SortFunc(list, func(x, y *owner) int {
 			return cmp.Or(cmp.Compare(y.uses, x.uses), cmp.Compare(slot(x.thread), slot(y.thread)))
 		})
-		// How often threads lost the line, and how often their stores made others lose it.
+		// For each thread, these maps count how often it lost the line, and how often its stores
+		// made other threads lose it.
 		var pingPongs, all uint64
 		taking := map[uint32]uint64{}
 		for _, t := range n.slots {
@@ -615,8 +617,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	slices.SortFunc(c.LineSharing, profile.CompareLineSharing)
 }
 
-// storeOfMost returns the index of the store of a thread that is followed by most misses, the
-// smallest index if several are equal.
+// storeOfMost returns the index of a thread's store that most misses follow. Among equal stores, it
+// returns the smallest index.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
 	sums := map[uint32]uint64{}
@@ -714,7 +716,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 	}
 }
 
-// Threads after the 63rd are merged into one, although each of them has its own core.
+// Threads after the 63rd are merged into one thread, although each of them has its own core.
 func TestManyThreadsEqualNaive(t *testing.T) {
 	program := allocating()
 	for seed := range uint64(6) {
@@ -747,7 +749,8 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 	}
 }
 
-// In long traces the windows double in size, and in large data objects the parts do.
+// Windows double in size if the trace is long, and parts double in size if the data object is
+// large.
 func TestLongCommunicationEqualsNaive(t *testing.T) {
 	program := allocating()
 	rng := rand.New(rand.NewPCG(1, 64))
@@ -780,8 +783,8 @@ func equalCommunication(t rapid.TB, got, want *profile.Communication) {
 	}
 }
 
-// If very many source locations access a line, its false misses are attributed to the two that
-// access it most often, even after a restart.
+// If very many source locations access a line, its false misses are attributed to the two locations
+// that access it most often, even after a restart.
 func TestFalseSharingWithManySites(t *testing.T) {
 	const references = 20_000
 	rng := rand.New(rand.NewPCG(1, 65))
@@ -824,7 +827,8 @@ func newRunner(t *testing.T, spec analysis.Spec, r trace.Reader) *analysis.Runne
 	return runner
 }
 
-// Lines of 4,096 bytes are pages, and lines of 8 bytes words: no granularity is listed twice.
+// If lines have the size of a page (4,096 bytes) or of a word (8 bytes), that granularity is listed
+// only once.
 func TestCommunicationGranularities(t *testing.T) {
 	program := allocating()
 	steps := sharingSteps(rand.New(rand.NewPCG(1, 63)), program, 500, 3)
@@ -882,7 +886,7 @@ func TestKnownTraffic(t *testing.T) {
 		n = min(n, 16)
 		var ring, transpose, broadcast []tracetest.Ref
 		ring = append(ring, words(trace.Store, 0, 0, k)...)
-		for i := 1; i <= n; i++ { // each thread copies its input to its own buffer, and reads it twice
+		for i := 1; i <= n; i++ { // each thread copies its input to its own buffer, and reads the input twice
 			from, to := (i-1)*32, i*32
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
@@ -944,7 +948,7 @@ func TestCommunicationByKind(t *testing.T) {
 	}
 }
 
-// Threads after the 63rd are merged into one, whatever their numbers.
+// Threads after the 63rd are merged into one thread, whatever their numbers.
 func TestCommunicationWithManyThreads(t *testing.T) {
 	var refs []tracetest.Ref
 	for thread := range uint32(100) {
@@ -1009,7 +1013,7 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// passedBy analyses the rows of a program.
+// passedBy returns the communication in the rows of a program.
 func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
@@ -1107,7 +1111,7 @@ func BenchmarkCommunication(b *testing.B) {
 }
 
 // By default, communication is analysed if the trace's tables list several threads, or if a second
-// thread appears soon enough. Both cases give the same result.
+// thread appears soon enough. The result is the same in both cases.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocating()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
@@ -1134,8 +1138,8 @@ func late(first, references int) *trace.Batch {
 	return b
 }
 
-// The analysis waits for a second thread up to a certain reference, whatever the batches of the
-// trace, with or without interruptions.
+// The reference up to which the analysis waits for a second thread does not depend on the batches
+// of the trace, or on interruptions.
 func TestSecondThreadWithinTrial(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
 		whole := late(first, communication.Trial+10_000)

@@ -85,8 +85,8 @@ func (w *witness) Result(_ *profile.Profile, _ bool) { w.results++ }
 func (w *witness) Close()                            { w.closed = true }
 func (w *witness) Restore(*profile.Profile) error    { return nil }
 
-// The framework needs only a registration. In every kind of run, it calls the methods that the
-// analysis implements, as the contract specifies.
+// An analysis only needs to be registered: in every kind of run, the framework then calls its
+// methods as the contract specifies.
 func TestContract(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// worth lists the counts of one execution of each instruction of tracetest.RandomProgram, written
-// by hand from the definitions.
+// worth lists, for each instruction of tracetest.RandomProgram, the counts of one execution; they
+// were written by hand from the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
@@ -308,7 +308,8 @@ func TestCountersBySite(t *testing.T) {
 	}
 }
 
-// By default, only counters that cost no time are active, and only if the trace has instructions.
+// By default, only counters that take no time for each reference are active, and only if the trace
+// has instructions.
 func TestDefaultCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	p := tracetest.RandomProgram(rng)

@@ -34,14 +34,14 @@ type Divided struct {
 
 	least, most uint64  // shortest and longest stretch, in references
 	joining     float64 // cost of appending the latest segment, relative to analysing it
-	live        uint64  // no more stretches begin before this reference, because a helper failed there
+	live        uint64  // no stretch may begin before this reference, because a helper failed there
 	fixed       bool
 	moves       bool // the layout of memory blocks matters
 	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 
 	helped trace.Kinds // events that helpers read
 	wide   bool        // the run itself reads more events than helpers do
-	narrow uint64      // number of references up to which the run itself read more events
+	narrow uint64      // number of the reference up to which the run itself read more events
 }
 
 // Helper analyses stretches in another goroutine, worker or process. The goroutine that steps the
@@ -71,7 +71,7 @@ type DividedOptions struct {
 	MemoryBytes       uint64 // memory limit of the run, mostly for its analyses; 0: none
 	// Narrow omits the events that only analyses without segments need, such as loop compression:
 	// from segments, and from the run itself once these analyses need no more rows. [Divided.State]
-	// then fails, because its positions count all rows.
+	// then fails, because positions in a state count all rows.
 	Narrow bool
 }
 
@@ -82,10 +82,10 @@ type helping struct {
 
 // stretching is a segment that a helper analyses or has analysed.
 type stretching struct {
-	from, to uint64 // number of references before it, and up to its end; approximate if there are events
+	from, to uint64 // numbers of references before the segment, and up to its end; approximate if there are events
 	start    trace.Position
 	lone     bool
-	wide     bool // it contains all events, and begins or ends within a chunk
+	wide     bool // the segment contains all events, and begins or ends within a chunk
 	by       *helping
 	ended    bool
 	cut      bool
@@ -97,11 +97,11 @@ type stretching struct {
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
-	lastStretch  = 1 << 29 // if joining is expensive
+	lastStretch  = 1 << 29 // the longest stretch if joining is expensive
 
-	foldedStretch = 1 << 22 // if joining a stretch, which is a single step, includes compressing its rows
+	foldedStretch = 1 << 22 // the longest stretch if joining it, which is a single step, includes compressing its rows
 
-	readingShare = 0.25 // share of the live analyses' time for reading and loop compression
+	readingShare = 0.25 // share of the live analyses' time that reading and loop compression take
 )
 
 // Divides reports whether helpers that read a source independently can share a run. This requires
@@ -111,8 +111,9 @@ func (s Spec) Divides(kinds trace.Kinds) bool {
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
-// NewDivided checks spec and returns a run that reads r. mover positions r, and source, which
-// helpers read, is the same file. The caller must call Close. The error is a [*trace.OptionError].
+// NewDivided checks spec and returns a run that reads r. mover moves r to other positions. source
+// is the same file, for helpers to read. The caller must call Close. The error is a
+// [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
 	if err != nil {
@@ -141,8 +142,9 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	return d, nil
 }
 
-// memoryShare is the memory in bytes to reserve per reference of a stretch. Each reference may
-// access a new line, which takes about 60 bytes in the stack, in the set tables, and in the join.
+// memoryShare is the number of bytes of memory to reserve for each reference of a stretch. Each
+// reference may access a new line, which takes about 60 bytes in the stack, in the set tables, and
+// in the join.
 const memoryShare = 512
 
 // State returns the state of the run: see [Runner.State]. It cannot be encoded if events were
@@ -196,7 +198,7 @@ func (d *Divided) share() {
 			}
 			d.end(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				if i := slices.Index(d.claims, h.claim); i >= 0 { // otherwise the live analyses have taken it over
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // if the claim is not listed, the live analyses have taken it over
 					d.claims = slices.Delete(d.claims, i, i+1)
 					d.stop()
 				}
@@ -218,7 +220,8 @@ func (d *Divided) share() {
 	}
 }
 
-// end records the result of a segment. If the segment was cut, its rest becomes unassigned again.
+// end records the result of a segment. If the segment was cut, the remaining part becomes
+// unassigned again.
 func (d *Divided) end(c *stretching, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
@@ -328,9 +331,9 @@ func (d *Divided) owed() uint64 {
 }
 
 // choose returns a segment of about want references, which lies before claim number at. It prefers
-// the end of the trace, if it can leave a part of the same length before it to the live analyses,
-// and otherwise takes half of a gap. The live analyses also have to append the claims, which takes
-// as long as reading the owed references.
+// the end of a gap, if a part of the same length remains before it for the live analyses, and
+// otherwise takes half of the gap. The live analyses also have to append the claims; this takes as
+// long as reading owed references.
 func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -359,8 +362,8 @@ func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to ui
 	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves the ends of a segment to chunk borders, where the positions of rows do not depend on
-// the selected events. The result is empty if the segment contains no chunk border.
+// whole moves the start and the end of a segment to chunk borders, where the positions of rows do
+// not depend on the selected events. The result is empty if the segment contains no chunk border.
 func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.below(from); from < g.from {
 		from = d.index.border(g.from)

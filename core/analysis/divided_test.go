@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container writes the steps of one thread to a container, in chunks of random lengths. Another
+// container returns a container with the steps of one thread, in chunks of random lengths. Another
 // module is loaded later, but some references access its variables from the start.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
@@ -134,7 +134,7 @@ func TestDividedEqualsRunner(t *testing.T) {
 	}
 }
 
-// counting returns helpers whose segments are counted.
+// counting returns helpers and counts the segments that they analyse.
 func counting(segments *int) func(int, analysis.Spec, trace.Source) func(func()) []analysis.Helper {
 	return func(n int, spec analysis.Spec, source trace.Source) func(func()) []analysis.Helper {
 		return func(wake func()) (list []analysis.Helper) {
@@ -184,7 +184,7 @@ func TestDividedWithBadHelpers(t *testing.T) {
 	}
 }
 
-// moody is a helper that runs in its caller's goroutine and sometimes fails.
+// moody is a helper that runs in the caller's goroutine and sometimes fails.
 type moody struct {
 	spec    analysis.Spec
 	source  trace.Source
@@ -290,7 +290,7 @@ func TestDividedEndsLikeRunner(t *testing.T) {
 	}
 }
 
-// endsAs steps a run to its end, and checks that it ends like another run.
+// endsAs runs all steps of a run, and checks that it ends like another run.
 func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profile, wantErr error) {
 	t.Helper()
 	var err error

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Append joins the segments of runs with the same spec to the result of one run, except for
-// communication.
+// Append joins the profiles of consecutive segments that were analysed with the same spec. The
+// result is that of one run, except for communication.
 func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	spec = spec.WithDefaults()
 	spec.Start = segments[0].Segment.Start
@@ -28,7 +28,7 @@ func LimitLoops(bytes uint64) (undo func()) {
 	return func() { loopBytes = before }
 }
 
-// NewPlanBehind is NewPlan with a chosen number of references before the first stretch.
+// NewPlanBehind is like NewPlan, with a given number of references before the first stretch.
 var NewPlanBehind = newPlan
 
 // Register adds an analysis that reads every row in order to the table, until undo is called.

@@ -21,9 +21,9 @@ type feed struct {
 	rest       rest                     // rest of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
 
-	totals   profile.Totals // its threads are in the order of their first references
+	totals   profile.Totals // totals so far; threads are in the order of their first references
 	threads  index.Table    // the known threads
-	analysed uint64         // the sum of totals.References
+	analysed uint64         // the sum over totals.References
 }
 
 // ask determines the columns and kinds that the analyses read, and returns the events among the
@@ -43,7 +43,8 @@ func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
 const stepBytes = 4 << 20 // maximum number of bytes that one step may touch: a power of two, and a multiple of every line size
 
-// consume analyses the rows of the batch from f.next on, until they have touched stepBytes.
+// consume analyses the rows of the batch, beginning with row f.next, until they have touched
+// stepBytes bytes.
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
@@ -101,7 +102,7 @@ func (f *feed) count(b *trace.Batch) {
 	f.countThreads(b)
 }
 
-// countThreads adds the rows to the total, and records their threads.
+// countThreads adds the rows to the totals, and records their threads.
 func (f *feed) countThreads(b *trace.Batch) {
 	f.analysed += uint64(b.Len())
 	if b.Thread == nil {
@@ -116,8 +117,8 @@ func (f *feed) countThreads(b *trace.Batch) {
 	}
 }
 
-// countedRows is the maximum number of rows that one word can count: the word contains their number
-// from bit numberBit on, and the sum of their bytes below.
+// countedRows is the maximum number of rows that one word can count. The bits of the word from
+// numberBit on contain the number of rows, and the lower bits contain the sum of their bytes.
 const (
 	countedRows = 1 << 12
 	numberBit   = 48
@@ -190,7 +191,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 		Totals: addTotals(f.totals, left),
 		State:  state,
 	}
-	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they contain names of files and paths
+	p.Input.Header.Program, p.Input.Header.Capture = nil, nil // these fields contain names of files and paths
 	p.Totals.Threads = slices.Clone(f.totals.Threads)
 	slices.Sort(p.Totals.Threads)
 	if segment {
@@ -258,8 +259,8 @@ type rest struct {
 
 func (r *rest) pending() bool { return r.end < r.most }
 
-// begin passes the first piece to a if rows consists of one reference that must be cut. A reference
-// that extends beyond the last address is not cut, because only its first line counts.
+// begin passes the first piece to a if rows consists of a single reference that must be cut. A
+// reference that extends beyond the last address is not cut, because only its first line counts.
 func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
@@ -305,7 +306,7 @@ func (f *feed) joins(threads []uint32) (now, later bool) {
 }
 
 // takes reports whether a segment can be appended. lone means that the segment was analysed without
-// sharing.
+// the sharing analysis.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	now, _ := f.joins(s.Totals.Threads)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
@@ -346,7 +347,7 @@ func (f *feed) reading() bool {
 	})
 }
 
-// inSegments returns the events that are needed by analyses that can analyse segments.
+// inSegments returns the events that the analyses of segments need.
 func (f *feed) inSegments() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		if _, reads := a.Analysis.(contract.RowAppender); !reads {
@@ -380,11 +381,12 @@ func (f *feed) add(t *profile.Totals) {
 	f.analysed += t.AllReferences()
 }
 
-// touchCost is the cost of joining a first touch or a line of the stack, in references. It is high
-// because looking up the line causes a cache miss.
+// touchCost is the cost of joining a first touch or a line of the stack, expressed as a number of
+// references that could be analysed in the same time. It is high because looking up the line causes
+// a cache miss.
 const touchCost = 3
 
-// joinCost estimates the cost of joining a segment, in references.
+// joinCost estimates the cost of joining a segment, expressed in references like touchCost.
 func joinCost(p *profile.Profile) (cost uint64) {
 	for i := range p.Segment.Lines {
 		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))

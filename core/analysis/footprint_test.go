@@ -71,7 +71,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 	for i := 0; profile.FootprintWindow(i) < p.Footprint.Accesses/4; i++ {
 		size, got := p.Footprint.Average(i)
 		want := curve.MissRatio(uint64(size + 0.5))
-		if size < 8 || size > float64(p.Footprint.Lines)/2 { // for larger caches, most misses are cold
+		if size < 8 || size > float64(p.Footprint.Lines)/2 { // in larger caches, most misses are cold
 			continue
 		}
 		if compared++; math.Abs(got-want) > 0.005 {

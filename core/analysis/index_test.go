@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// indexed is the content of a container's index: six numbers for each chunk, the first of which is
-// its offset, and the offsets of tables (core/trace/sgt/FORMAT.md).
+// indexed is the content of a container's index: the offsets of tables, and six numbers for each
+// chunk, beginning with the chunk's offset (core/trace/sgt/FORMAT.md).
 type indexed struct {
 	chunks [][6]uint64
 	tables []uint64
@@ -48,7 +48,7 @@ func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 	return x, file[:at]
 }
 
-// write appends an index to the bytes before it.
+// write returns a file that consists of the given bytes and the index.
 func (x indexed) write(before []byte) []byte {
 	body := binary.AppendUvarint(nil, uint64(len(x.chunks)))
 	at := uint64(0)
@@ -69,7 +69,7 @@ func (x indexed) write(before []byte) []byte {
 	return sgt.AppendFrame(slices.Clip(before), "INDX", append(body, "SGTX"...))
 }
 
-// lie changes a random number of the index.
+// lie changes one of the index's numbers at random.
 func (x *indexed) lie(rng *rand.Rand) {
 	if len(x.chunks) == 0 || len(x.tables) == 0 {
 		return

@@ -54,7 +54,7 @@ func (in *intake) restore(t *profile.Totals, at position) {
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left returns the numbers of references and records that were not selected so far.
+// left returns how many references and records were not selected so far.
 func (in *intake) left() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
@@ -64,8 +64,8 @@ func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read fills b with the next selected rows; there may be none. mixed means that b may contain
-// events.
+// read replaces the rows of b with the next selected rows; there may be none. mixed means that b
+// may contain events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)
@@ -139,7 +139,8 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// room returns the number of selected references up to the limit, including references to skip.
+// room returns how many more references may be selected before the limit is reached, including
+// references to skip.
 func (in *intake) room(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)

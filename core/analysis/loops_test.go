@@ -48,7 +48,7 @@ func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest
 	return list
 }
 
-// unfolded returns the rows of a profile's loops.
+// unfolded returns the rows to which a profile's loops expand.
 func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 	t.Helper()
 	tree, err := loops.Decode(p.Loops)

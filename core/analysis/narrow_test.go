@@ -31,8 +31,9 @@ func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
 // TestNarrowEqualsRunner checks that a run whose helpers read fewer events gives the same bytes as
-// a run that reads all events, even if helpers end segments anywhere, including within chunks. (The
-// run itself also reads fewer events, after the rows that an analysis must read in order.)
+// a run that reads all events, even if helpers end segments at any position, including within
+// chunks. (The run itself also reads fewer events, after the rows that an analysis must read in
+// order.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *weary

@@ -47,8 +47,7 @@ type node struct {
 // is 0, the edges are in the table more instead.
 type jump struct{ low, span, at uint32 }
 
-// mostSpan is the largest span of a jump's targets that targets stores, as a multiple of the number
-// of its edges.
+// If the targets of a jump span mostSpan nodes per edge or more, its edges are stored in more.
 const mostSpan = 16
 
 // learn adds the functions, blocks and sites of p that are not yet known.
@@ -84,7 +83,7 @@ func (c *code) shows(p *trace.Program, site uint32) bool {
 	return b.Flags&trace.Synthetic == 0 && site-b.FirstSite < b.Sites
 }
 
-// name returns the number of a function name, or 0 if it is not the name of a single function.
+// name returns the number of a function name, or 0 if no function can have that name.
 func (c *code) name(name string) uint32 {
 	if name == "" || name == "*" {
 		return 0

@@ -27,11 +27,11 @@ import (
 // are called in the order of the table, so an analysis may use the results of an earlier analysis
 // for the same batch.
 type Analysis interface {
-	// Takes returns which rows and columns Consume reads. It is called before the first batch, and
-	// its results never change. Every analysis receives references, with the columns Addr, Bytes,
-	// Kind and Thread, and with the columns Site and PC if it requests them and the trace has them.
-	// An analysis that takes events receives all rows with all columns, including events that other
-	// analyses requested.
+	// Takes returns the rows and columns that Consume reads. It is called before the first batch,
+	// and its results never change. Every analysis receives references, with the columns Addr,
+	// Bytes, Kind and Thread, and with the columns Site and PC if it requests them and the trace
+	// has them. An analysis that takes events receives all rows with all columns, including events
+	// that other analyses requested.
 	Takes() (events trace.Kinds, sites, pcs bool)
 	// Consume processes the next rows. The batch is read-only, and valid only until Consume
 	// returns. An error ends the run.
@@ -43,11 +43,11 @@ type Analysis interface {
 	// Close frees the data that Result without state does not need. Only Result may be called
 	// afterwards, and its result may share memory with the analysis.
 	Close()
-	// Restore makes a new analysis continue where p ends. p has a Segment. A non-nil error means
-	// that p is damaged.
+	// Restore makes a new analysis continue where p ends. p.Segment is not nil. A non-nil error
+	// means that p is damaged.
 	Restore(p *profile.Profile) error
-	// Append adds the next segment, as if Consume had received its rows. next has a Segment that
-	// starts where the analysed part ends.
+	// Append adds the next segment, as if Consume had received its rows. next.Segment is not nil,
+	// and starts where the analysed part ends.
 	Append(next *profile.Profile) error
 }
 
@@ -92,18 +92,17 @@ type Joiner interface {
 // RowAppender is an analysis that cannot analyse segments, because it must read all rows in order.
 // When other analyses append a segment, it reads the rows of the segment.
 type RowAppender interface {
-	// Reads reports whether the analysis still reads rows. Once Reads has returned false, it always
-	// returns false, and the framework need not read the rows of segments.
+	// Reads reports whether the analysis still reads rows. Once Reads has returned false, it never
+	// returns true again, and the framework need not read the rows of segments.
 	Reads() bool
 	// AppendRows reads the next rows of a segment, before or after Append is called for that
-	// segment. The batches contain all rows of the segment in order, as an analysis that takes
-	// events receives them.
+	// segment. The batches contain all rows of the segment in order, including all events.
 	AppendRows(b *trace.Batch) error
 }
 
 // MultiCore is an analysis of threads on several cores. It has no results for a segment whose
-// references belong to a single core. Segments of such runs are analysed without it, and appended
-// without it if Alone returns true.
+// references belong to a single core. In such a run, segments are analysed without it. They are
+// also appended without it if Alone returns true.
 type MultiCore interface {
 	// Alone reports whether all references so far, and references of these threads, belong to a
 	// single core. The framework calls it between batches.
@@ -133,14 +132,14 @@ type Budget struct {
 	Bytes uint64
 	Lines int // maximum number of lines of a segment; 0: as many as fit
 	Shelf stack.Shelf
-	// Events are read even if no analysis takes them. The run began in memory, with analyses that
-	// took them, and must count the same rows when it is restored.
+	// Events are read even if no analysis takes them. The reason is that the run began in memory,
+	// with analyses that took events, and must count the same rows when it is restored.
 	Events trace.Kinds
 }
 
 // LayoutFollower is an analysis whose result for a segment depends on the layout of memory blocks
 // at the beginning of the segment. At most one analysis of a run is a LayoutFollower. A separate
-// instance that only follows the layout reads rows with Move and passes the layout on.
+// instance only follows the layout: it reads rows with Move, and its layout is passed on.
 type LayoutFollower interface {
 	Analysis
 	// Move updates the layout from rows whose references another analysis counts. The rows need to
@@ -149,7 +148,7 @@ type LayoutFollower interface {
 	// Layout returns the current memory blocks, sorted by address. It omits blocks that the
 	// program's tables declare.
 	Layout() []Block
-	// Lay sets the layout to one that was computed for the same trace. It is called before the
+	// Lay sets the layout, which was computed for the same trace. It is called before the
 	// first batch of a segment.
 	Lay(layout []Block)
 	// Succeed is like Lay with the layout of another analysis of the same type, and takes over that

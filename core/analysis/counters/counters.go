@@ -80,7 +80,7 @@ type Analysis struct {
 
 	base       *profile.Counters // counts from before Restore, and from appended segments
 	executions []uint64          // number of executions, by block
-	rows       []uint64          // number of references by site, for sites that are counted by row
+	rows       []uint64          // number of references of each site that is counted by row
 	bytes      []uint64          // bytes of these references
 	siteless   siteless
 	touched    *touched // nil: not counted
@@ -278,7 +278,7 @@ type siteless struct {
 	large [trace.NumKinds]uint64              // bytes of larger references
 }
 
-const maxSize = 64 // the largest reference, in bytes, that is counted by size
+const maxSize = 64 // size in bytes of the largest reference that is counted by size
 
 func (s *siteless) add(b *trace.Batch) {
 	sizes := b.Bytes[:len(b.Kind)]
@@ -303,7 +303,7 @@ type code struct {
 	kindOf     map[opKey]uint32
 	byRow      []bool   // by site: its references are counted row by row
 	functionOf []uint32 // by site: 1 + its function; 0: none
-	sized      bool     // the sites include a load, store or modify whose records have a length
+	sized      bool     // some site is a load, store or modify whose records contain a length
 }
 
 type opKey struct {

@@ -109,7 +109,7 @@ func (s *sum) addSiteless(r *siteless) {
 	}
 }
 
-// addCode counts the entered blocks. It counts the parts of a basic block as one.
+// addCode counts the entered blocks. It counts the parts of a basic block as one block.
 func (s *sum) addCode() {
 	p := s.code.program
 	for n := 0; n < len(s.executions); {
@@ -235,8 +235,8 @@ func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *pr
 	return t
 }
 
-// addReferences counts references of one kind and datatype; each is their size, or 0 if their sizes
-// differ.
+// addReferences counts references of one kind and datatype. each is the size of every reference, or
+// 0 if the sizes differ.
 func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
 	switch kind {
 	case trace.RangeRead:

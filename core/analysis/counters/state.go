@@ -75,7 +75,8 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 	})
 }
 
-// codeCounters reads or writes the counters of words, half words or bytes, of which g is the first.
+// codeCounters reads or writes the counters of words, half words or bytes, beginning with counter
+// g.
 func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
 	list, there := p.counters(g.bytes), false
 	full := func(i int) uint64 { return t.full(granule{g.page, g.bytes, uint16(i)}, list[i]) }

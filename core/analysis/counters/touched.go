@@ -14,8 +14,8 @@ import (
 // Memory is divided into pages of 512 bytes, which are found through a small array of recent pages
 // and a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
 // separate counters, which exist only if they were accessed; a byte's count is the sum of the
-// counts of its word, its half word and itself. Counters are 32 bits wide; a map counts how often a
-// counter wraps around.
+// counters of its word, its half word and the byte itself. Counters are 32 bits wide; a map counts
+// how often a counter wraps around.
 type touched struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
@@ -59,7 +59,7 @@ func newTouched() *touched {
 	return &touched{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
 }
 
-// addRows counts a batch's references. functionOf is indexed by site, and nil if the trace has no
+// addRows counts a batch's references. functionOf is indexed by site; it is nil if the trace has no
 // sites.
 func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
 	for i, k := range b.Kind {
@@ -168,7 +168,7 @@ func (s *byteSet) len() (n uint64) {
 	return n
 }
 
-// each calls give for each run of a page's bytes with the same number of accesses.
+// each calls give for each run of adjacent bytes of a page that have the same number of accesses.
 func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)) {
 	for w := range uint64(pageBytes / 8) {
 		word := t.full(granule{number, 8, uint16(w)}, p.words[w])
@@ -228,7 +228,7 @@ func (t *touched) result(c *profile.Counters) {
 }
 
 // usage returns the number of most-accessed bytes that together reach each share of all accesses.
-// bytes maps a number of accesses, except 0, to the number of bytes with it.
+// bytes maps each number of accesses, except 0, to the number of bytes that have it.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)
 	for n, count := range bytes {

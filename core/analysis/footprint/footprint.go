@@ -21,7 +21,7 @@ import (
 // usable.
 type Analysis struct {
 	shift  uint
-	found  profile.Footprint // without the times after the last accesses
+	found  profile.Footprint // the footprint so far, without the times after the last accesses
 	number index.Table       // index of a line, in the order of first accesses
 	lines  []use
 }
@@ -43,7 +43,8 @@ func New(lineBytes uint32) *Analysis {
 // Takes implements [contract.Analysis]. The analysis reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume measures the times between the next references and the previous accesses to their lines.
+// Consume measures, for each of the next references, the time since the previous access to its
+// line.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if kind.IsReference() {

@@ -4,7 +4,7 @@ package index
 
 // Table is a map from keys to numbers. The zero value is empty and ready.
 type Table struct {
-	slots []entry // their number is a power of two
+	slots []entry // the number of slots is a power of two
 	used  int
 }
 

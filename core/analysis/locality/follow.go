@@ -19,11 +19,10 @@ type Follower interface {
 
 // Marker is a follower that makes set tables count some accesses separately.
 type Marker interface {
-	// Mark returns which of the next accesses are counted separately; nil: none. Their distances
-	// are not known yet. The result is valid until the next call.
+	// Mark returns flags that show which of the next accesses are counted separately; nil: none.
+	// Their distances are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst returns which of the next first touches of an appended segment are counted
-	// separately.
+	// MarkFirst is like Mark, for the next first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
@@ -31,7 +30,7 @@ type Marker interface {
 type Accesses struct {
 	Lines     []trace.Line
 	Distances []uint32 // stack.Cold for the first access to a line
-	// Batch contains the references of the accesses: see Row.
+	// Batch contains the references that made the accesses: see Row.
 	Batch *trace.Batch
 	First int
 	Rows  []uint32
@@ -56,7 +55,8 @@ func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	}
 }
 
-// At returns the result so far for a line size, and the stack, most recently used line first.
+// At returns the result so far for a line size, and the LRU stack, beginning with the most recently
+// used line.
 func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	s := a.size(lineBytes)
 	return s.result(), s.model.Stack()

@@ -128,9 +128,9 @@ type lineSize struct {
 	model     stack.Model
 	stopped   bool              // its followers receive accesses without distances
 	numbers   stack.SetNumbers  // numbers of sets in its set table
-	sets      *stack.Sets       // the model if it counts depths in sets, or nil
-	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; or nil
-	table     *profile.SetTable // counts that the model does not contain, or no longer contains; or nil
+	sets      *stack.Sets       // the model, if it counts depths in sets; otherwise nil
+	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; otherwise nil
+	table     *profile.SetTable // counts that the model does not contain, or no longer contains; nil if there are none
 	mergeable bool
 	followers []Follower
 	marker    Marker           // or nil
@@ -200,8 +200,8 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window makes the last row belong to the window of reference number at, for windows of size
-// references. It appends a row if necessary.
+// window makes the last row that of the window that contains reference number at, and appends a row
+// if necessary. Windows have size references.
 func (s *lineSize) window(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
@@ -315,8 +315,8 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow calls each for every run of rows that lie in the same window. The rows are [lo, hi),
-// row lo is reference number reference, and the windows have size references.
+// EachWindow divides the rows [lo, hi) into runs of rows that lie in the same window, and calls
+// each for every run. Row lo is reference number reference, and windows have size references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

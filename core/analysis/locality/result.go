@@ -23,7 +23,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// whole returns the result with its working sets, and the working sets of larger windows.
+// whole returns the result, including its working sets, and the working sets of larger windows.
 func (s *lineSize) whole() (l profile.Locality, above [][]uint64) {
 	l = s.result()
 	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
@@ -94,7 +94,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// goOn makes a new lineSize continue from a result.
+// goOn makes a new lineSize continue where a saved result ends.
 func (s *lineSize) goOn(l *profile.Locality, above [][]uint64) {
 	s.add(l)
 	s.windows = l.Windows
@@ -124,8 +124,7 @@ func (s *lineSize) add(l *profile.Locality) {
 	}
 }
 
-// push pushes lines onto the stack so that the given order is that of the stack, most recently used
-// first.
+// push pushes lines onto the stack. The lines are given in stack order, most recently used first.
 func (s *lineSize) push(lines []trace.Line) {
 	PushAll(lines, func(some []trace.Line) {
 		if s.sets != nil {

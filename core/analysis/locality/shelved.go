@@ -14,8 +14,8 @@ import (
 type Budget = contract.Budget
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It analyses
-// segments that fit, and appends each to a stack in a spill store. The result equals that of
-// [Analysis].
+// segments that fit in memory, and appends each segment to a stack in a spill store. The result
+// equals that of [Analysis].
 type Shelved struct {
 	near   *Analysis // the current segment
 	far    *Analysis // everything before the segment
@@ -117,8 +117,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines returns the number of distinct lines so far, for the smallest line size. It does not count
-// the current segment, unless that is the first one.
+// Lines returns the number of distinct lines so far, for the smallest line size. It does not
+// include lines of the current segment, unless it is the first segment.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
@@ -222,7 +222,7 @@ func (s *lineSize) again(start uint64) {
 }
 
 // Result implements analysis.Analysis. The spill store keeps the data of a state until Result has
-// been called twice more with state.
+// been called twice more with state = true.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()
@@ -238,7 +238,8 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keep writes data for Restore to a segment, and makes the spill store keep the other data.
+// keep writes the data that Restore needs to a segment, and makes the spill store keep its own
+// data.
 func (a *Shelved) keep(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
@@ -257,7 +258,7 @@ func (a *Shelved) keep(to *profile.Segment) error {
 	return nil
 }
 
-// Restore implements analysis.Analysis. The spill store must be that of the saved run.
+// Restore implements analysis.Analysis. The spill store must be the one that the saved run used.
 func (a *Shelved) Restore(p *profile.Profile) error {
 	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {

@@ -11,18 +11,18 @@ import (
 // workingSets counts the distinct lines in each window of references: Denning's working set (The
 // working set model for program behavior, 1968).
 //
-// An access is the first to its line in a window if its distance is at least the number of distinct
-// lines in the window so far, because then all of these are above the line on the LRU stack. So the
-// count alone decides, and the time of the line's last access is not needed. A window inside
-// another one never has more lines, so the search begins at the smallest window and ends at the
-// first window that already contains the line.
+// An access is the first access to its line in a window if its stack distance is at least the
+// number of distinct lines in the window so far: all of these lines are then above the accessed
+// line on the LRU stack. So the number of lines suffices, and the time of the line's last access is
+// not needed. A window inside another one never has more lines, so the search begins at the
+// smallest window and ends at the first window that already contains the line.
 //
 // The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
 // cannot simply be added, so larger windows are counted from the beginning, too. Level j consists
-// of windows of MinWindow << j references. The rows are the lowest level in use; the highest level
-// is the first one whose window contains the whole segment.
+// of windows of MinWindow << j references. The rows of the result are the lowest level in use. The
+// highest level is the first level with a window that contains the whole segment.
 type workingSets struct {
-	off        bool // nothing is counted, because the saved run that this one continues did not count
+	off        bool // nothing is counted, because this run continues a saved run that did not count working sets
 	start      uint64
 	least, top int
 	open       [levels]uint64   // number of lines in the current window, by level
@@ -49,8 +49,8 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise adds levels up to the first one whose window contains a reference and everything before it,
-// and drops levels below least.
+// raise adds levels up to the first level with a window that contains a reference and everything
+// before it, and drops levels below least.
 func (w *workingSets) raise(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++

@@ -20,8 +20,8 @@ const (
 	// MostBytes is the default memory limit for a tree. If a trace does not compress, its tree is
 	// as long as the trace.
 	MostBytes = 96 << 20
-	// lookEvery is the number of rows between two checks of the limits. The checks happen at the
-	// same rows, however the trace is read.
+	// lookEvery is the number of rows after which the limits are checked again. The checks happen
+	// at the same rows, however the trace is read.
 	lookEvery = 1 << 18
 	// An unpredicted row costs about ten times as much as a predicted one. A trace is considered
 	// compressible if at most one eighth of its rows are unpredicted, not counting allowedRows,
@@ -31,7 +31,7 @@ const (
 	allowedRows   = 1 << 19
 )
 
-// Options limits the compression.
+// Options contains the limits of the compression.
 type Options struct {
 	// MostBytes is the approximate memory of the tree at which the analysis gives up.
 	MostBytes uint64
@@ -72,7 +72,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// irregular reports whether to give up because the trace does not compress.
+// irregular reports whether the analysis should give up because the trace does not compress.
 func (a *Analysis) irregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }

@@ -24,7 +24,7 @@ func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.
 	return b
 }
 
-// irregular returns references with random sites and addresses.
+// irregular returns rows with random sites and addresses.
 func irregular(n int) *trace.Batch {
 	rng := rand.New(rand.NewPCG(1, 2))
 	return rows(n, 64, func(int) (uint32, trace.Addr) { return rng.Uint32N(64), rng.Uint64N(1<<30) &^ 7 })
@@ -109,7 +109,7 @@ func TestRestoreIfRegular(t *testing.T) {
 	}
 }
 
-// TestUnpredicted checks the number of unpredicted rows, which cost most.
+// TestUnpredicted checks the number of unpredicted rows, which take most of the time.
 func TestUnpredicted(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch
