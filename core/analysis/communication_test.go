@@ -503,8 +503,8 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	})
 }
 
-// lineSharing ranks data structures by the moves of those of their lines in which several threads
-// own words.
+// lineSharing ranks data structures by how often their lines move, considering only lines in which
+// several threads own words.
 func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	sets, most, owners := map[uint32]*profile.LineSharing{}, map[uint32]uint64{}, map[uint32]map[uint32]bool{}
 	perLine := n.size[1] / 8

@@ -331,9 +331,9 @@ func (d *Divided) owed() uint64 {
 }
 
 // choose returns a segment of about want references, which lies before claim number at. It prefers
-// the end of a gap, if a part of the same length remains before it for the live analyses, and
-// otherwise takes half of the gap. The live analyses also have to append the claims; this takes as
-// long as reading owed references.
+// the last gap, and leaves the beginning of this gap to the live analyses if they have little else
+// to read. If the last gap is empty, it returns the second half of the longest gap. The live
+// analyses also have to append the claims; this takes as long as reading owed references.
 func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]

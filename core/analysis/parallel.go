@@ -32,9 +32,9 @@ type Parallel struct {
 	options ParallelOptions
 
 	live     feed
-	header   *trace.Header    // the header at the position of the live analyses
+	header   *trace.Header    // the trace's header at the position of the live analyses
 	left     profile.Totals   // totals of the rows that were not selected, up to that position
-	position position         // the reader's position there
+	position position         // the reader's position at the same point
 	restored *profile.Profile // state from which the run resumes; nil: it begins at the start of the trace
 	failed   error            // error of an analysis while its state was saved
 	running  bool
@@ -45,7 +45,7 @@ type Parallel struct {
 	mu      sync.Mutex
 	changed *sync.Cond // signals that one of the following fields changed
 	wake    signal     // signals the same to Step
-	blocks  []block    // the blocks from number at on
+	blocks  []block    // the blocks, beginning with number at
 	at      int        // number of the block that the live analyses reach next
 	claims  claims
 	free    []*trace.Batch
@@ -56,7 +56,7 @@ type Parallel struct {
 	closed  bool    // all goroutines must end
 	ended   *ending // how reading ended; nil: there may be more to read
 
-	told  told // headers of the reader
+	told  told // copies of the reader's header
 	moves moves
 }
 
@@ -97,8 +97,8 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 }
 
 // runConcurrently makes the stacks of several cores run concurrently, on different processors. In
-// that case, workers do not analyse segments in advance. This is impossible if threads communicate,
-// and joining the stacks of cores takes longer than computing them.
+// that case, workers do not analyse segments in advance. They cannot do so if threads communicate;
+// otherwise, joining the stacks of cores would take longer than computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -121,7 +121,7 @@ func (p *Parallel) begin() {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
 			w.before = p.spec.newLayout(w.program)
-			if w.before.Restore(p.restored) != nil { // although it succeeded for the live analyses
+			if w.before.Restore(p.restored) != nil { // this should not happen, because Restore succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -136,7 +136,7 @@ func (p *Parallel) notify() {
 	p.wake.notify()
 }
 
-// signal wakes the goroutine that steps a run. It has room for one value.
+// signal wakes the goroutine that steps a run. Its channel has room for one value.
 type signal chan struct{}
 
 func (s signal) notify() {
@@ -212,8 +212,8 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// room returns the maximum number of waiting blocks. If no worker will analyse them, they should
-// fit in a processor's cache.
+// room returns the maximum number of waiting blocks. If no worker will analyse the blocks, they
+// should fit in a processor's cache.
 func (p *Parallel) room() int {
 	if p.alone {
 		return aloneBlocks
@@ -311,7 +311,7 @@ func (p *Parallel) finishBlock() {
 	p.notify()
 }
 
-// leave frees the batches of analysed blocks.
+// leave drops the batches of blocks that have been analysed.
 func (p *Parallel) leave(blocks int) {
 	for i := range p.blocks[:blocks] {
 		p.free = append(p.free, p.blocks[i].rows)
@@ -460,7 +460,7 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told copies the header as it is at each block, because readers extend its tables later.
+// told keeps copies of the header as it was at each block, because readers extend its tables later.
 type told struct{ latest *trace.Header }
 
 // header returns the header so far.
@@ -482,8 +482,8 @@ func (t *told) header(r trace.Reader) *trace.Header {
 	return t.latest
 }
 
-// sameHeader reports whether nothing was added to a header. Comparing lengths suffices, because
-// tables only grow.
+// sameHeader reports whether nothing was added to a header since it was copied. Comparing lengths
+// suffices, because tables only grow.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

@@ -96,7 +96,7 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				spec.Domains = [][]uint32{{0, 2}}
 			}
-			if rng.IntN(2) == 0 { // in private caches of several cores
+			if rng.IntN(2) == 0 { // utilisation in the private caches of several cores
 				spec.Utilisation, spec.UtilisationWays = []uint64{1 << 9, 1 << 11}, []uint32{0, 4}
 			}
 		}

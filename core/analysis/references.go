@@ -10,7 +10,7 @@ type references struct {
 	apart      *trace.Batch // copy of the references of a part with events
 }
 
-// of returns the references of a part. mixed says that it may contain events.
+// of returns the references of a part. mixed means that the part may contain events.
 func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
 	if !mixed {
 		into := part.View(&r.view, 0, part.Len())
@@ -57,7 +57,7 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-const manyRows = 16 // number of references per event from which copying whole runs is faster
+const manyRows = 16 // if there are at least this number of references per event, copying whole runs is faster
 
 // copyRuns copies the runs of references between events.
 func copyRuns(into, part *trace.Batch) {

@@ -21,18 +21,19 @@ type Analyses uint32
 // registration contains everything that the framework knows about an analysis, or about an option
 // of an analysis. The registrations are in table.go.
 type registration struct {
-	tag   Analyses // one bit
+	tag   Analyses // a single bit
 	name  string   // name that [ParseAnalyses] accepts
-	needs Analyses // analyses that must run with it, because it uses their results or is an option of one
+	needs Analyses // other analyses that must run: it uses their results, or is an option of one of them
 
 	// beside means that Default does not include the analysis, and that selecting it alone adds it
 	// to Default.
 	beside bool
-	// inOrder says why no part of a trace can be analysed separately from the preceding part; "" if
-	// this is possible. An analysis with a reason has no segments, and must be a
+	// inOrder is the reason why a part of a trace cannot be analysed separately from the preceding
+	// part, or "" if it can. An analysis with a reason has no segments, and must be a
 	// [contract.RowAppender] if other analyses have segments.
 	inOrder string
-	// estimated means that in a run with a [Sampling], the analyses of the sample replace it.
+	// estimated means that in a run with a [Sampling], the analyses of the sample replace this
+	// analysis.
 	estimated bool
 	// inSample reports whether a run with a sample includes the analysis; nil: every such run
 	// includes it.
@@ -44,8 +45,8 @@ type registration struct {
 	// run touches. The analysis continues if the stacks are spilled.
 	bounded bool
 
-	// make returns the analysis for a run or a segment, or nil if segments do not have it. make
-	// itself is nil for an option, which is checked by the analysis to which it belongs.
+	// make returns the analysis for a run or a segment, or nil if segments do not have it. For an
+	// option, the field make is nil; the analysis to which the option belongs checks it.
 	make func(m *maker) Analysis
 	// layout returns an analysis that only follows the layout of memory blocks. It is nil if the
 	// analysis is not a [contract.LayoutFollower].
@@ -98,8 +99,8 @@ func register(list []registration) {
 // and the cheap counters, which do not count accesses per byte.
 const Default Analyses = 0
 
-// None selects no analyses. The pass only counts references, and feeds the consumer that runs
-// beside it.
+// None selects no analyses. The pass then only counts references, and calls the consumer of
+// [Runner.Beside].
 const None Analyses = 1 << 31
 
 // AnalysisNames returns the names that [ParseAnalyses] accepts.
@@ -119,9 +120,9 @@ func (a Analyses) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseAnalyses parses a comma-separated list of names, or default. Loops and blocks are always
-// added to other analyses: loops alone is the same as default,loops, and blocks alone is the same
-// as default,blocks.
+// ParseAnalyses parses a comma-separated list of names, or default. Loops and blocks always run
+// together with other analyses: "loops" alone means default,loops, and "blocks" alone means
+// default,blocks.
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false
@@ -142,7 +143,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 	return set, nil
 }
 
-// Runs reports whether a run of the spec includes an analysis, which is one bit.
+// Runs reports whether a run of the spec includes an analysis, which is given as a single bit.
 func (s Spec) Runs(a Analyses) bool { return s.has(a) }
 
 // has reports whether an analysis runs.
@@ -247,8 +248,8 @@ type maker struct {
 // whole run.
 type part struct {
 	is   bool
-	told bool // the layout of memory blocks at its beginning is known
-	lone bool // all its references belong to one core; otherwise it is discarded
+	told bool // the layout of memory blocks at the beginning of the part is known
+	lone bool // all references of the part belong to one core; if not, the part is discarded
 }
 
 // get returns an analysis of the run, or nil if the run does not include it. It creates the

@@ -35,7 +35,7 @@ type Runner struct {
 // Progress is the progress of a run between two steps.
 type Progress struct {
 	References uint64 // number of references analysed so far
-	LeftOut    uint64 // references that were read, but not selected by kind or thread
+	LeftOut    uint64 // references that were read, but whose kind or thread is not selected
 	Lines      uint64 // distinct lines so far, for the smallest line size
 	Threads    int    // threads seen so far; 0 if the trace records no threads
 	BadRecords uint64 // bad records tolerated so far
@@ -275,7 +275,7 @@ func (s Spec) fits(p *profile.Profile) bool {
 }
 
 // Beyond returns the spec with which a run continues after its stacks were spilled. It omits the
-// analyses that store further data for every line or byte.
+// analyses that store additional data for every line or byte.
 func (s Spec) Beyond(b contract.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
@@ -324,7 +324,7 @@ var ErrStopped = errors.New("stopped by the user")
 
 // StateAfter returns the state to record in the profile of a run that ended with err; nil means
 // that the run is complete. The reason becomes part of the digest, so it must not contain a file
-// name. Errors that contain one have a method Nameless.
+// name. Errors that contain a file name have a method Nameless.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}

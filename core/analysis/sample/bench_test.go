@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container returns a real trace in the format that is fastest to read.
+// container returns a trace of a real program, in the format that is fastest to read.
 func container(b *testing.B, name string) []byte {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {
@@ -41,8 +41,8 @@ func container(b *testing.B, name string) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkPass measures whole passes over containers: only reading, analysing every access, and
-// sampling.
+// BenchmarkPass measures whole passes over containers: passes that only read, that analyse every
+// access, and that sample.
 func BenchmarkPass(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		file := container(b, name)
@@ -67,7 +67,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkBatches measures analyses of batches in memory: analysing every access, and sampling.
+// BenchmarkBatches measures the analysis of batches in memory, with every access or with a sample.
 func BenchmarkBatches(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		var batches []*trace.Batch

@@ -17,7 +17,7 @@ import (
 
 // bySite estimates the misses of sites and data objects. Package sites counts all accesses: hits in
 // the front at their exact distances, and all others at the shortest distance beyond the front.
-// bySite counts the sampled accesses among these others.
+// bySite counts the sampled accesses among the accesses beyond the front.
 type bySite struct {
 	sites *sites.Analysis
 	space *space // nil if single accesses are sampled
@@ -35,8 +35,8 @@ type bySite struct {
 // groups, whose spread determines the intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
-// pairBin is a pair of package sites, and a bin: outOf for first accesses, and lostBin or higher
-// for coherence misses.
+// pairBin identifies a pair of package sites and a bin. The bin is outOf for first accesses, and
+// lostBin or higher for coherence misses.
 type pairBin struct {
 	pair uint32
 	bin  uint32
@@ -86,7 +86,8 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 }
 
 // byPlace adds up the counts of each site and each object, by their index in the latest result of
-// package sites. codes and datas are the lengths of its lists. Elements without counts are nil.
+// package sites. codes and datas are the numbers of sites and objects in that result. Elements
+// without counts are nil.
 func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
 	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
@@ -255,8 +256,8 @@ func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
 }
 
 // distribute moves accesses from the shortest bin of a site or an object to first accesses, then to
-// coherence misses, and then to the longest distances. The rest stays in the shortest bin
-// (SHARDS-adj).
+// coherence misses, and then to the longest distances. The remaining accesses stay in the shortest
+// bin (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })

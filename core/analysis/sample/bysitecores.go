@@ -11,7 +11,8 @@ import (
 
 // siteCores estimates the depths of the accesses of sites and data objects on the coherent stacks
 // of cores. Package sites counts all accesses: hits in the fronts exactly, and all others at the
-// shortest distance beyond the front. siteCores counts the sampled accesses among these others.
+// shortest distance beyond the front. siteCores counts the sampled accesses among the accesses
+// beyond the front.
 type siteCores struct {
 	sites    *sites.Analysis
 	counts   pairCounts
@@ -19,7 +20,7 @@ type siteCores struct {
 
 	// State of the current line access, and its results for each core:
 	pair           uint32 // pair of the current access
-	depth, at      uint32 // depth of the current access, and the depth at which its line was invalidated, for package sites
+	depth, at      uint32 // depth of the current access, and the depth at which its line was invalidated, as package sites expects them
 	depths, lostAt []uint32
 	lost           bool
 }
@@ -31,7 +32,7 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
-			if key.bin == outOf || p.time == nil { // otherwise, both weights count single samples
+			if key.bin == outOf || p.time == nil { // if not, both weights count single samples
 				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
 			}
 			c.counts.add(key, weight, group)
@@ -42,7 +43,7 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 
 func (c *siteCores) begin() { c.depths, c.lostAt, c.lost = c.depths[:0], c.lostAt[:0], false }
 
-// next begins the next access, which belongs to a pair.
+// next begins the next access, which belongs to the given pair.
 func (c *siteCores) next(pair uint32) { c.pair, c.depth, c.at = pair, c.shortest, 0 }
 
 // near sets the exact depth of the access, or the exact depth at which its line was invalidated.
@@ -62,7 +63,7 @@ func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 
 func (c *siteCores) done() { c.depths, c.lostAt = append(c.depths, c.depth), append(c.lostAt, c.at) }
 
-// end passes the latest accesses of package sites on to that package, with their depths.
+// end passes the depths of the latest accesses to package sites.
 func (c *siteCores) end(cores []uint8) { c.sites.FollowCores(cores, c.depths, c.lostAt, c.lost) }
 
 // result turns the counts of package sites into estimates.
@@ -103,7 +104,7 @@ func (s *keptSize) continueSites() {
 	s.threads.sites = s.siteCores
 }
 
-// siteWeighing returns the weighing for sites on the stacks of all cores.
+// siteWeighing returns the weighing for sites, for the stacks of all cores together.
 func (t *threads) siteWeighing() weighing {
 	accesses, samples := uint64(0), uint64(0)
 	for _, c := range t.cores {

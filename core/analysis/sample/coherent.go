@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-const hole = noLine - 1 // the place of a line that another core's store invalidated
+const hole = noLine - 1 // stands for a line that another core's store invalidated
 
 // holedFront is the exact top of a core's coherent stack (MODELS §6.4). It contains lines, and the
 // holes left by other cores' stores.
@@ -59,8 +59,8 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holed is a coherent stack of sampled lines. sums counts the lines and holes above a stamp, as in
-// order. Only the topmost hole is filled.
+// holed is a coherent stack of sampled lines. As in order, sums counts the lines and holes above a
+// stamp. Only the topmost hole is filled.
 type holed struct {
 	place map[trace.Line]uint32 // stamp of a line; away if another core's store invalidated it
 	lines []trace.Line          // line by stamp; hole, or noLine if the line moved
@@ -83,7 +83,8 @@ const (
 	foundNew
 )
 
-// access moves a line to the top. above is its previous depth in the sample if it was on the stack.
+// access moves a line to the top. If it was on the stack, above is its previous depth in the
+// sample.
 func (h *holed) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
@@ -211,7 +212,7 @@ func (h *holed) code(c *codec.Coder) {
 	codec.Slice(c, &lines, 1, func(at *trace.Line) {
 		line := *at
 		if line == hole {
-			line = noLine // encoded as 0
+			line = noLine // noLine is encoded as 0
 		}
 		if codeLine(c, &line, 1); !c.Reads() {
 			return

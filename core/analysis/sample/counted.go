@@ -15,10 +15,10 @@ type counted struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
 	cold   uint64
-	spread spread // spread of deep and cold
+	spread spread // spread of deep and cold over the groups
 }
 
-// add counts an access at a distance. If the access is in the sample, it belongs to a group.
+// add counts an access at a distance. group is the group of an access that is in the sample.
 func (c *counted) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
@@ -61,7 +61,7 @@ func (c *counted) code(w *codec.Coder) {
 	c.spread.code(w)
 }
 
-// numbered is an index and a nonzero number, in a sparse list.
+// numbered is an element of a sparse list: an index and a nonzero number.
 type numbered struct{ at, n uint64 }
 
 func numbers(h *profile.Histogram) (list []numbered) {
@@ -109,8 +109,8 @@ func (s *spread) code(c *codec.Coder) {
 	}
 }
 
-// noneSeen is the upper bound of the 95 % confidence interval of a count if the sample contains
-// none (Hanley and Lippman-Hand, 1983).
+// noneSeen is the upper bound of the 95 % confidence interval of a count if the sample count is 0
+// (Hanley and Lippman-Hand, 1983).
 const noneSeen = 3
 
 // halfWidth returns half the width of the confidence interval of a sum. parts are the sums of the
@@ -136,10 +136,10 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 }
 
 // budget scales the counts of a sample by a factor. It rounds them so that their sum is also
-// correctly rounded, and does not exceed the known number of accesses. The more certain counts are
-// taken first: first accesses, and then the longest distances. The difference from the known number
+// correctly rounded, and does not exceed the known number of accesses. More certain counts take
+// precedence: first accesses, and then the longest distances. The difference from the known number
 // is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2),
-// because it is due to a few very frequent lines that may be in the sample or not.
+// because its cause is a few very frequent lines, which may or may not be in the sample.
 type budget struct {
 	left   uint64
 	factor float64

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// soak makes the tests use as many seeds as their claims state; "make soak" sets it.
+// With soak, which "make soak" sets, the tests use the number of seeds stated in their comments.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // TestIntervalsCoverTheTruth checks each capacity that is a power of two, from 1 KiB to the
@@ -68,8 +68,9 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered compares an estimate at a capacity with the true value. in reports whether the interval
-// contains the true value, and ok whether in is true or the estimate is within 20 % of it.
+// covered compares an estimate at a capacity with the true value. in means that the interval
+// contains the true value. ok means that in is true, or that the estimate is within 20 % of the
+// true value.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

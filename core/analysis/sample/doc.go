@@ -4,13 +4,13 @@
 //
 // # Lines
 //
-// A sample in space follows every access to some of the lines: those whose hash is at most R·2^64.
-// A share R of the distinct lines between two accesses to a line is sampled, so a distance is
-// estimated as the counted distance divided by R (Waldspurger, Park, Garthwaite and Ahmad, SHARDS,
-// FAST 2015). If the number of lines is limited, R is halved and lines are dropped whenever there
-// are too many; earlier counts keep their weight. This method alone is coarse: it cannot
-// distinguish distances below 1/R from zero, and its result depends on whether the sample contains
-// the few lines that receive most accesses. So there are two refinements:
+// A sample in space follows every access to some of the lines, namely the lines whose hash is at
+// most R·2^64. A share R of the distinct lines between two accesses to a line is sampled, so a
+// distance is estimated as the counted distance divided by R (Waldspurger, Park, Garthwaite and
+// Ahmad, SHARDS, FAST 2015). If the number of lines is limited, R is halved and lines are dropped
+// whenever there are too many; the weights of earlier counts do not change. This method alone is
+// coarse: it cannot distinguish distances below 1/R from zero, and its result depends on whether
+// the sample contains the few lines that receive most accesses. So there are two refinements:
 //
 //  1. The 16 lines on top of the stack are tracked for all accesses (front.go). Most accesses of
 //     real programs hit there; their distances are exact, and no hash is needed. Only the other

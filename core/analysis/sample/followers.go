@@ -42,7 +42,7 @@ func (o Options) Followers(w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// ahead makes the sites analysis read batches, whereas kept writes its results.
+// ahead only makes the sites analysis read batches; kept writes the results of that analysis.
 type ahead struct{ sites *sites.Analysis }
 
 func (a ahead) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
@@ -76,7 +76,7 @@ type keptSize struct {
 	threads *threads // nil: not requested
 	talk    *talk    // nil: not requested, or for another line size
 
-	siteCores *siteCores // nil until there are several cores, and unless both sites and threads are requested
+	siteCores *siteCores // nil unless sites and threads are requested and there are several cores
 	without   bool       // there will be no siteCores
 
 	lines []trace.Line // line accesses, and their rows in the batch
@@ -150,8 +150,8 @@ func (k *kept) reach(references uint64) error {
 	return k.failed
 }
 
-// takeWhole adds rows that touch one line each, up to the first row that touches several, and
-// returns the index of that row.
+// takeWhole adds the rows before the first row that touches several lines, and returns the index of
+// that row.
 func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	if s.talk != nil {
 		return at
@@ -185,7 +185,7 @@ func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift
 	if last < first {
-		last, end = first, addr // it extends beyond the last address
+		last, end = first, addr // the reference extends beyond the last address
 	}
 	for line := first; line <= last; line++ {
 		if len(s.lines) == maxLines {

@@ -47,8 +47,8 @@ type fetch struct {
 	kind       trace.Kind
 }
 
-// scan performs the accesses in the front. It counts the distances of hits, queues the other
-// accesses, and returns the number of the latter. stack.Exact, which begins in the same way,
+// scan performs the accesses in the front. It counts the distances of hits, queues all other
+// accesses, and returns the number of queued accesses. stack.Exact, which begins in the same way,
 // explains why lines are compared in groups of four.
 func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {
 	t0, t1, t2, t3 := f[0], f[1], f[2], f[3]

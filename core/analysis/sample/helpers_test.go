@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// linesOf reads a real trace and returns its accesses to 64-byte lines.
+// linesOf reads the trace of a real program and returns its accesses to 64-byte lines.
 func linesOf(t testing.TB, name string) (lines []trace.Line) {
 	file, err := os.Open(tracetest.RealPath(t, name))
 	if err != nil {

@@ -61,8 +61,8 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe describes the sample if there is no stack of all accesses, which usually does this. The
-// first domain has the same lines on its stack.
+// describe adds a description of the sample if there is no stack of all accesses, which usually
+// adds it. The first domain has the same lines on its stack.
 func (k *kept) describe(p *profile.Profile) {
 	p.Sampled = k.options.sampled()
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -215,7 +215,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find restores the state of one core that is also part of tables for all cores.
+// find enters the restored samples and lines of a core in the tables of all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {
@@ -290,8 +290,9 @@ func (d *domainStacks) code(c *codec.Coder, cores int) {
 	codeByLine(c, d.waits, 2, func(core *uint8) { codec.Below(c, core, uint64(cores)) })
 }
 
-// code reads or writes the decision (0: not made, 1: yes, 2: no, otherwise 3 + the thread of the
-// first reference), and the state of the analyses for each power of two of hashes.
+// code reads or writes the decision whether to run (0: not made, 1: yes, 2: no, otherwise 3 + the
+// thread of the first reference), and the states of the analyses, one for each power-of-two range
+// of hashes.
 func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {

@@ -57,7 +57,7 @@ func (r *threadReader) Next(b *trace.Batch) error {
 
 const everything = analysis.Sites | analysis.Sharing | analysis.Communication
 
-// everythingOf returns a spec with all analyses, of a sample unless sampled is "".
+// everythingOf returns a spec with all analyses. Unless sampled is "", they analyse a sample.
 func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	spec := analysis.Spec{Analyses: everything, Kinds: trace.AllKinds &^ trace.EventKinds}
 	if sampled != "" {
@@ -70,8 +70,9 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	return spec
 }
 
-// TestFullSampleEqualsAllAccesses checks that a sample of all lines gives the same sites, threads and
-// communication as all accesses, except for the parts that samples never have.
+// TestFullSampleEqualsAllAccesses checks that a sample of all lines gives the same results for
+// sites, threads and communication as a run without a sample, except for results that samples never
+// provide.
 func TestFullSampleEqualsAllAccesses(t *testing.T) {
 	for seed := range uint64(4) {
 		b := threadRows(seed, 30000)
@@ -166,7 +167,7 @@ func TestSampleRestore(t *testing.T) {
 	})
 }
 
-// told returns totals that a sample estimates.
+// told returns the totals that a sample estimates.
 func told(p *profile.Profile) map[string]float64 {
 	list := map[string]float64{}
 	for i := range p.Sites.Code {
@@ -204,8 +205,8 @@ func told(p *profile.Profile) map[string]float64 {
 }
 
 // TestSampleIsUnbiased checks that over many samples the means equal the true values, within four
-// standard errors plus 1 %. The 1 % allow for a small bias in distances that only a few lines have,
-// and in distances that are estimated from reuse times.
+// standard errors plus 1 %. The additional 1 % allows for a small bias in distances that only a few
+// lines have, and in distances that are estimated from reuse times.
 func TestSampleIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)
@@ -298,7 +299,7 @@ func FuzzKeptRestore(f *testing.F) {
 		}
 		d := codec.NewDecoder(runner.Save())
 		for range 5 {
-			d.Uint() // the part of the runner itself
+			d.Uint() // the first part of the state belongs to the runner
 		}
 		p, err := profile.Decode(d.Rest())
 		if err != nil {
@@ -421,12 +422,13 @@ func TestIntervalsCoverTrueValues(t *testing.T) {
 	}
 }
 
-// coherentMissesAt returns the misses of a private cache of a number of lines.
+// coherentMissesAt returns the misses of a private cache with the given number of lines.
 func coherentMissesAt(r *profile.CoherentReuse, lines uint64) uint64 {
 	return missesAt(&profile.Reuse{Cold: r.Cold + r.Coherence(), Bins: r.Bins}, lines)
 }
 
-// missesAt returns the misses of a cache of a number of lines, which must be the edge of a bin.
+// missesAt returns the misses of a cache with the given number of lines, which must be the edge of
+// a bin.
 func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {

@@ -14,7 +14,7 @@ import (
 // Options contains the options of a sample: see [Parse].
 type Options struct {
 	Mode       profile.SampleMode
-	Threshold  uint64 // for profile.SpaceSample: lines whose 64-bit hash is at most this are sampled
+	Threshold  uint64 // for profile.SpaceSample: the largest 64-bit hash of a sampled line
 	Lines      uint64 // for profile.LinesSample
 	Gap        uint64 // for profile.TimeSample
 	On, Period uint64 // for profile.OnOffSample
@@ -86,7 +86,7 @@ func whole(text string) (uint64, bool) {
 	return uint64(x), ok && x >= 0 && x < 1<<63 && x == math.Trunc(x)
 }
 
-// threshold returns the largest hash that a sampled line can have at a rate.
+// threshold returns the largest hash of a sampled line at the given sampling rate.
 func threshold(rate float64) uint64 {
 	if !(rate < 1) {
 		return math.MaxUint64

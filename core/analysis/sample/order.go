@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// order is the sampled part of an LRU stack. It stores lines in the order in which they were put,
-// and counts the lines that were put after a given line. It is a Fenwick tree over live stamps
-// (Bennett and Kruskal, 1975), which are renumbered when they run out.
+// order is the sampled part of an LRU stack. It stores lines in the order in which they were put on
+// the stack, and counts the lines that were put there after a given line. It is a Fenwick tree over
+// live stamps (Bennett and Kruskal, 1975), which are renumbered when they run out.
 type order struct {
 	place map[trace.Line]uint32 // index in lines (the stamp), or away
 	lines []placed              // lines by stamp, from 0
@@ -18,14 +18,14 @@ type order struct {
 	live  int
 }
 
-// placed is a line and the time at which it was put. It is live if place refers to it.
+// placed is a line and the time at which it was put on the stack. It is live if place refers to it.
 type placed struct {
 	line trace.Line
 	at   uint64
 }
 
 const (
-	away       = ^uint32(0) // the line was put, and then taken
+	away       = ^uint32(0) // the line was put on the stack, and then taken from it
 	firstRoom  = 1 << 10
 	orderSlack = 3 // room for stamps after renumbering, per live line
 )
@@ -36,10 +36,11 @@ func newOrder() *order {
 	return o
 }
 
-// known returns the number of lines that are in the order or noted.
+// known returns the number of lines that were noted, including all lines on the stack.
 func (o *order) known() int { return len(o.place) }
 
-// note registers a line that has not been put yet. It reports whether the line was already known.
+// note registers a line that has not been put on the stack yet. It reports whether the line was
+// already known.
 func (o *order) note(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -59,8 +60,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns the number of lines that were put after it, and the time at which
-// it was put. down is false if the line was not in the order.
+// take removes a line. It returns the number of lines above it, and the time at which it was put on
+// the stack. down is false if the line was not on the stack.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -72,7 +73,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	return above, at, true
 }
 
-// since returns the number of live lines that were put after time at.
+// since returns the number of live lines that were put on the stack after time at.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
 	return o.live - o.sums.upto(uint32(first))
@@ -144,8 +145,7 @@ func (o *order) code(c *codec.Coder) {
 // sums is a Fenwick tree (1994) that counts live stamps. sums[0] is unused.
 type sums []uint32
 
-// newSums returns a tree with room for this number of stamps, of which the first live ones are
-// live.
+// newSums returns a tree with room for the given number of stamps. The first live stamps are live.
 func newSums(room, live int) sums {
 	s := make(sums, room+1)
 	for i := range live {

@@ -73,8 +73,8 @@ func (e *estimate) add(other *estimate) {
 	e.cold += other.cold
 }
 
-// estimate scales the sample of a kind to the known number of accesses: by a factor or, if the
-// factor is 0, so that the sum is right.
+// estimate scales the sampled accesses of one kind to the known number of accesses: by the given
+// factor or, if the factor is 0, so that their sum is right.
 func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) {
 	all := s.beyond[kind]
 	cold := s.cold[kind] + open
@@ -158,7 +158,7 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns the intervals of misses that have the errors off. For capacities up to front,
+// boundsOf returns the intervals of misses whose errors are off. For capacities up to front,
 // misses are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // accesses that may miss
@@ -178,7 +178,7 @@ func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front ui
 		low := misses[above] - min(off[above].Low, misses[above])
 		list = append(list, profile.Bound{Low: min(low, high), High: high})
 		if bin == outOf || misses[below] == misses[outOf] {
-			break // and all larger capacities have the same misses
+			break // all larger capacities have the same misses
 		}
 	}
 	return list
@@ -217,7 +217,7 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples does the same as offByGroups for independent samples, with Wilson's score interval
+// offBySamples is like offByGroups, for independent samples: it uses Wilson's score interval
 // (1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)

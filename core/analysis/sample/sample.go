@@ -25,8 +25,7 @@ type sampler interface {
 	// weights to accesses, or 0 if the weights must be scaled to the number of all accesses, and
 	// the number of open samples by kind.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
-	// deviation returns the relative standard deviation that all distances of about this length
-	// share.
+	// deviation returns the relative standard deviation of all distances of about the given length.
 	deviation(distance float64) float64
 	code(c *codec.Coder)
 }
@@ -112,7 +111,7 @@ type counts struct {
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
-	taken   []taken // the sampled ones among the current accesses
+	taken   []taken // sampled accesses among the current accesses
 	samples uint64
 	spread  [groups][outOf + 1]uint64 // by profile.SiteBin; the last element counts cold accesses
 }
@@ -128,7 +127,7 @@ type taken struct {
 type lineSize struct {
 	locality.Splitter
 	sampler sampler
-	front   uint32 // distances below front are known for every access: frontLines, or 0
+	front   uint32 // distances below this are known for every access: frontLines, or 0
 	counts
 	windows windows
 }
@@ -166,11 +165,11 @@ func (c *counts) nearAt(kind, d int) uint64 {
 type windows struct {
 	References uint64
 	rows       []row
-	counted    [frontLines]uint64 // hits of counts.near that rows already contain
+	counted    [frontLines]uint64 // number of hits in counts.near that are already in rows
 }
 
-// row contains the counts of one window: accesses beyond the front, and by distance, hits in the
-// front and sampled accesses.
+// row contains the counts of one window: the number of accesses beyond the front, and histograms of
+// the hits in the front and of the sampled accesses.
 type row struct {
 	beyond       uint64
 	near, sample profile.WindowRow
@@ -178,8 +177,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach makes the last row belong to the window of reference number at, for windows of size
-// references. It appends a row if necessary.
+// reach makes the last row that of the window that contains reference number at, and appends a row
+// if necessary. Windows have size references.
 func (s *lineSize) reach(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {

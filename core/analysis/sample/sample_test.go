@@ -270,8 +270,8 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestStretchesRestore checks that a run of sampled parts that is saved and restored anywhere gives
-// the same bytes, and reports how much it read.
+// TestStretchesRestore checks that a run over sampled parts can be saved and restored anywhere: the
+// profile has the same bytes, and the run reports how much it read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)

@@ -38,7 +38,7 @@ type space struct {
 	below   *order
 	times   reuse
 	fetches uint64 // the clock: number of lines that have left the front
-	looked  uint64 // number of accesses to sampled lines, not counting hits in the front
+	looked  uint64 // number of accesses to sampled lines, except hits in the front
 	queue   [chunk]fetch
 }
 
@@ -71,7 +71,7 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange moves a line with hash h into the front in place of the line left, and returns the
+// exchange moves a line with hash h into the front, where it replaces the line left. It returns the
 // distance of the access, or passed.
 func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
@@ -148,7 +148,7 @@ func (s *space) code(c *codec.Coder) {
 	codec.Below(c, &s.halvings, 64)
 	c.U64s(&s.fetches, &s.looked, &s.times.left, &s.times.built)
 	for i := range s.front {
-		codeLine(c, &s.front[i], 1) // 0: no line
+		codeLine(c, &s.front[i], 1) // 0 stands for no line
 	}
 	c.Array(s.times.times[:])
 	for i := range s.times.upto {
@@ -164,9 +164,9 @@ func (s *space) code(c *codec.Coder) {
 }
 
 // reuse converts reuse times into expected stack distances (Eklov and Hagersten, StatStack, ISPASS
-// 2010). Time is measured in lines that leave the front. Each line stays away for some time. A
-// share P(time > j) of the lines that left j steps ago is still away. The lines that left within a
-// time t and are still away are distinct, so their expected number is
+// 2010). Time is measured in lines that leave the front. A line that leaves the front comes back
+// after some time. A share P(time > j) of the lines that left j steps ago is still away. The lines
+// that left within a time t and are still away are distinct, so their expected number is
 //
 //	D(t) = Σ_{j<t} P(time > j)
 //

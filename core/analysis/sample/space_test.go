@@ -31,7 +31,7 @@ func drawLines(t *rapid.T) []trace.Line {
 }
 
 // naive implements a sample of lines by its definition, with the whole stack as a list. It uses the
-// sampler's own expectation from reuse times.
+// distances that the sampler itself expects from reuse times.
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
@@ -149,8 +149,8 @@ func TestLineLimitIsRespected(t *testing.T) {
 	}
 }
 
-// TestReuseTimes compares with the expectation for n lines that are accessed at random: in a time
-// t, n(1-(1-1/n)^t) distinct lines leave the front.
+// TestReuseTimes compares the result with the expected value for n lines that are accessed at
+// random: in a time t, n(1-(1-1/n)^t) distinct lines leave the front.
 func TestReuseTimes(t *testing.T) {
 	const lines = 1000
 	var r reuse

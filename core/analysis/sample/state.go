@@ -67,14 +67,14 @@ func (c *counts) code(w *codec.Coder) {
 
 const beyond = 1 << 61 // largest possible line number
 
-// codeLines reads or writes lines. When reading, it drops impossible ones.
+// codeLines reads or writes lines. When reading, it drops impossible line numbers.
 func codeLines(c *codec.Coder, lines *[]trace.Line) {
 	if c.Stack(lines); c.Reads() {
 		*lines = slices.DeleteFunc(*lines, func(line trace.Line) bool { return line >= beyond })
 	}
 }
 
-// codeLine reads or writes a line, which may also be one of several special values below zero.
+// codeLine reads or writes a line, or one of several special values below zero.
 func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	above := *line + marks
 	if codec.Below(c, &above, beyond+marks); c.Reads() {
@@ -105,7 +105,7 @@ func (w *windows) code(c *codec.Coder) {
 	c.Array(w.counted[:])
 }
 
-// cover reports whether the windows match a number of references.
+// cover reports whether the windows contain this number of references.
 func (w *windows) cover(references uint64) bool {
 	of := profile.Windows{References: w.References}
 	if w.References != profile.WindowSize(references) {

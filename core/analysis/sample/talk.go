@@ -16,9 +16,9 @@ import (
 // lines becomes several rows.
 type talk struct {
 	size    *keptSize
-	octaves [65]*talker // by the number of leading zeros of hashes; only the first one is used if the rate is fixed
+	octaves [65]*talker // by the number of leading zeros of the hash; if the rate is fixed, only the first is used
 
-	decides func() *trace.Program // argument of the decision whether to run; nil after the decision
+	decides func() *trace.Program // for the decision whether to run; nil after the decision
 	met     bool                  // there was a reference
 	first   uint32                // the thread of the first reference
 	off     bool                  // the decision was not to run
@@ -38,10 +38,10 @@ type talker struct {
 type listener struct {
 	*communication.Analysis
 	batch *trace.Batch
-	rows  []uint32 // row of the whole batch, by row of this batch
+	rows  []uint32 // for each row of this batch: its index in the whole batch
 }
 
-// octave returns the analyses for one power of two of hashes.
+// octave returns the analyses for one power-of-two range of hashes.
 func (t *talk) octave(n int) *talker {
 	if t.octaves[n] == nil {
 		t.octaves[n] = new(talker)

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// joinCommunication adds the results for other lines. If a part of a data object contains lines of
-// both results, its owner is the one with more references.
+// joinCommunication adds the results of an analysis of other lines. If a part of a data object
+// contains lines of both results, its owner is the one with more references.
 func joinCommunication(to, from *profile.Communication) {
 	to.Beyond = max(to.Beyond, from.Beyond)
 	to.Messages += from.Messages
@@ -47,7 +47,8 @@ func joinFlows(a, b []profile.Flow) []profile.Flow {
 	})
 }
 
-// joinOwners joins the parts of one object, which get the larger of the two part sizes.
+// joinOwners joins two lists of the parts of one object. The joined parts have the larger of the
+// two part sizes.
 func joinOwners(a, b *profile.Ownership) {
 	for a.PartBytes != b.PartBytes || max(a.First+uint64(len(a.Parts)), b.First+uint64(len(b.Parts)))-min(a.First, b.First) > profile.MaxParts {
 		if a.PartBytes <= b.PartBytes {
@@ -119,8 +120,8 @@ func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
 	return a[:min(len(a), profile.MaxLineSharing)]
 }
 
-// scaleCommunication scales the counts of sampled lines to all lines. It removes pages, whose
-// results would need all their lines.
+// scaleCommunication scales the counts of sampled lines to all lines. It removes the results for
+// pages, which would require all lines of each page.
 func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32) {
 	if last := len(c.Granules) - 1; c.Granules[last].Bytes > lineBytes {
 		if c.Granules = c.Granules[:last]; c.Off != nil {

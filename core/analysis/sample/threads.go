@@ -21,7 +21,7 @@ type threads struct {
 
 	lines   knownLines
 	inFront lineCores             // the cores that have a line in the front of their coherent stacks
-	waiting map[trace.Line]uint64 // cores with a sample that waits for the line
+	waiting map[trace.Line]uint64 // cores that have a sample waiting for the line
 	draws   int                   // number of samples of single accesses so far
 
 	sites *siteCores // receives the depth of each access on its core's coherent stack; or nil
@@ -48,15 +48,15 @@ const firstLines = 1 << 13 // number of lines that show first accesses if single
 type coreStacks struct {
 	accesses                   uint64
 	private, coherent, foreign counted
-	lostNear                   [frontLines]uint64 // all coherence misses of lines in the front of the private stack
-	lost                       profile.Histogram  // coherence misses of other lines, in the sample
+	lostNear                   [frontLines]uint64 // number of coherence misses of lines in the front of the private stack
+	lost                       profile.Histogram  // sampled coherence misses of other lines
 	lostSpread                 [groups]uint64
-	taken                      [groups]uint64 // lines invalidated by other cores' stores
+	taken                      [groups]uint64 // number of lines invalidated by other cores' stores
 
 	// For a sample of lines:
 	space    *space
-	top      holedFront // front of the coherent stack; out of date while it equals the private one
-	same     bool       // the two fronts are equal, because no line was invalidated
+	top      holedFront // front of the coherent stack; not updated as long as it equals the private front
+	same     bool       // the two fronts are equal, because no line has been invalidated
 	nearLost []nearLost // invalidated lines that are in the private front
 	own      *order     // sampled lines on the private stack
 	holed    *holed     // sampled lines on the coherent stack
@@ -196,7 +196,7 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled performs an access if lines are sampled. h is the line's hash; known is nil if the
+// accessSampled performs an access in a sample of lines. h is the line's hash; known is nil if the
 // line is not in the sample.
 func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
@@ -236,13 +236,13 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 	}
 }
 
-// accessCoherent counts an access on a core's coherent stack. private is its distance on the
-// private stack, and left is the line that left the private front.
+// accessCoherent counts an access on a core's coherent stack. private is the access's distance on
+// the private stack, and left is the line that the access moved out of the private front.
 //
 // The fronts are exact: a line that is only in the private front was invalidated, because no line
 // is deeper on the coherent stack than on the private one. As long as no line was invalidated, both
 // fronts are equal. For other sampled lines, the coherent distance is the private distance, reduced
-// in the proportion in which holes reduce it among the sampled lines.
+// by the same factor by which holes reduce the distance among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -263,7 +263,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 	}
 	if known == nil || at == 0 {
-		return // a line on top stays there, in the sample as well
+		return // a line that is on top stays there, also in the sample
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -275,7 +275,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 	weight := t.lines.weight()
 	switch {
-	case at < frontLines || private < frontLines: // already counted
+	case at < frontLines || private < frontLines: // the access has already been counted
 	case how == foundLost:
 		c.lost.AddN(uint64(lostAt), weight)
 		c.lostSpread[group] += weight
@@ -384,7 +384,7 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 	return stack.Cold
 }
 
-// accessTimed performs an access if single accesses are sampled. Each stack has its own samples. A
+// accessTimed performs an access in a sample of single accesses. Each stack has its own samples. A
 // core's sample ends with the core's next access to the line, which is a coherence miss if another
 // core has stored to the line.
 func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {

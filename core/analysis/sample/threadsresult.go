@@ -38,9 +38,10 @@ type weighing struct {
 	least      uint64 // lower bound of the number of lines
 }
 
-// newWeighing returns the weighing for a stack with these numbers of accesses and, if single
-// accesses are sampled, of samples. Lines with hashes up to a threshold, which was halved halvings
-// times, show first accesses. Either lines or single is the sample; the other one is nil.
+// newWeighing returns the weighing for a stack with the given number of accesses and, if single
+// accesses are sampled, the given number of samples. First accesses are estimated from lines with
+// hashes up to a threshold, which was halved halvings times. The sample is either lines or single;
+// the other argument is nil.
 func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
@@ -104,7 +105,7 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	return out
 }
 
-// within estimates the counts of a subset of the accesses that all contains.
+// within estimates the counts for a subset of the accesses in all.
 func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {
@@ -128,7 +129,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // if there must be more lines
+	for k := range r.Members { // the remaining accesses show that there must be more lines
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n
@@ -190,8 +191,8 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// off returns the errors of misses, computed from a spread. If first accesses and distances are
-// sampled in two different ways, their errors are independent.
+// off returns the error of the number of misses for each bin, computed from a spread. If first
+// accesses and distances are sampled in two different ways, their errors are independent.
 func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {

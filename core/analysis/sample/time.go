@@ -29,13 +29,13 @@ type timed struct {
 	now       uint64 // number of accesses so far
 
 	watched map[trace.Line]watch
-	filter  [1 << 8]uint64 // bit set of the hashes of watched lines, and of some that are no longer watched
-	young   []watching     // samples that recent follows, and some former ones, in order
+	filter  [1 << 8]uint64 // bit set of the hashes of watched lines, and of some lines that are no longer watched
+	young   []watching     // samples that recent follows, and some earlier samples, in order
 	recent  *stack.Exact   // stack of the lines since the first young sample; nil: no sample is young
-	old     *order         // one line in 1 << oldBits since the first open sample
+	old     *order         // order of one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
-	ends, oldEnds     [profile.WindowBins]uint64 // number of samples that ended, and of those counted by old, by profile.DistanceBin
+	ends, oldEnds     [profile.WindowBins]uint64 // number of samples that ended, and number of these that old counted, by profile.DistanceBin
 	distances         [chunk]uint32
 	one               counts // counts of a single access
 }
@@ -228,9 +228,9 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler. Young samples are exact, and old ones count only a fixed sample of
-// lines. So the deviation depends on the share of old samples among the samples with about this
-// distance.
+// deviation implements sampler. Young samples are exact, whereas old samples count only a fixed
+// selection of lines. So the deviation depends on the share of old samples among the samples with
+// about this distance.
 func (t *timed) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]
