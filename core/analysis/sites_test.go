@@ -22,7 +22,7 @@ import (
 )
 
 // allocating returns a program of references, allocations and releases, with all kinds of
-// variables. Each site has its own block.
+// variables. Each site is in a basic block of its own.
 func allocating() *trace.Program {
 	p := &trace.Program{
 		Modules:   []trace.Module{{Name: "src/a.c", Base: 0x400000, End: 0x500000}},
@@ -100,7 +100,7 @@ type naiveSites struct {
 	// These maps are converted to lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
-	cold   map[any]uint64 // on the coherent stacks of cores, like the following fields
+	cold   map[any]uint64 // This and the following fields are counted on the coherent stacks of cores.
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
 	used   map[any][]profile.Utilisation
@@ -301,8 +301,8 @@ func (n *naiveSites) newCore() *naiveCore {
 	return c
 }
 
-// useOn makes the private caches of a core fetch a line if they do not have it, and marks bytes of
-// the line as used.
+// useOn makes the private caches of a core fetch a line, unless they already have it, and marks
+// bytes of the line as used.
 func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
 	if c.stays[line] == nil {
 		c.stays[line] = make([]naiveStay, len(c.caches))
@@ -319,7 +319,7 @@ func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id
 	}
 }
 
-// endOn counts a stay in a private cache as ended.
+// endOn counts a line's stay in a private cache as ended.
 func (n *naiveSites) endOn(stay *naiveStay, cache int) {
 	if stay.bytes == nil {
 		return
@@ -337,7 +337,7 @@ func (n *naiveSites) usedOf(who any) []profile.Utilisation {
 	return n.used[who]
 }
 
-// accessOn performs an access of a thread, which runs on its own core.
+// accessOn performs an access by a thread that has its own core.
 func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
 	if n.cores[thread] == nil {
 		n.cores[thread] = n.newCore()
@@ -558,7 +558,8 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-// asPCs returns the rows, and a reader of them, with instruction addresses instead of sites.
+// asPCs replaces the sites of rows by instruction addresses, and returns the rows and a reader of
+// these rows.
 func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
 	only := chosen(b, trace.AllKinds)
 	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())
@@ -676,7 +677,8 @@ func TestSitesSaveRestore(t *testing.T) {
 	}
 }
 
-// However segments are divided and joined, they give the result of the whole trace.
+// However a trace is divided into segments, and in whatever grouping these are joined, the result
+// is that of the whole trace.
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -762,8 +764,8 @@ func TestSitesInFilesWithSameName(t *testing.T) {
 	}
 }
 
-// With several line sizes, sites are analysed for 64 bytes or, if that is not among them, for the
-// first size.
+// If there are several line sizes, sites are analysed for lines of 64 bytes or, if 64 is not among
+// the sizes, for the first size.
 func TestSitesLineSize(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 1)), p, 300)...)
@@ -864,7 +866,7 @@ func FuzzSitesState(f *testing.F) {
 	})
 }
 
-// savedHead returns the length of the data before the profile in a saved run.
+// savedHead returns the number of bytes before the profile in a saved run.
 func savedHead(saved []byte) int { return bytes.Index(saved, []byte("\x89SGP")) }
 
 func TestDistanceBins(t *testing.T) {

@@ -15,13 +15,13 @@ type Stretch struct {
 	From, To trace.Position
 	First    uint64      // number of references in the trace before the first chunk of the stretch
 	Events   trace.Kinds // events that the analyses of the whole run read
-	Lone     bool        // analyse it without sharing, because all references belong to one core
-	Whole    bool        // a helper may cut it only between chunks
+	Lone     bool        // analyse the stretch without sharing, because all its references belong to one core
+	Whole    bool        // a helper may cut the stretch only between chunks
 }
 
 // Segment is the result of a stretch.
 type Segment struct {
-	Profile *profile.Profile // profile to which the next segment is appended; nil: the stretch could not be analysed
+	Profile *profile.Profile // profile of the segment, to which the next segment can be appended; nil: the stretch could not be analysed
 	To      trace.Position   // end of the segment, which is before the end of the stretch if it was cut
 	Rows    uint64           // number of rows that were read, including events
 }
@@ -36,12 +36,12 @@ type Stretcher struct {
 	runner *Runner
 	rows   *trace.Batch
 
-	before  contract.LayoutFollower // knows the layout of memory blocks; nil: not needed
+	before  contract.LayoutFollower // follows the layout of memory blocks; nil: not needed
 	settled bool                    // before knows the layout at position known
 	known   trace.Position
 	laid    bool // layout is the layout at the beginning of the stretch
 	layout  []contract.Block
-	passed  uint64 // number of references before known or, once the stretch is reached, before the stretch
+	passed  uint64 // number of references before position known or, once the stretch is reached, before the stretch
 }
 
 type stage int

@@ -35,17 +35,18 @@ const (
 	Loops                              // the trace compressed to loops; only together with Default
 	Blocks                             // executions of blocks, and taken branches; only together with Default
 	Operations                         // the cheap counters, as in Default
-	Footprint                          // average number of distinct lines in a window of any length; only together with Default
+	Footprint                          // average number of distinct lines in windows of any length; only together with Default
 	Regular                            // option of Loops: stop early on a trace that does not compress or has no code
 )
 
 // Usual selects the analyses that the page and the command run unless the user chooses others:
-// Default, and the additional analyses for a diagnosis. The additional ones cannot be joined or
+// Default, and the additional analyses for a diagnosis. The additional analyses cannot be joined or
 // sampled.
 const Usual = Loops | Regular | Blocks
 
-// registrations returns the table. Blocks come before sites, which ask for call paths; sites and sharing come
-// before locality, which feeds them.
+// registrations returns the table. Blocks comes before Sites, which needs the call paths that
+// Blocks finds. Sites and Sharing come before Locality, because Locality passes its accesses to
+// them.
 func registrations() []registration {
 	return []registration{
 		{
@@ -157,7 +158,7 @@ type Wanted struct {
 	Sharing       *sharing.Options // nil: not requested
 	Communication bool             // with sites
 	// Program returns the part of the code that the trace has described so far, or nil. Decides is
-	// the same function if communication is to stop when no second thread appears, and otherwise
+	// the same function if communication should stop when no second thread appears; otherwise it is
 	// nil.
 	Program, Decides func() *trace.Program
 }
@@ -176,8 +177,8 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// decides returns the argument with which communication decides whether to run. It is nil if the
-// user selected communication, which then always runs.
+// decides returns the argument that communication needs to decide whether to run. If the user
+// selected communication, it always runs, and the argument is nil.
 func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil

@@ -15,8 +15,8 @@ type worker struct {
 	at     int
 }
 
-// moves contains the rows that change the layout of memory blocks, with their headers, as far back
-// as a worker needs them.
+// moves contains the rows that change the layout of memory blocks, and their headers. It goes back
+// as far as some worker needs.
 type moves struct {
 	wanted    trace.Kinds // the layout events; 0: not needed
 	list      []move
@@ -42,7 +42,7 @@ func (m *moves) note(number int, b *block) {
 	m.list = append(m.list, one)
 }
 
-// only returns a copy of the events of these kinds.
+// only returns a copy of the events that are of these kinds.
 func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	some := &trace.Batch{}
 	for i, k := range b.Kind {
@@ -169,7 +169,7 @@ func (w *worker) analyse(c *claim) {
 	p.notify()
 }
 
-// all analyses the rest of the batch.
+// all analyses the remaining rows of the batch.
 func (f *feed) all() error {
 	for f.pending() || f.rest.pending() {
 		if f.rest.pending() {
@@ -214,7 +214,7 @@ const (
 	mostRows    = 1 << 24 // maximum number of rows that wait or are being analysed
 	mostBlocks  = 256     // maximum number of blocks of a segment
 	rowBytes    = 41      // maximum size of a row
-	rowsShare   = 8       // 1/rowsShare of the memory is the limit for rows
+	rowsShare   = 8       // rows may use 1/rowsShare of the memory
 )
 
 // sizes determines the length of segments.
@@ -243,7 +243,7 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 // room returns the maximum number of blocks that may wait or be analysed.
 func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
 
-// learn adapts the sizes to the cost of joining a segment that ends before block number to.
+// learn adapts the sizes to the cost of joining a segment. The segment ends before block number to.
 func (s *sizes) learn(p *profile.Profile, to int) {
 	if s.fixed {
 		return
@@ -267,9 +267,9 @@ type claims struct {
 }
 
 // next chooses the blocks for a free worker, up to end. If from == to, there are none yet. at is
-// the block that the live analyses reach next, and last means that no more blocks follow. The
-// blocks between two claims are left to the live analyses, whose results need not be joined.
-// Ideally, the live analyses reach a claim just when it has been analysed.
+// the block that the live analyses reach next. last means that no more blocks follow. The blocks
+// between two claims are left to the live analyses, whose results need not be joined. Ideally, the
+// live analyses reach a claim just when it has been analysed.
 func (c *claims) next(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

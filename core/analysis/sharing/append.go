@@ -15,8 +15,9 @@ import (
 // except for the first accesses to a line in the segment. Then the notes of the segment are
 // processed in order, to find the earlier accesses to these lines:
 //
-//  1. The directories show which accesses are foreign, and where lines overlap. A store invalidates
-//     its line in the cores that had the line, and have not touched it in the segment.
+//  1. The directories show which accesses are foreign, and which accesses are overlapped (MODELS
+//     §6.6). A store invalidates its line in the cores that had the line, and have not touched it
+//     in the segment.
 //  2. The stacks of each core determine the distances: the private stack as in package locality,
 //     and the earlier coherent stack below the segment's (stack.Below).
 //  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,
@@ -76,8 +77,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins reports whether a segment can be appended, which requires that each thread has its own
-// core.
+// Joins reports whether a segment can be appended. This requires that each thread has its own core.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	n := len(a.cores.of)
 	for _, t := range threads {
@@ -89,7 +89,7 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 }
 
 // Alone reports whether all references so far, and references of these threads, belong to one core.
-// In that case, a segment need not be analysed by sharing, unless the result must be mergeable.
+// In that case, the sharing analysis can skip a segment, unless the result must be mergeable.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
 		return false
@@ -105,8 +105,8 @@ func (a *Analysis) Alone(threads []uint32) bool {
 // Several reports whether more than one core has appeared.
 func (a *Analysis) Several() bool { return a.running }
 
-// join adds the cores of the next segment, and returns their numbers here. A segment without
-// threads belongs to the only core or, if there are several cores, to the core of thread 0.
+// join adds the cores of the next segment, and returns their numbers in this analysis. A segment
+// without threads belongs to the only core or, if there are several cores, to the core of thread 0.
 func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 	for i := range next.list {
 		for _, t := range next.list[i].threads {

@@ -33,7 +33,7 @@ func (a *asker) Ask(accesses *sharing.Accesses, q []sharing.Question) []sharing.
 			about, line := (int(x)+i*n)%appeared, x^trace.Line(n)
 			q = append(q, sharing.Question{Access: uint32(i), Core: uint8(about), Line: line})
 			depth := a.holes[about].Do(stacktest.Event{Op: stack.AskOp, Line: line})
-			a.want = append(a.want, uint32(depth)) // -1 is stack.Cold
+			a.want = append(a.want, uint32(depth)) // -1 stands for stack.Cold
 		}
 		row := accesses.First + i
 		if accesses.Rows != nil {
@@ -77,7 +77,7 @@ func TestAsk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.Threads()) == 1 { // nothing was asked
+			if len(a.Threads()) == 1 { // with one thread, there are no questions
 				for _, x := range accessesOf(b, 64, coreOf) {
 					asks.access(0, x.line, trace.Load)
 				}
@@ -107,7 +107,7 @@ func TestNoAllocations(t *testing.T) {
 	for range 40 {
 		again()
 	}
-	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms rarely allocate a block
+	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms allocate a block now and then
 		t.Errorf("%v allocations per %d references", n, b.Len())
 	}
 }

@@ -16,11 +16,12 @@ type core struct {
 	foreignSets    table
 	privateCounts  counts
 	coherentCounts counts
-	foreignCounts  counts // accesses on the private stack to lines that another core touched last
+	foreignCounts  counts // counts, on the private stack, the accesses to lines that another core touched last
 	lost           counts
 	invalidations  uint64
 
-	// The pending work of the core: its accesses, and the other operations before some of them.
+	// The following fields contain the pending work of the core: its accesses, and other operations
+	// that come before some of the accesses.
 	lines   []trace.Line
 	foreign []bool // whether each access is foreign
 	several bool   // some accesses are foreign
@@ -72,8 +73,8 @@ func (c *core) pushCoherent(lines []trace.Line) {
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
-// take adds a run of accesses. first is its position among the accesses from the pass; foreign
-// marks foreign accesses, and is used only if several says that there are some.
+// take adds a run of accesses. first is the run's position among the accesses from the pass.
+// foreign marks foreign accesses; it is used only if several is true, that is, if there are any.
 func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, turn{first, len(lines)})
@@ -93,7 +94,7 @@ func (c *core) run(s *lineSize) {
 		c.measure(&s.private)
 	}
 	if c.noting {
-		c.coherent.NoteHoles() // not before, because the lines that were on the stack at the start do not count
+		c.coherent.NoteHoles() // only now, because the lines that were on the stack at the start do not count
 	}
 	c.coherence = c.cohere()
 	if s.follower != nil {
@@ -201,7 +202,7 @@ func (c *counts) add(distance uint32) {
 
 // addAll adds distances, but ignores coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	var top [2][topDepths]uint64 // two tables in turn, because adding to a counter that was just written waits for the store
+	var top [2][topDepths]uint64 // two tables are used in turn, because adding to a counter that was just written waits for the store
 	for i, d := range distances {
 		if d < topDepths {
 			top[i&1][d]++
@@ -246,7 +247,7 @@ type marked struct{ *stack.Sets }
 // Depths implements tabled.
 func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
-// table is the sum of earlier counts and a model's counts. A closed model is nil.
+// table is the sum of earlier counts and a model's counts. The model is nil if it has been closed.
 type table struct {
 	before  profile.SetTable
 	model   tabled

@@ -20,10 +20,11 @@ type Grouping struct {
 	recent   [256]recentThread
 }
 
-// group contains the threads of a core, and the threads that may appear on it, ascending.
+// group contains the threads of a core, and the threads that may still appear on it, both
+// ascending.
 type group struct {
 	threads  []uint32
-	possible []uint32 // without the threads that share the core because there are too many
+	possible []uint32 // except threads that share the core because there are more threads than cores
 }
 
 type recentThread struct {
@@ -39,13 +40,14 @@ func (c *Grouping) reset(groups [][]uint32) {
 	}
 }
 
-// several adds the threads of references, and reports whether there is more than one core.
+// several assigns the threads of references to cores, and reports whether there is more than one
+// core.
 func (c *Grouping) several(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
 	}
 	first, others := threads[0], uint32(0)
-	for _, t := range threads { // usually all are equal, so the loop has no branches
+	for _, t := range threads { // usually all threads are equal, so the loop has no branches
 		others |= t ^ first
 	}
 	c.core(first)
@@ -99,7 +101,7 @@ func (c *Grouping) core(thread uint32) uint8 {
 	return uint8(n)
 }
 
-// place chooses a core for a new thread, and creates the core if necessary.
+// place assigns a new thread to a core, and creates the core if necessary.
 func (c *Grouping) place(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {

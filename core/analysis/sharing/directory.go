@@ -8,13 +8,14 @@ import (
 // directory records, for every line, the cores that have it and the core that touched it last. It
 // is a hash table with open addressing and linear probing. It has 256 parts that grow one at a
 // time, so that growing never stops the run for long or needs much memory. Recently used lines are
-// found without a search, because threads mostly access lines that they, or others, have just used.
+// found without a search, because threads mostly access lines that they or other threads have just
+// used.
 type directory struct {
 	parts  []part
 	recent [recentLines]found
 	lines  int
 
-	touched uint64 // depends on entries that were prefetched, so that the reads are not optimised away
+	touched uint64 // computed from prefetched entries, so that the compiler does not remove the reads
 }
 
 type found struct {
@@ -30,7 +31,7 @@ type part struct {
 
 type entry struct {
 	key     uint64 // line + 1; 0: empty slot
-	holders uint64 // the cores that have the line, where no store has invalidated it
+	holders uint64 // the cores that have the line, except cores in which a store has invalidated it
 	last    uint64 // time of the last touch << 8 | core; 0: none yet
 }
 
@@ -85,7 +86,7 @@ func (d *directory) find(line trace.Line) *entry {
 	p := &d.parts[h>>(64-partBits)]
 	if p.used >= p.limit {
 		p.grow()
-		d.recent = [recentLines]found{} // because entries have moved
+		d.recent = [recentLines]found{} // entries have moved
 	}
 	slots := p.slots
 	for i := home(h, len(slots)); ; i++ {
@@ -152,9 +153,9 @@ func (p *part) grow() {
 //
 // This is the case if the maximum over all lines y of min(last touch of y by the core, last touch
 // of y by another core) is later than the core's last touch of the line. The maximum changes only
-// when a line is touched by a different core than before; then, for both cores, the earlier of the
-// two touches is the previous touch of the line. If the core itself touched the line last, no other
-// core has touched it since. So one time per line is enough.
+// when a line is touched by a different core than the last time; then, for both cores, the earlier
+// of the two touches is the previous touch of the line. If the core itself touched the line last,
+// no other core has touched it since. So storing one time per line is enough.
 type overlaps struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // the maximum, for each core

@@ -20,19 +20,19 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// For the latest accesses: whether another core touched the line last, and if not, whether in
-	// between another core used a line that this core also used.
+	// For each of the latest accesses: whether another core touched the line last and, if not,
+	// whether since then another core has used a line that this core has used too.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 
-	lines     []trace.Line // the accesses of members, each with its core and its private distance
+	lines     []trace.Line // the accesses of members, with their cores and private distances
 	core      []uint8
 	private   []uint32
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. Accesses that none of the four counters contains
-// have equal distances on both stacks.
+// member counts a core's accesses in a domain. Accesses in none of the four counters have the same
+// distance on both stacks.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64
@@ -66,8 +66,8 @@ func (d *domain) set() (members uint64) {
 	return members
 }
 
-// start initialises a domain with the counts so far, of one core, and with the lines on the stack,
-// most recently used first.
+// start initialises a domain with the counts so far, which belong to one core, and with the lines
+// on the stack, most recently used first.
 func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Line) {
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {
@@ -149,7 +149,7 @@ func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
 			} else {
 				m.intercepted++
 			}
-		case near == far: // both may be cold
+		case near == far: // both accesses may be cold
 		case d.isOverlap[first+i]:
 			m.overlapped++
 		default:

@@ -86,7 +86,7 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares all domains after the first one with the requested ones.
+// sameDomains compares all domains except the first with the requested domains.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {

@@ -10,11 +10,11 @@ import (
 // joint is a segment that is being appended, for one line size.
 type joint struct {
 	*sizePart
-	touchedBy directory // holders: the cores that have touched a line in the segment so far
-	kept      []bool    // by note: whether the note is kept
-	near      []uint32  // by note, for first touches: the private distance
-	depths    []uint32  // the same: the depth on the coherent stack
-	lostAt    []uint32  // the same: the depth at which the line was invalidated, if it was
+	touchedBy directory // its holders are the cores that have touched a line in the segment so far
+	kept      []bool    // for each note: whether it is kept
+	near      []uint32  // for each note of a first touch: the private distance
+	depths    []uint32  // for each note of a first touch: the depth on the coherent stack
+	lostAt    []uint32  // for each note of a first touch: the depth at which the line was invalidated, if it was
 	touched   []int     // notes that are first touches by a core
 	work      []work    // work of each core
 	first     []firsts  // first touches of each domain
@@ -29,8 +29,8 @@ type joint struct {
 type work struct {
 	steps []int // notes that depend on the coherent stack below the segment
 
-	// For first touches, by note: whether another core touched the line last, and whether the
-	// segment counts the access in this way.
+	// For first touches: their notes and lines, whether another core touched the line last, and
+	// whether the segment already counts the access as foreign.
 	touches          []int
 	lines            []trace.Line
 	foreign, counted []bool
@@ -42,13 +42,13 @@ type firsts struct {
 	others     []int // notes of first touches by a core, but not by the domain
 }
 
-// firstTouch is a first touch, given by its note, and the state of its line.
+// firstTouch is a first touch, identified by its note, and the state of its line.
 type firstTouch struct {
 	note             int
 	foreign, overlap bool
 }
 
-// join appends a part. to maps the cores of the part to their numbers here.
+// join appends a part. to maps the cores of the part to their numbers in the run.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
@@ -166,11 +166,11 @@ func (s *lineSize) meet(j *joint, i int) {
 }
 
 // meet determines which core of a domain last touched the line of a core's first touch. others are
-// the cores that touched it earlier in the segment. meet reports whether the last one was a
-// different core.
+// the cores that touched the line earlier in the segment. meet reports whether the core that
+// touched the line last is a different core.
 func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
-	if others &= d.set(); others != 0 { // the first core now has an overlap; the others already had one
+	if others &= d.set(); others != 0 { // the first core now has an overlap; the other cores already had one
 		f.overlapped |= others | 1<<core
 		f.others = append(f.others, i)
 		return true
@@ -315,7 +315,7 @@ func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
 	}
 }
 
-// met counts a core's first touch of a line that another core touched in the segment.
+// met counts a core's first touch of a line that another core touched earlier in the segment.
 func (m *member) met(near uint32) {
 	if near != cold {
 		m.brought--

@@ -28,8 +28,8 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn returns the distances of the accesses of some cores on a list that these cores share.
-// Accesses of other cores have no distance.
+// distancesOn returns the distances of the accesses by some cores, on a list that these cores
+// share. Accesses of other cores have no distance.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))
@@ -149,7 +149,7 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 	return &c.Dilated
 }
 
-// counted contains the number of misses of a core, and the number of those that would hit without
+// counted contains the number of a core's misses, and how many of them would be hits without
 // another core's store.
 type counted struct{ misses, taken uint64 }
 

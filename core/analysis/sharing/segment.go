@@ -15,20 +15,20 @@ import (
 // recorded.
 type segment struct {
 	notes []note
-	lines directory // for each line, holders contains the cores that touched it, and last is 1 if it was stored to
+	lines directory // for each line, holders is the set of cores that touched it, and last is 1 if a core stored to it
 
 	open [profile.MaxCores][]int // by core: notes of the current accesses, whose depths are not known yet
 	from int                     // the first note of the current accesses
 
 	touches uint64 // number of first touches, while there is one core
 	stores  []store
-	recent  [recentStores]uint64 // line + 1 of recent stores
+	recent  [recentStores]uint64 // line + 1 for recent stores
 }
 
-const recentStores = 1024 // number of recent lines that need no look-up in the table
+const recentStores = 1024 // number of recent stores that are found without a look-up in the table
 
-// note is a line and a number: the sum of the operation, the core × 4, and the bit set of the
-// numbers of sets for which the access fills a hole of the segment × 256.
+// note is a line and a number. The number is the operation + 4 × the core + 256 × a bit set, which
+// contains the numbers of sets for which the access fills a hole of the segment.
 type note struct {
 	line trace.Line
 	what uint32
@@ -37,7 +37,7 @@ type note struct {
 const (
 	touched = iota // the core's first touch
 	again          // an access after an invalidation
-	stored         // the first store, before the touch of the same access
+	stored         // the first store to the line, noted before the touch by the same access
 )
 
 const everywhere = 1<<stack.SetCounts - 1 // all numbers of sets
@@ -53,7 +53,7 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 // store is the first store to a line, while there is one core.
 type store struct {
 	line    trace.Line
-	touches uint64 // number of first touches before it, not counting its own
+	touches uint64 // number of first touches before it, not counting its own access
 }
 
 // isFirst reports whether a store to a line is the first store in the segment.
@@ -185,7 +185,7 @@ func codeStores(c *codec.Coder, stores *[]store) {
 	})
 }
 
-// stores reads the stores of a core that made this many first touches.
+// stores reads the stores of a core. touches is the number of first touches that the core made.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
 	lines.reset()

@@ -1,12 +1,12 @@
-// Package sharing computes how the threads of a trace use private and shared caches. It keeps LRU
-// stacks by core, in the four views of MODELS §6, and counts all distances and the depths in sets
-// for each.
+// Package sharing computes how the threads of a trace use private and shared caches. For each of
+// the four views of MODELS §6 it keeps LRU stacks by core, and counts all distances, and the depths
+// in sets.
 //
 //  1. Threads are assigned to cores: one core per thread, or as the user groups them (cores.go).
 //     Cores that share a cache form a domain; the domain of all cores always exists.
 //  2. The stack of the whole trace, which package locality keeps, is the concurrent stack of all
 //     cores, so view 2 costs nothing.
-//  3. A directory (directory.go) records for every line which cores have it, which one touched it
+//  3. A directory (directory.go) records for every line which cores have it, which core touched it
 //     last, and when. It finds the stores that invalidate other cores' copies, and the accesses to
 //     lines that another core touched last, which Anger's model separates (MODELS §6.3).
 //  4. Each core has a stack for view 1, and a stack for view 4 in which invalidated lines leave
@@ -49,8 +49,8 @@ type Options struct {
 // views are meaningless.
 type Stacks uint8
 
-// The stacks that can be counted. The pass stops counting its own stack if the concurrent stack is
-// not needed.
+// These constants are the stacks that can be counted. The pass stops counting its own stack if the
+// concurrent stack is not needed.
 const (
 	Coherent   Stacks = 1 << iota // stacks of each core, with invalidation; always counted
 	Private                       // stacks of each core, without invalidation, and the comparison with the concurrent stack
@@ -132,7 +132,7 @@ func (a *Analysis) begin() {
 
 // Accesses contains the next line accesses.
 type Accesses struct {
-	locality.Accesses         // without distances
+	locality.Accesses         // Distances is nil
 	Cores             []uint8 // cores are numbered in the order in which they appear
 }
 
@@ -143,8 +143,8 @@ type Question struct {
 	Line   trace.Line
 }
 
-// Asker asks about the stacks during the pass. Package communication needs this, because a
-// communicated value comes from a cache if the line is still in it.
+// Asker asks about the stacks during the pass. Package communication needs the answers, because a
+// communicated value comes from a cache if the line is still in that cache.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in order. The slices of a are valid until
 	// it returns.
@@ -181,7 +181,7 @@ type Follower interface {
 	// coherence misses. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
-	// segment's first touches, in order, as in FollowCores; nil means that they remain first
+	// segment's first touches, in order, as in FollowCores. If depths is nil, they remain first
 	// touches.
 	JoinCores(depths, lostAt []uint32)
 }
@@ -236,7 +236,7 @@ type lineSize struct {
 	coherent, lostAt [maxAccesses]uint32
 }
 
-// begin creates stacks for the cores. All accesses so far belong to the first one.
+// begin creates stacks for the cores. All accesses so far belong to the first core.
 func (s *lineSize) begin() {
 	s.reset()
 	l, lines := s.analysis.pass.At(s.bytes)

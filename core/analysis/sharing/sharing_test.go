@@ -93,8 +93,8 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)
 }
 
-// sameMisses compares the coherent stack of a core with simulated caches: of every capacity up to
-// the number of its lines, and of the given numbers of sets and ways.
+// sameMisses compares the coherent stack of a core with simulated caches: caches of every capacity
+// up to the number of the core's lines, and a cache with the given numbers of sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64
@@ -166,7 +166,8 @@ func sameViews(t rapid.TB, s *profile.Sharing, all []access, threads []uint32) {
 	sameDomain(t, "all cores", &s.Domains[0], &want)
 }
 
-// batchOf returns a trace of accesses by these threads, with one letter per line.
+// batchOf returns a trace of accesses by these threads to these lines, each of which is given by a
+// letter.
 func batchOf(lines string, threads ...uint32) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i, x := range lines {
@@ -179,7 +180,7 @@ func batchOf(lines string, threads ...uint32) *trace.Batch {
 	return b
 }
 
-// The test compares with Table 2 of SASMM, whose times are numbered from one.
+// The test compares the result with Table 2 of SASMM, where times are numbered from one.
 func TestSASMMTable2(t *testing.T) {
 	threads := []uint32{1, 2, 1, 1, 1, 2, 2, 1, 1, 1}
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))

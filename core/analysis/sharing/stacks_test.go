@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// A run that counts only some stacks and numbers of sets has the same counts for them as a run that
-// counts all.
+// If a run counts only some stacks and numbers of sets, their counts are the same as in a run that
+// counts all of them.
 func TestSelectedStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -45,7 +45,7 @@ func TestSelectedStacks(t *testing.T) {
 	})
 }
 
-// some analyses a trace. It does not check the profile, whose counts of other stacks are
+// some analyses a trace. It does not check the profile, because the counts of other stacks are
 // meaningless.
 func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
@@ -89,7 +89,8 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 	}
 }
 
-// sameSome compares counts, for the numbers of sets that both runs count.
+// sameSome compares the counts of two runs, considering only the numbers of sets that both of them
+// count.
 func sameSome(t rapid.TB, spec analysis.Spec, what string, got, want *profile.StackCounts) {
 	t.Helper()
 	all := *want

@@ -29,7 +29,8 @@ import (
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
 // Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
-// the time of its overlap. Only the order of times matters, and this is the order of the stack.
+// the time of its overlap. This suffices, because only the order of times matters, and this order
+// is that of the stack.
 //
 // Mergeable states of at most one core contain, for each line size, only the list of lines that
 // were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.
@@ -159,8 +160,7 @@ type loader struct {
 	a *Analysis
 }
 
-// hold makes reading fail if a number is impossible. It reports whether there has been no error so
-// far.
+// hold makes reading fail if a number is out of range. It returns false if there has been an error.
 func (r *loader) hold(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -205,7 +205,7 @@ type sizePart struct {
 	cores   []corePart
 	domains []domainPart // the domain of all cores, and the user's domains
 	notes   []note
-	lines   directory // states of the lines of notes
+	lines   directory // states of the lines to which notes refer
 }
 
 type corePart struct {
@@ -220,7 +220,7 @@ type domainPart struct {
 	members  []*profile.Member // by core
 	stack    []trace.Line      // most recently used first
 	touchers []toucher         // for each of these lines
-	overlaps []uint64          // by core: number of lines that were last touched before the overlap
+	overlaps []uint64          // for each core: number of lines that were last touched before the overlap
 }
 
 // toucher contains the core that touched a line last, and the cores that have the line.
@@ -264,7 +264,7 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	return p
 }
 
-// in returns the cores of a domain. Domain 0 contains all cores.
+// in returns the set of cores in a domain. Domain 0 contains all cores.
 func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
@@ -305,7 +305,7 @@ func (s *lineSize) load(p *sizePart) bool {
 
 func (s *lineSize) allDomains() []*domain { return append([]*domain{&s.all}, s.domains...) }
 
-// beyond reports whether a line is beyond the address space.
+// beyond reports whether a line lies beyond the end of the address space.
 func beyond(lines []trace.Line) bool {
 	return slices.ContainsFunc(lines, func(x trace.Line) bool { return x >= 1<<61 })
 }

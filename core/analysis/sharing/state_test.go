@@ -41,7 +41,8 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// resumed returns a runner that continues from a saved state, or that begins if there is none.
+// resumed returns a runner that continues from a saved state or, if there is none, from the
+// beginning.
 func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -54,7 +55,7 @@ func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *anal
 	return runner
 }
 
-// steps runs n steps, but not beyond the end.
+// steps runs n steps, or fewer if the run ends earlier.
 func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	t.Helper()
 	for range n {
@@ -79,7 +80,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in a runner's saved state, which follows five numbers.
+// behindOptions returns the profile in a runner's saved state. Five numbers precede it.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {

@@ -9,7 +9,7 @@ import (
 
 // bins contains many lists of counts. A list counts distances in the bins of profile.SiteBin, and
 // cold accesses in one more bin. Its bins are divided into groups of eight, which are allocated on
-// demand, so that a million lists fit into memory: most sites have few different distances.
+// demand. Because most sites have few different distances, a million lists fit into memory.
 type bins struct {
 	groups []binGroups // by list
 	counts []uint64    // groups of eight; group 0 is unused
@@ -40,7 +40,7 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
-// addBoth counts each distance in two lists.
+// addBoth counts each distance in two lists: one of each argument.
 func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	counts := t.counts
 	lists, others = lists[:len(distances)], others[:len(distances)]
@@ -61,8 +61,8 @@ func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	}
 }
 
-// addCoherent counts depths on coherent stacks for each of the lists. Coherence misses are counted
-// in lost.
+// addCoherent counts depths on coherent stacks for each of the lists. It counts coherence misses in
+// lost.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
 	for i, d := range depths {

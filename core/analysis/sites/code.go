@@ -16,9 +16,9 @@ type code struct {
 	list    []site            // by slot
 	names   map[string]string // short names of the program's files, by path
 
-	slotOf []uint32                    // by number in the trace's tables; 0: no slot yet
-	byPC   [trace.NumKinds]index.Table // slots of sites that have no number
-	// slotAt finds slots by site or PC, but is slower.
+	slotOf []uint32                    // slots by a site's number in the trace's tables; 0: no slot yet
+	byPC   [trace.NumKinds]index.Table // slots of the sites that have no number, by kind and PC
+	// slotAt finds slots by any siteKey, but is slower.
 	slotAt map[siteKey]uint32
 }
 
@@ -26,7 +26,7 @@ const noSlot = 0 // stands for no site
 
 // siteKey identifies a site.
 type siteKey struct {
-	number uint32 // or profile.NoSite; the following fields then identify the site
+	number uint32 // number in the trace's tables, or profile.NoSite; the following fields then identify the site
 	pc     uint64
 	kind   trace.Kind
 }
@@ -53,7 +53,7 @@ func (c *code) init() {
 	c.slotAt = map[siteKey]uint32{}
 }
 
-// find writes the slot of each reference of the batch.
+// find determines the slot of each reference of the batch.
 func (c *code) find(b *trace.Batch, slots []uint32) error {
 	if b.Site == nil {
 		c.findPCs(b, slots)
@@ -108,7 +108,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs does the same as find for references that have only the instruction's address.
+// findPCs is like find, for references that have only the instruction's address.
 func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -218,14 +218,14 @@ func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 
 type strideCounts = [profile.NumStrides]uint64
 
-// stride is the state of a site's walk through memory in one thread.
+// stride is the state of one site's references in one thread.
 type stride struct {
 	last   trace.Addr // address of the last reference
-	step   uint64     // distance from the previous reference to the last one; 0 after the first reference, so a stride of zero that follows counts as zero, not constant
+	step   uint64     // distance from the previous reference to the last; 0 after the first reference, so that a stride of zero counts as zero, not as constant
 	counts strideCounts
 }
 
-// seen reports whether there was a reference. The first one counts as irregular.
+// seen reports whether there was a reference. The first reference counts as irregular.
 func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
 
 func (s *stride) add(addr trace.Addr, bytes uint32) {
@@ -257,17 +257,17 @@ func strideClass(step, before uint64, bytes uint32) profile.Stride {
 
 type strides struct {
 	list   []walks // ascending by thread
-	latest int     // index of the latest thread
+	latest int     // index in list of the latest thread
 }
 
 type walks struct {
 	thread uint32
 	sites  []stride
-	starts []walkStart // only if mergeable
+	starts []walkStart // used only if the run is mergeable
 }
 
-// walksOf returns the walks of a thread, for at least this number of slots, and with their starts
-// if requested.
+// walksOf returns the walks of a thread, with room for at least this number of slots, and with
+// their starts if requested.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })

@@ -20,7 +20,7 @@ type privateLines struct {
 	used    []profile.Utilisation // sum over all cores, by pair and capacity
 
 	at      index.Cached
-	holders []uint64 // by line number: at least the cores that accessed the line since the last store
+	holders []uint64 // by line number: a set that includes all cores that accessed the line since the last store
 }
 
 // measuresPrivate reports whether utilisation is measured in private caches.
@@ -68,7 +68,7 @@ func (p *privateLines) core(number uint8) *lines {
 	return p.cores[number]
 }
 
-// holdersOf returns the cores that may have a line.
+// holdersOf returns the set of cores that may have a line.
 func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	n, known := p.at.Find(line)
 	if !known {
@@ -79,7 +79,8 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// follow processes accesses of cores, with their pairs and their depths on the coherent stacks.
+// follow processes accesses, given their cores, their pairs and their depths on the coherent
+// stacks.
 func (p *privateLines) follow(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
 		line, row := x.Lines[i], x.Row(i)
@@ -115,7 +116,7 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended returns the utilisation, by pair and capacity, as if all stays ended now.
+// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
 func (p *privateLines) ended() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -128,9 +129,9 @@ func (p *privateLines) ended() []profile.Utilisation {
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// The list is followed, for each set-associative cache, by the lines in its sets, which are given
-// by their positions in the list; each set begins with its least recently used line. When reading,
-// stays that continue are no longer counted as ended.
+// After the list come, for each set-associative cache, the lines in its sets, given by their
+// positions in the list. Each set begins with its least recently used line. When reading, stays
+// that continue are no longer counted as ended.
 func (f *form) private(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)

@@ -11,15 +11,15 @@ import (
 // package sharing reports. It is created when a second core appears; until then, the coherent stack
 // is the stack of the trace.
 type cores struct {
-	bins bins // by depth
+	bins bins // accesses by depth
 	lost bins // coherence misses, by the depth at which the line was invalidated
 
 	private *privateLines // nil if utilisation in private caches is not measured
 
 	firsts     []uint32 // pairs of each core's first touches so far, if mergeable
-	firstPaths []uint32 // and their paths, as lists of bins
-	// absent means that an older version, which did not count these accesses, analysed a part of
-	// the run.
+	firstPaths []uint32 // call paths of these first touches, as lists of bins
+	// absent means that a part of the run was analysed by an older version, which did not count
+	// these accesses.
 	absent bool
 }
 
@@ -117,8 +117,9 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 }
 
-// join moves the first touches of lists in a segment to their depths, and returns those so far that remain
-// first touches, if mergeable. depths is nil if all do.
+// join counts the first touches of a segment at their depths, in their lists. If the run is
+// mergeable, it returns all first touches so far that remain first touches. depths is nil if all
+// touches of the segment remain first touches.
 func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {

@@ -12,15 +12,15 @@ import (
 )
 
 // lines records for each line which site touched it last. For each of several LRU caches, it also
-// records the line's current stay in the cache: the pair that fetched the line, and the bytes used
-// since then. A stay begins with an access that misses, and ends with the next miss or at the end
-// of the trace. In a fully associative cache, an access misses if its distance is at least the
+// records the line's current stay in the cache: the pair that fetched the line, and the bytes that
+// were used since. A stay begins with an access that misses, and ends with the next miss or at the
+// end of the trace. In a fully associative cache, an access misses if its distance is at least the
 // capacity; set-associative caches are simulated.
 type lines struct {
 	shift      uint
 	words      int // number of 64-bit words in a mask of a line's bytes
 	capacities []uint64
-	sets       []sets // by capacity; empty for a fully associative cache
+	sets       []sets // by cache; empty if the cache is fully associative
 	previous   bool
 	mergeable  bool
 
@@ -29,7 +29,7 @@ type lines struct {
 	last []uint32     // slot of the last site, by number
 
 	stays []stay   // by line number and capacity
-	masks []uint64 // masks of the used bytes of each stay, words each
+	masks []uint64 // masks of the used bytes of each stay, of words elements each
 	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay
 	// can be joined to the last stay of the previous segment. They are zero while the stay
 	// continues, and recorded only if mergeable.
@@ -41,10 +41,10 @@ type lines struct {
 
 type stay struct {
 	pair  uint32 // pair that fetched the line
-	later bool   // it is not the line's first stay
+	later bool   // this is not the line's first stay
 }
 
-// beforeKey is a pair, and the slot of the site that touched a line before the pair did.
+// beforeKey is a pair, and the slot of the site that touched the line previously.
 type beforeKey struct{ pair, slot uint32 }
 
 func newLines(o Options) *lines {
@@ -80,7 +80,7 @@ const setsOfPage = 64
 func (s *sets) of(line trace.Line) []uint32 {
 	at := line & s.mask
 	if s.mask == 0 {
-		at = line % s.number // divisions are slow
+		at = line % s.number // only if there is no mask, because divisions are slow
 	}
 	page := s.pages[at/setsOfPage]
 	if page == nil {
@@ -120,7 +120,7 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	return uint64(distance) >= min(l.capacities[c], stack.Lost) // an invalidated line misses in every cache
 }
 
-// push fills the sets as if the lines were accessed in reverse order.
+// push fills the sets as if the lines were accessed in the reverse of the given order.
 func (l *lines) push(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {
@@ -160,8 +160,8 @@ func (l *lines) add(line trace.Line) uint32 {
 	return n
 }
 
-// follow processes accesses with their pairs. An access to the same line as the previous access
-// usually finds the line in all caches, as the most recently used one.
+// follow processes accesses with their pairs. If an access is to the same line as the previous
+// access, the line usually is the most recently used line in all caches.
 func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {
@@ -261,7 +261,7 @@ func count(mask []uint64) (n uint64) {
 	return n
 }
 
-// ended returns the utilisation, by pair and capacity, as if all stays ended now.
+// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
 func (l *lines) ended() []profile.Utilisation {
 	used := append([]profile.Utilisation{}, *l.used...)
 	l.endIn(used)

@@ -12,10 +12,10 @@ import (
 // memory maps addresses to data objects.
 //
 // A block is a contiguous range of addresses that belong to one object: a variable, a heap
-// allocation, or a gap between these. Each site remembers the block of its last reference, and
-// searches only if a reference is outside that block, or if the block was removed and therefore has
-// no bytes. The number of a removed block is reused only for the same object, so that a remembered
-// block remains valid.
+// allocation, or a gap between these. Each site remembers the block of its last reference, and a
+// search is necessary only if a reference is outside that block. A removed block has no bytes, so
+// every reference is outside it. The number of a removed block is reused only for the same object,
+// so that a remembered block remains valid.
 type memory struct {
 	blocks   []block
 	objectOf []uint32 // by block
@@ -59,7 +59,7 @@ const (
 	noBlock    = 0 // contains no address
 	everywhere = 1 // contains every address
 	noObject   = 0
-	rest       = 1 // the object of all addresses that belong to no other object
+	rest       = 1 // the object that contains all addresses of no other object
 )
 
 func (m *memory) init() {
@@ -99,7 +99,7 @@ func (m *memory) learn(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
-			m.closeGaps() // these were cached as outside of all stacks
+			m.closeGaps() // these addresses were cached as outside of all stacks
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
@@ -147,7 +147,7 @@ func (m *memory) holds(n uint32, addr trace.Addr) bool {
 	return addr-m.blocks[n].from < m.blocks[n].bytes
 }
 
-// gap creates a block for the free addresses around an address, between two blocks.
+// gap creates a block for the free addresses around an address, up to the neighbouring blocks.
 func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
 	free := extent{0, math.MaxUint64}
 	if below != noBlock {
@@ -356,7 +356,7 @@ type granules struct {
 	pages []granulePage
 }
 
-type granulePage [pageGranules]uint16 // objects; 0: not cached
+type granulePage [pageGranules]uint16 // the object of each word; 0: not cached
 
 const (
 	granuleBits  = 3

@@ -10,19 +10,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// pathCounts counts the same accesses by call path. A path has a list of bins of its own, as a pair has.
+// pathCounts counts accesses by call path. Like a pair, each path has its own list of bins.
 type pathCounts struct {
 	callers *branches.Analysis
 
-	lists             []uint32 // by path: the number of its list
+	lists             []uint32 // for each path: the number of its list of bins
 	references, bytes []uint64 // by path
 
 	rows   []uint32 // lists of the batch's references
 	split  []uint32 // lists of accesses, if a reference makes several
-	latest []uint32 // lists of the accesses that Follow took last
+	latest []uint32 // lists of the accesses that Follow received last
 }
 
-// needPaths makes the lists of new paths. Without a result of the callers, paths are given up.
+// needPaths creates the lists of bins for new paths. If the analysis of callers has no result,
+// accesses are no longer counted by path.
 func (a *Analysis) needPaths() {
 	p := a.paths
 	if p == nil || p.callers.Paths() == 0 {
@@ -39,7 +40,8 @@ func grown(list []uint64, n int) []uint64 {
 	return append(list, make([]uint64, n-len(list))...)
 }
 
-// takePaths counts the references of a batch by path, and notes their lists.
+// takePaths counts the references of a batch by path, and records the list of bins for each
+// reference.
 func (a *Analysis) takePaths(b *trace.Batch, references int) {
 	a.needPaths()
 	p := a.paths
@@ -78,7 +80,7 @@ func (a *Analysis) takePaths(b *trace.Batch, references int) {
 	}
 }
 
-// pathsOf returns the list of each access, or nil.
+// pathsOf returns the list of bins for each access, or nil.
 func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 	p := a.paths
 	if p == nil {
@@ -98,7 +100,8 @@ func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 	return p.latest
 }
 
-// calls returns the counts by path. Without a state, it returns nil for a trace without calls.
+// calls returns the counts by path. For a trace without calls it returns nil, unless it is called
+// for a state.
 func (a *Analysis) calls(state bool) *profile.Calls {
 	a.needPaths()
 	p := a.paths
@@ -121,7 +124,8 @@ func (a *Analysis) calls(state bool) *profile.Calls {
 	return &profile.Calls{Paths: list, Coherent: a.OnCores()}
 }
 
-// fileName returns a short name of a file: without sites in it, the last part of its path.
+// fileName returns a short name of a file. If the file contains no sites, this is the last part of
+// its path.
 func (c *code) fileName(path string) string {
 	if name := c.names[path]; name != "" {
 		return name
@@ -151,7 +155,7 @@ func (f *form) pathResults() {
 	}
 }
 
-// firstPaths codes the paths of as many first touches as there are.
+// firstPaths reads or writes the paths of the given number of first touches.
 func (f *form) firstPaths(list *[]uint32, touches int) {
 	if f.calls == nil {
 		return
@@ -176,8 +180,8 @@ func (f *form) firstPaths(list *[]uint32, touches int) {
 	}
 }
 
-// eachPath calls add for each path, with its list of bins and its counts on coherent stacks: of a core that was
-// alone, or of the profile's cores.
+// eachPath calls add for each path, with its list of bins and its counts on the coherent stacks. If
+// alone is true, there is one core, and the counts are those on the stack of the trace.
 func (f *form) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
 	for i, list := range f.paths {
 		counts := f.calls.Paths[i].OnCores

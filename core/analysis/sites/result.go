@@ -38,10 +38,10 @@ type summary struct {
 	used             []profile.Utilisation
 	before           [][]beforeCount // by pair
 
-	order  []uint32          // slots, in the order in which the profile lists sites
-	codeAt []uint32          // by slot: 1 + its index in the profile
-	pathAt map[uint32]uint32 // by the list of a path: its index in the profile
-	dataAt []uint32          // the same by object; 0 for the rest if it is the only object
+	order  []uint32          // slots, in the order of the profile's sites
+	codeAt []uint32          // for each slot: 1 + its index in the profile
+	pathAt map[uint32]uint32 // for each path's list of bins: the path's index in the profile
+	dataAt []uint32          // for each object: 1 + its index in the profile; 0 for the rest if it is the only object
 }
 
 type beforeCount struct {
@@ -250,8 +250,8 @@ func indexIn(list []uint32, n uint32) uint32 {
 	return list[n] - 1
 }
 
-// Slot returns the slot of the site that has this index in the profile that was loaded last, or
-// noSlot if there is none.
+// Slot returns the slot of a site, given its index in the profile that was loaded last, or noSlot
+// if there is no such site.
 func (a *Analysis) Slot(code uint32) uint32 {
 	if uint64(code) < uint64(len(a.places.slots)) {
 		return a.places.slots[code]
@@ -259,8 +259,8 @@ func (a *Analysis) Slot(code uint32) uint32 {
 	return noSlot
 }
 
-// Object returns the number of an object in the same way, or the rest if the profile has no
-// objects.
+// Object returns the number of an object, given its index in the profile that was loaded last, or
+// the rest if the profile has no objects.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]

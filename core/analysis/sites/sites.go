@@ -40,10 +40,10 @@
 // # Method
 //
 // Consume reads references and allocations in order. It finds the site and the object of each
-// reference, which form a numbered pair. This is usually the same pair as for the site's previous
-// reference, because the address lies in the same object. Package locality then divides the same
-// references into line accesses with distances, which Follow counts by pair. The results are sums
-// over pairs.
+// reference. Together they form a numbered pair. This is usually the same pair as for the site's
+// previous reference, because the address lies in the same object. Package locality then divides
+// the same references into line accesses with distances, which Follow counts by pair. The results
+// are sums over pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
 // MODELS §9 (state.go).
@@ -65,7 +65,7 @@ type Options struct {
 	Previous   bool               // record which site touched a line previously
 	Mergeable  bool               // record the data for Append
 	Cores      bool               // package sharing reports the depths of accesses on the stacks of cores
-	Callers    *branches.Analysis // tells the call paths of references; nil: they are not counted
+	Callers    *branches.Analysis // determines the call paths of references; nil: paths are not counted
 	// Follows means that Lay will be called, so that segments can also distinguish objects.
 	Follows bool
 }
@@ -104,14 +104,15 @@ type Analysis struct {
 	places  places
 }
 
-// pair is a site, given by its slot, with an object. Slot 0 means no site, and object 0 no object.
-// They are needed because earlier parts of the run are counted separately by site and by object.
+// pair is a site, given by its slot, with an object. Slot 0 means no site, and object 0 means no
+// object. Such pairs are needed because earlier parts of the run are counted separately by site and
+// by object.
 type pair struct{ slot, object uint32 }
 
 // near describes the target of a site's last reference.
 type near struct {
 	block  uint32 // block of memory
-	object uint32 // the object from the site's point of view
+	object uint32 // the object to which the site refers
 	pair   uint32 // pair of the site and the object
 }
 
@@ -145,7 +146,7 @@ var (
 	_ contract.LayoutFollower = (*Analysis)(nil)
 )
 
-// Move updates the layout of memory blocks from rows that another segment counts.
+// Move updates the layout of memory blocks from rows whose references another analysis counts.
 func (a *Analysis) Move(b *trace.Batch) {
 	a.learn()
 	for i, k := range b.Kind {
@@ -284,7 +285,7 @@ func (a *Analysis) addPair(p pair) (number uint32) {
 	return uint32(len(a.pairs) - 1)
 }
 
-// event processes an allocation or a release. counted says whether an allocation is counted.
+// event processes an allocation or a release. counted determines whether an allocation is counted.
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:
@@ -329,7 +330,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 }
 
-// gather returns the pair of each access, if references make several.
+// gather returns the pair of each access, for references that make several accesses.
 func (a *Analysis) gather(x *locality.Accesses) []uint32 {
 	if len(a.split) < len(x.Rows) {
 		a.split = make([]uint32, len(x.Rows))

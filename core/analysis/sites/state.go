@@ -31,9 +31,9 @@ import (
 //	measured in private caches, the caches (corelines.go)
 //
 // This state suffices to append the segment (MODELS §9). Its first touches become accesses of the
-// same pair at a distance. If a first touch hits, the line's first stay in the segment is joined to
-// its last stay in the previous segment. The first two references of each walk get the strides that
-// they have in the whole trace.
+// same pair at a finite distance. If a first touch hits, the line's first stay in the segment is
+// joined to its last stay in the previous segment. The first two references of each walk get the
+// strides that they have in the whole trace.
 
 type walkStart struct {
 	references int // number of recorded references, at most 2
@@ -53,11 +53,11 @@ type joining struct {
 	firstPaths []uint32 // and the lists of their paths
 
 	// For the segment that is being appended:
-	part  *form    // until more is analysed
-	next  []uint32 // pairs of its first touches that have not been resolved yet
+	part  *form    // nil after more references have been analysed
+	next  []uint32 // pairs of the segment's first touches that have not been resolved yet
 	paths []uint32 // and the lists of their paths
 	lines map[trace.Line]*lineState
-	stack []trace.Line // the stack at its end
+	stack []trace.Line // the stack at the segment's end
 }
 
 // lineState is the state of a line at the end of a segment.
@@ -87,12 +87,12 @@ type form struct {
 
 	firstTouches, coreFirsts []uint32 // pairs of the first touches of the segment, and of each core in it
 
-	calls                      *profile.Calls // the profile's; nil: not known
-	paths                      []uint32       // lists of these
-	touchPaths, coreFirstPaths []uint32       // of first touches
+	calls                      *profile.Calls // call paths of the profile; nil: not known
+	paths                      []uint32       // lists of bins for these paths
+	touchPaths, coreFirstPaths []uint32       // lists for the paths of first touches
 }
 
-// hold makes reading fail if a number is impossible.
+// hold makes reading fail if a number is out of range.
 func (f *form) hold(possible bool) { f.Check(possible, "a number out of range") }
 
 func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
@@ -387,7 +387,7 @@ func (f *form) results() {
 		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	for i := range f.in.Code { // any of the sites may be a previous site
+	for i := range f.in.Code { // any site may be the previous site of a line
 		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
 	f.objects = []uint32{rest}
@@ -424,7 +424,7 @@ func (f *form) load(p pair, from *profile.Reuse) uint32 {
 	return n
 }
 
-// load adds the counts of a site. isNew says whether the site is new.
+// load adds the counts of a site. isNew means that the site is new.
 func (s *site) load(from *profile.Site, isNew bool) {
 	for c, n := range from.Strides {
 		s.base[c] += n
@@ -477,8 +477,8 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends the walk of the next segment. In that segment, its first reference was counted as
-// irregular, and its second one as if nothing had preceded the first.
+// join appends the walk of the next segment. In that segment, the first reference was counted as
+// irregular, and the second reference as if nothing had preceded the first.
 func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -544,7 +544,7 @@ func (l *lines) adopt(s *lineState) {
 }
 
 // join appends the state of a line in the next segment. distance and pair belong to the first
-// access to the line there.
+// access to the line in that segment.
 func (l *lines) join(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.adopt(s)
