@@ -125,7 +125,7 @@ func registrations() []registration {
 			inOrder: "a part of a trace cannot be compressed without the preceding part",
 			make: func(m *maker) Analysis {
 				if m.part.is {
-					return nil // it will read the rows when the part is appended
+					return nil // the analysis reads the rows when the part is appended
 				}
 				return nests.New(nests.Options{MostBytes: loopBytes, IfRegular: m.spec.has(Regular)})
 			},
@@ -139,7 +139,7 @@ func registrations() []registration {
 			inSample: func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is {
-					return nil // it will read the rows when the part is appended
+					return nil // the analysis reads the rows when the part is appended
 				}
 				return footprint.New(m.spec.LineBytes[0])
 			},

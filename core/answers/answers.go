@@ -111,8 +111,8 @@ func BinName(k int) string {
 	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }
 
-// PowersOfTwo returns a table of the curve at powers of two, up to the first capacity that holds
-// all lines.
+// PowersOfTwo returns a table of the miss-ratio curve at capacities that are powers of two, up to
+// the first capacity that holds all lines.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
 	t.Title += " (for every breakpoint, use --format csv)"
@@ -173,9 +173,9 @@ func Sets(l *profile.Locality) report.Table {
 }
 
 // SetCauses returns a table with a row for each shape of a set table, with its misses by cause. The
-// first access to a line is a cold miss. Capacity misses are the other misses of a fully
-// associative cache of the same size. Conflict misses are the additional misses due to sets; their
-// number is negative if sets keep lines that LRU over the whole cache would replace.
+// first access to a line is a cold miss. The other misses of a fully associative cache of the same
+// size are capacity misses. Conflict misses are the additional misses due to sets; their number is
+// negative if sets keep lines that LRU over the whole cache would replace.
 func SetCauses(l *profile.Locality) report.Table {
 	t := report.Table{Key: "causes", Title: "Exact misses of LRU caches, by cause", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}
@@ -232,7 +232,8 @@ func SetsGrid(l *profile.Locality) report.Table {
 
 // Windows returns a table with a row for each window of a run: its line accesses, its distinct
 // lines if they were counted, and the misses of fully associative LRU caches whose number of lines
-// is a power of two, up to the first cache that has only cold misses, in l and in the others.
+// is a power of two. The largest of these caches is the first one that has only cold misses, in l
+// and in the others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(

@@ -102,8 +102,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestOneSetMatchesCurve: a cache with one set misses as often as the curve says, and a missing table
-// has no rows.
+// TestOneSetMatchesCurve checks that a cache with one set has the misses that the curve predicts,
+// and that a profile without set tables yields no rows.
 func TestOneSetMatchesCurve(t *testing.T) {
 	l := &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 5}}, Sets: new(profile.SetTable)}
 	for d := range uint64(profile.MaxWays) {
@@ -156,7 +156,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestMissingSites: a share that rounds to 0 is not mentioned.
+// TestMissingSites checks that a share that rounds to 0 is not mentioned.
 func TestMissingSites(t *testing.T) {
 	for known, want := range map[uint64]int{10: 1, 1000: 1, 10_000: 0} {
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Function: "f"}, {PC: 1}}}}

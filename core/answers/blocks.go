@@ -24,7 +24,7 @@ type Blocks struct {
 	Name      func(string) string   // makes a function's name readable; may be nil
 }
 
-// NewBlocks solves s. The error explains why it has no solution.
+// NewBlocks solves the system s. The error explains why the system has no solution.
 func NewBlocks(s *blocks.System) (*Blocks, error) {
 	solution, err := s.Solve()
 	if err != nil {
@@ -33,15 +33,15 @@ func NewBlocks(s *blocks.System) (*Blocks, error) {
 	return &Blocks{System: s, Solution: solution, Work: blocks.NewWork(s.Program())}, nil
 }
 
-// All, as the maximum number of rows, means no limit.
+// All is used as a maximum number of rows that means no limit.
 const All = -1
 
-// counted returns a counter of t: an exact count if the total is a whole number.
+// counted returns a counter of t, as an exact count if the total is a whole number.
 func counted(t *blocks.Total, c profile.Counter) report.Value {
 	return times(t.Counts[c], t.Exact[c], t.Whole)
 }
 
-// times returns a number of executions: the exact count if it is a whole number.
+// times returns a number of executions, as an exact count if it is a whole number.
 func times(n float64, exact uint64, whole bool) report.Value {
 	if whole {
 		return report.Count(exact)
@@ -71,7 +71,8 @@ func (b *Blocks) functionName(n uint32) string {
 	return p.Functions[n].Name
 }
 
-// label returns a block's name in its function, with +1 for the part after its first call.
+// label returns a block's name in its function. +1 marks the part of the block after its first
+// call.
 func (b *Blocks) label(n uint32) string {
 	k := &b.System.Program().Blocks[n]
 	if k.Part > 0 {
@@ -80,7 +81,8 @@ func (b *Blocks) label(n uint32) string {
 	return k.Label
 }
 
-// first returns at most the first most elements of a list; most may be All.
+// first returns the first most elements of a list, or all elements if there are fewer or if most is
+// All.
 func first[T any](list []T, most int) []T {
 	if most == All {
 		return list
@@ -264,7 +266,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 	return t, nil
 }
 
-// taken returns how often an outcome of this weight occurs: an exact count if the weights are
+// taken returns how often an outcome of this weight occurs, as an exact count if the weights are
 // counts.
 func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
 	sum := leaves

@@ -10,10 +10,11 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Calls contains the counts of a run by call path, in whole numbers, which tables and exports share.
+// Calls contains the counts of a run by call path, in whole numbers. Tables and exports use the
+// same counts.
 type Calls struct {
 	Paths  []profile.Path
-	Names  []string // readable names of their functions
+	Names  []string // readable names of the paths' functions
 	Calls  []uint64 // calls that lead to each path
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
@@ -22,17 +23,17 @@ type Calls struct {
 // CallEvent is something that is counted by call path.
 type CallEvent struct {
 	Key   string // such as "L1_misses"
-	Label string // for people
-	// Self are the counts of each path, and All these with the counts of all functions that it calls.
+	Label string // column label for people
+	// Self contains the count of each path. All also includes the functions that the path calls.
 	Self, All []uint64
 	Exact     bool
 }
 
-// outsideName stands for what happens outside of all functions.
+// outsideName is the name of the path outside all functions.
 const outsideName = "(outside of functions)"
 
-// NewCalls returns the counts of a profile with call paths: instructions, references, bytes, and the misses of
-// each level. Misses that belong to no source location are not among them.
+// NewCalls returns the counts of a profile with call paths: instructions, references, bytes, and
+// the misses of each level. Misses that belong to no source location are not included.
 func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(symbol string) string) *Calls {
 	c := &Calls{Paths: p.Calls.Paths, Main: 1}
 	for i := range c.Paths {
@@ -78,8 +79,9 @@ func (c *Calls) add(key, label string, exact bool, self func(i int) uint64) {
 	c.Events = append(c.Events, e)
 }
 
-// wholePaths rounds the misses of call paths so that those of a function add up to the rounded misses of its sites. What
-// remains belongs to paths of no function.
+// wholePaths rounds the misses of call paths so that the misses of each function's paths add up to
+// the rounded misses of the function's sites. The remaining misses belong to paths without a
+// function.
 func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 	sites, _ := attribution.Whole(l.Sites, l.Rest)
 	total, estimate := map[string]uint64{}, map[string]float64{}
@@ -108,7 +110,8 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 		if f == "" {
 			continue
 		}
-		// The function's misses on paths that are not distinguished take part in the rounding.
+		// The function's misses on paths that are not distinguished are also included in the
+		// rounding.
 		list, rest := make([]float64, len(of[f])), estimate[f]
 		for at, i := range of[f] {
 			list[at] = l.Paths[i]
@@ -131,7 +134,7 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 		}
 	}
 	if rest := of[""]; len(rest) > 0 {
-		whole[rest[len(rest)-1]] += all // those that are not distinguished come last
+		whole[rest[len(rest)-1]] += all // paths that are not distinguished come last
 	} else {
 		whole[0] += all
 	}
@@ -177,7 +180,7 @@ func (c *Calls) cells(calls uint64, self, all []uint64) []report.Value {
 	return append(row, report.None())
 }
 
-// counts returns the counts of a path. Those outside of all functions have no callees of their own.
+// counts returns the counts of a path. The path outside all functions has no callees of its own.
 func (c *Calls) counts(i int) (self, all []uint64) {
 	for _, e := range c.Events {
 		self, all = append(self, e.Self[i]), append(all, e.All[i])
@@ -188,8 +191,9 @@ func (c *Calls) counts(i int) (self, all []uint64) {
 	return self, all
 }
 
-// ByPath returns the tree of calls: each path behind its caller, and the callees of a path in descending order of the
-// main event. Paths with less than a share of the main event are left out, with their callees.
+// ByPath returns the call tree as a table: each path follows its caller, and the callees of a path
+// are in descending order of the main event. Paths with less than the given share of the main event
+// are left out, and so are their callees.
 func (c *Calls) ByPath(share float64) report.Table {
 	t := report.Table{Key: "paths", Title: "Call paths, with " + c.Events[c.Main].Label, Columns: c.columns("path", "function", "depth", "file", "line")}
 	callees := make([][]int, len(c.Paths))
@@ -230,7 +234,7 @@ func (c *Calls) ranked(list []int) []int {
 	return list
 }
 
-// function identifies a function.
+// function is the key by which a function is identified.
 type function struct {
 	name, file string
 	line       uint32
@@ -240,8 +244,8 @@ func (c *Calls) functionOf(i int) function {
 	return function{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
 }
 
-// ByFunction returns the sums of the paths of each function, in descending order of the main event. A path within
-// another one of the same function is not counted again with the callees of that one.
+// ByFunction returns the sums of the paths of each function, in descending order of the main event.
+// If a path lies within another path of the same function, its callees are counted only once.
 func (c *Calls) ByFunction() report.Table {
 	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "paths", "file", "line")}
 	type sum struct {
@@ -282,7 +286,7 @@ func (c *Calls) ByFunction() report.Table {
 	return t
 }
 
-// within reports whether a path is within another one of the same function.
+// within reports whether a path lies within another path of the same function.
 func (c *Calls) within(i int) bool {
 	f := c.functionOf(i)
 	for n := int(c.Paths[i].Parent); n > 0; n = int(c.Paths[n].Parent) {

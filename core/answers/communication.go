@@ -14,7 +14,7 @@ import (
 
 // Communication contains the tables of values that threads write and other threads use.
 type Communication struct {
-	Profile *profile.Profile    // its Communication is not nil
+	Profile *profile.Profile    // Profile.Communication is not nil
 	Name    func(string) string // makes a function's name readable; may be nil
 
 	sources *profile.Curve // stack distances of all line transfers; computed on first use
@@ -168,7 +168,7 @@ func addOff(x, y profile.FlowOff) profile.FlowOff {
 
 func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
 
-// threadNumber returns the number as text, because it is a name and not a count.
+// threadNumber returns a thread's number as text, because it is a name and not a count.
 func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUint(uint64(n), 10)) }
 
 // Matrix returns a table of transferred bytes, with a row for each thread whose values others used
@@ -238,14 +238,14 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	return t
 }
 
-// use is a row of Sites.
+// use is a row of the table that Sites returns.
 type use struct {
 	cells []report.Value // the cells that name the row
 	flow  profile.Flow
 	off   profile.FlowOff
 }
 
-// uses sums the events with the same names, and returns the sums in descending order.
+// uses adds up the events of the same names, and returns the sums in descending order.
 func (c *Communication) uses(byThread bool) (list []use) {
 	type alike struct {
 		producer, consumer, object int // indices of names
@@ -324,7 +324,7 @@ func (c *Communication) place(site uint32) []report.Value {
 	return []report.Value{report.TextOf(function), report.TextOf(s.File), report.Known(uint64(s.Line))}
 }
 
-// words describes a site in a few words.
+// words returns a short description of a site.
 func (c *Communication) words(site uint32) string {
 	p := c.place(site)
 	if p[1].Plain() == "" || p[2].Plain() == "" {

@@ -2,7 +2,7 @@ package answers
 
 import (
 	"cmp"
-	_ "embed" // for keys.txt
+	_ "embed" // to embed keys.txt
 	"slices"
 	"strconv"
 	"strings"
@@ -14,16 +14,17 @@ import (
 
 // keys has a line for each table. The line lists the columns that identify a row and, after a bar,
 // descriptive columns that the comparison leaves out. If a table has several lines, the first line
-// applies whose columns all exist in the table. A + means that the rows are counts (see
+// applies whose columns all exist in the table. A + in the line means that the rows are counts (see
 // [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because numbers in
-// a trace's tables and addresses change with every build. A ! means that the rows are problems.
+// a trace's tables and addresses change with every build. A ! in a line of keys.txt means that the
+// rows are problems.
 //
 //go:embed keys.txt
 var keys string
 
-// KeyOf returns the columns that identify the rows of a table. For an unknown table this is the
+// KeyOf returns the columns that identify the rows of a table. The key of an unknown table is its
 // first column.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
@@ -48,8 +49,8 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
-// loose is the key of functions if no function is in the same file in both programs: the function's
-// name alone.
+// loose is the key of functions if no function is in the same file in both programs. It is the
+// function's name alone.
 var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
 // Compared is a table that joins the same table of two answers.
@@ -103,8 +104,8 @@ func byFunction(t *report.Table) bool {
 		!slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return line >= 0 && row[line].IsNumber() })
 }
 
-// anyPlaceInBoth reports whether any source location is in both; rows without a source location
-// have names in brackets.
+// anyPlaceInBoth reports whether any source location is in both tables. Rows without a source
+// location, whose names are in brackets, do not count.
 func anyPlaceInBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
 		return r.In == report.InBoth && !strings.HasPrefix(r.Name[0].Plain(), "(")
@@ -112,7 +113,7 @@ func anyPlaceInBoth(j *report.Joined) bool {
 }
 
 // mainNumbers lists, one table per line, the most important columns of tables with many columns.
-// The first one that a table has is used.
+// Of these columns, the first one that a table has is used.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
@@ -134,8 +135,9 @@ functions cycles
 blocks cycles
 `
 
-// main returns the key of the table's most important column. For sites it is the misses of the
-// first level; for windows, the misses of the usual first level, or of the largest available size.
+// main returns the key of the table's most important column. For sites, this is the column for the
+// misses of the first level. For windows, it is the column for the usual first-level cache, or for
+// the largest available size.
 func (c *Compared) main() string {
 	for line := range strings.Lines(mainNumbers) {
 		words := strings.Fields(line)
@@ -171,7 +173,7 @@ func (c *Compared) Rank(number string) (ok bool) {
 }
 
 // Brief returns a shorter table for people. If a table has many rows and many numbers per row, only
-// the named number remains, or else the main number.
+// the column with the given name remains or, if there is none, the main column.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.main()
 	if main == "" {
@@ -284,9 +286,9 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	return append(capacities, lines)
 }
 
-// Mismatches describes differences between the profiles a and b that come from how they were
-// analysed and not from the programs, and how to avoid them. A fact that only one profile has, such
-// as a result of another tool, is not a difference.
+// Mismatches describes differences between the profiles a and b that are due to the way in which
+// they were analysed, and not to the programs. The descriptions say how to avoid these differences.
+// A fact that only one profile has, such as a result of another tool, is not a difference.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {

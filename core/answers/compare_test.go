@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCurvesJoinWithoutGaps: both curves are known at each breakpoint of either, and neither
-// changes between two breakpoints.
+// TestCurvesJoinWithoutGaps checks that both curves are known at each breakpoint of either curve,
+// and that neither changes between two breakpoints.
 func TestCurvesJoinWithoutGaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ha, _, coldA := drawHistogram(t)
@@ -135,8 +135,8 @@ func functions(rows ...string) report.Table {
 	return t
 }
 
-// TestFunctionsInDifferentFiles: if two programs have no file in common, their functions, such as main,
-// are compared by name.
+// TestFunctionsInDifferentFiles checks that functions such as main are compared by name if two
+// programs have no file in common.
 func TestFunctionsInDifferentFiles(t *testing.T) {
 	compared := func(a, b report.Table) (string, bool) {
 		c := Join([]report.Table{a}, []report.Table{b})[0]
@@ -179,7 +179,8 @@ func sites(columns string, rows ...string) report.Table {
 	return t
 }
 
-// TestRowsMatchByName: lines, functions, sites and data are matched by their names in the source.
+// TestRowsMatchByName checks that lines, functions, sites and data are matched by their names in
+// the source.
 func TestRowsMatchByName(t *testing.T) {
 	const lines, site, object = "function file line L1_misses kind", "function file line column kind variable L1_misses number", "name kind function file line L1_misses"
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ const (
 )
 
 // CountersOf returns the table of functions or blocks, sorted by the column with this key ("":
-// bytes). Numbers are in descending order, words in ascending order.
+// bytes). Numbers are sorted in descending order, and words in ascending order.
 func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table {
 	t := blockTable(c)
 	if by == ByFunction {
@@ -100,7 +100,7 @@ type builder struct {
 	row []report.Value
 }
 
-// newCounterTable starts a table with columns written as for [report.Columns].
+// newCounterTable starts a table. Its columns are given as for [report.Columns].
 func newCounterTable(key, title string, columns ...string) *builder {
 	return &builder{t: report.Table{Key: key, Title: title, Columns: report.Columns(columns...)}}
 }
@@ -162,7 +162,7 @@ func CounterSums(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// CounterRatios returns a table of ratios of the sums, and of the median reuse distance.
+// CounterRatios returns a table with ratios of the totals, and with the median reuse distance.
 func CounterRatios(p *profile.Profile) report.Table {
 	b := newCounterTable("ratios", "Derived numbers", "ratio", "value", "name=description")
 	sum := p.Counters.Program()
@@ -215,7 +215,7 @@ func typeTable(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// mostFirst returns the tallies of this kind in descending order, and their sum.
+// mostFirst returns the tallies of a kind in descending order, and their sum.
 func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tally, total uint64) {
 	list = c.Tallied(kind)
 	for i := range list {
@@ -282,7 +282,7 @@ func newCounterRows(key, title string, columns ...string) *builder {
 		"memset_bytes=bytes set by memset", "bytes_per_flop=bytes per flop")...)
 }
 
-// counts adds the counters of a row, and ends the row.
+// counts adds the counters to the current row, and ends the row.
 func (b *builder) counts(counts *profile.Counts) {
 	b.count(counts.Bytes())
 	for _, counter := range rowCounters {

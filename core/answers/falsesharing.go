@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// FalseFinding describes a data structure that has cache lines in which several threads write
-// different words.
+// FalseFinding describes a data structure with false sharing: in some of its cache lines, several
+// threads write different words.
 type FalseFinding struct {
 	profile.LineSharing
 	Name string // the name of the data structure in the program
@@ -37,9 +37,10 @@ const (
 	leastTakenBack   = 2
 )
 
-// FalseFindings returns the false sharing, ranked: first lines that moved back and forth in this
-// run, then the rest in descending order of possible moves. leftOut is the number of data
-// structures that cause less than 1 % of the line transfers.
+// FalseFindings returns the falsely shared data structures. The ones whose lines moved back and
+// forth in this run come first; the others follow in descending order of possible moves. leftOut is
+// the number of data structures that were omitted because they cause less than 1 % of the line
+// transfers.
 func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	transfers := flowTotals(c.lines().Flows).Transfers
 	for _, l := range c.lineSharing() {
@@ -78,7 +79,7 @@ func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	}
 	for _, f := range c.data().False {
 		if f.Threads[0] == f.Threads[1] {
-			continue // the sum over all others
+			continue // this is the sum over all other lines
 		}
 		i := slices.IndexFunc(list, func(l profile.LineSharing) bool { return l.Object == f.Object })
 		if i < 0 {
@@ -161,7 +162,8 @@ func (c *Communication) FalseSharing() report.Table {
 	return t
 }
 
-// Worst describes the false sharing that is ranked first. It returns "" if there is none.
+// Worst describes the data structure that FalseFindings ranks first. It returns "" if there is
+// none.
 func (c *Communication) Worst() string {
 	list, _ := c.FalseFindings()
 	if len(list) == 0 {
@@ -174,7 +176,7 @@ func (c *Communication) Worst() string {
 	return kind + " in " + list[0].Name + ": " + list[0].Text + " To fix it, " + list[0].Fix
 }
 
-// FalseSummary lists the falsely shared data in a sentence.
+// FalseSummary returns a sentence that lists the falsely shared data.
 func (c *Communication) FalseSummary() string {
 	list, leftOut := c.FalseFindings()
 	small := ""

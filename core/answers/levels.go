@@ -75,7 +75,7 @@ func Ways(n uint64) report.Value {
 	return report.Count(n)
 }
 
-// known returns the cell for a number that is unknown if it is 0.
+// known returns the cell for a number; 0 means that the number is unknown.
 func known(x float64) report.Value { return knownBy(x, x != 0) }
 
 // knownBy returns the cell for a number, which is empty if the number is not known.
@@ -108,8 +108,8 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 	return withoutEmpty(t, "ns")
 }
 
-// Times returns a table with a row for each level and one for memory. It shows the share of all
-// accesses that each serves, and their latency.
+// Times returns a table with a row for each level and a row for memory. Each row shows the share of
+// all accesses that the level or memory serves, and their latency.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
@@ -122,7 +122,7 @@ func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	return t
 }
 
-// Traffic returns a table with a row for each level whose bandwidth is known, and one for memory.
+// Traffic returns a table with a row for each level whose bandwidth is known, and a row for memory.
 func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs, and the minimum cycles for both", Columns: report.Columns(
 		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes per cycle)", "least_cycles=least cycles")}
@@ -182,7 +182,7 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 	return []report.Fact{{Key: "threads_on", Label: "threads", Value: report.TextOf(strings.Replace(text, " threads", "", 1))}}
 }
 
-// mostGroups is the maximum number of thread groups listed in a line.
+// mostGroups is the maximum number of thread groups that a line lists.
 const mostGroups = 8
 
 // Groups lists the threads of each core, as in 0,1/2,3. It returns "" for a profile without
@@ -237,8 +237,8 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
 // Against joins the predictions for two hierarchies, A and B. It pairs levels of the same name, and
-// adds the accesses to memory and the average access time. If brief is set, the table contains only
-// the main numbers.
+// adds rows for the accesses to memory and for the average access time. If brief is set, the table
+// contains only the main numbers.
 func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
 	j := report.Join(inRows(h[0], p[0]), inRows(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
 	j.Title = "A compared with B: " + describe(&h[0], &h[1]) + " and " + describe(&h[1], &h[0])
@@ -248,8 +248,8 @@ func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report
 	return j.Table("against")
 }
 
-// inRows returns a prediction as one table, with a row for each level, one for memory and one for
-// all accesses.
+// inRows returns a prediction as a single table, with a row for each level, a row for memory and a
+// row for all accesses.
 func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	t := PredictedByCore(h, p)[0]
 	add := func(name string, single report.Table) {
@@ -274,8 +274,8 @@ func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// describe returns a hierarchy's name, or lists its levels. It adds where threads run if the other
-// hierarchy differs in that.
+// describe returns a hierarchy's name, or lists its levels. If the other hierarchy assigns threads
+// to cores differently, it also describes this assignment.
 func describe(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {
@@ -295,7 +295,7 @@ func describe(h, other *hierarchy.Hierarchy) string {
 	return text
 }
 
-// CoreLevels returns a table with a row for each core and level. It counts the core's demand
+// CoreLevels returns a table with a row for each core and level. The row contains the core's demand
 // accesses and their misses.
 func CoreLevels(p hierarchy.ByCore) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
@@ -350,7 +350,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 }
 
 // ManyThreads returns warnings about communication that is left out because there are too many
-// threads. caches says that the question is about transfers between caches.
+// threads. caches means that the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+

@@ -21,8 +21,8 @@ type Loops struct {
 	Name      func(string) string                 // makes a function's name readable; may be nil
 }
 
-// NewLoops outlines the loops of a profile, up to most nests. It returns nil for a profile without
-// loops, and fails if the loops are damaged.
+// NewLoops summarises the loops of a profile, at most the given number of nests. It returns nil for
+// a profile without loops, and fails if the loops are damaged.
 func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	if len(p.Loops) == 0 {
 		return nil, nil
@@ -101,8 +101,8 @@ type Where struct {
 	First, Last uint32 // line numbers; 0: unknown
 }
 
-// Where returns the source location of a loop. It consists of the function of its first reference whose
-// function is known, and the lines of all its references in the same file.
+// Where returns the source location of a loop. It consists of the function of the first reference
+// whose function is known, and the lines of all references of the loop in the same file.
 func (l *Loops) Where(loop int) (w Where) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
@@ -189,8 +189,8 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 }
 
-// Table returns a row for each loop, in the order of the run. Inner loops follow their outer loop.
-// Loops with less than the share least of the references are left out.
+// Table returns a table with a row for each loop, in the order of the run. Inner loops follow their
+// outer loop. Loops with less than the share least of the references are left out.
 func (l *Loops) Table(least float64) report.Table {
 	t := report.Table{Key: "loops", Columns: report.Columns(
 		"loop", "depth", "function", "file", "first_line=first line", "last_line=last line",
@@ -208,8 +208,8 @@ func (l *Loops) Table(least float64) report.Table {
 	return t
 }
 
-// Brief is a shorter Table for people, in which inner loops are indented. Its last rows count the
-// references outside the listed loops.
+// Brief returns a shorter version of Table for people, in which inner loops are indented. Its last
+// rows count the references outside the listed loops.
 func (l *Loops) Brief(least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
 		"loop", "function", "source", "trips", "runs", "references", "share")}
@@ -239,7 +239,7 @@ func (l *Loops) Brief(least float64) report.Table {
 	return t
 }
 
-// ArraysTable returns a row for each array of these loops.
+// ArraysTable returns a table with a row for each array of these loops.
 func (l *Loops) ArraysTable(of []int) report.Table {
 	t := report.Table{Key: "arrays", Title: "Arrays by loop (addresses and bytes in the loop's first run)", Columns: report.Columns(
 		"loop", "array", "references", "stores", "base", "extent_bytes=extent",
@@ -259,7 +259,8 @@ func (l *Loops) ArraysTable(of []int) report.Table {
 	return t
 }
 
-// Strides lists an array's stride in each loop, from the outermost in, as in +4096 0 +8.
+// Strides lists an array's stride in each loop, from the outermost to the innermost, as in +4096 0
+// +8.
 func Strides(a *outline.Array) string {
 	var words []string
 	for _, s := range a.Strides {
@@ -286,7 +287,7 @@ func (l *Loops) Shown(least float64) (list []int) {
 	return list
 }
 
-// AllNests, as the maximum number of nests, means no limit.
+// AllNests is used as a maximum number of nests that means no limit.
 const AllNests = math.MaxInt
 
 func text(s string) report.Value {

@@ -9,7 +9,7 @@ import (
 
 // MulticoreQuestion is a Question about the trace of a single-threaded run of an OpenMP program:
 // how would its threads use caches on several cores, and how long would they take (package
-// multicore/predict)? Words are as on the command line. "" means the default.
+// multicore/predict)? Its texts are written as on the command line; "" means the default.
 //
 // Each number of cores yields a reply, which also contains the results of the earlier replies. Once
 // the run on Keep cores is predicted, Bytes is the encoded profile of its threads. The reply has
@@ -38,13 +38,14 @@ type MulticoreQuestion struct {
 	Name   string // the file's name, for messages
 	Format string // as for --input-format; "": detect it
 
-	Cores []uint32 // in the order of the answers
-	// Division says how a region's work is divided, Schedule replaces the program's schedule,
-	// Interleave is the order of the cores' references, and Seed is the seed of random choices.
+	Cores []uint32 // numbers of cores to predict, in the order of the answers
+	// Division is the method by which a region's work is divided, Schedule replaces the program's
+	// schedule, Interleave is the order of the cores' references, and Seed is the seed of random
+	// choices.
 	Division, Schedule, Interleave string
 	Protocol                       string // coherence protocol of private caches: mesi or msi
 	Seed                           uint64
-	Private                        []string // ranges of private addresses, as in 0x7f00-0x7fff; none: the stacks
+	Private                        []string // ranges of private addresses, as in 0x7f00-0x7fff; nil: the stacks
 	Machine                        []string // the hierarchy, one level per line (hierarchy.Lines)
 	Processor                      string   // the processor to predict times for; "": no times
 	// SDCM selects the input of the stack distance cache model, which is computed in addition to
@@ -127,7 +128,7 @@ func ReadMulticoreQuestion(words []string) (q MulticoreQuestion, err error) {
 type Series struct {
 	Name   string // the level's name; "" for the whole hierarchy
 	Method string
-	Points []SeriesPoint // in the table's order of numbers of cores
+	Points []SeriesPoint // in the order of the table, which is sorted by number of cores
 }
 
 // SeriesPoint is a value with its 95 % confidence interval, if it is an estimate.
@@ -137,8 +138,8 @@ type SeriesPoint struct {
 	Bounded          bool
 }
 
-// Rates returns the hit ratios by number of cores, with a series for each level and method. The
-// column is "global_rate", "local_rate" or "mean_rate". Only global ratios have intervals.
+// Rates returns the hit ratios by number of cores, with a series for each level and method. column
+// is "global_rate", "local_rate" or "mean_rate". Only global ratios have confidence intervals.
 func (r *Reply) Rates(column string) []Series {
 	t := r.Table("rates")
 	if t == nil {

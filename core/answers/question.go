@@ -12,8 +12,8 @@ import (
 // Question is a question that the page asks its second program, which contains code that few visits
 // need. The subject (a profile or a module) is sent once, before the questions.
 type Question struct {
-	Of    string   // what answers: see below
-	Words []string // name=value for each value: see Fields
+	Of    string   // the code that answers: see below
+	Words []string // values in the form name=value: see Fields
 	Bytes []byte   // the content of a file, if the question is about one
 }
 
@@ -26,8 +26,8 @@ const (
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
 )
 
-// Reply is an answer to a Question, or a part of an answer. The question types document its tables,
-// by their keys, and its Bytes.
+// Reply is an answer to a Question, or a part of an answer. The documentation of each question type
+// lists the reply's tables, by their keys, and explains its Bytes.
 type Reply struct {
 	More       bool           // another reply to the same question follows
 	Problem    string         // why there is no answer
@@ -37,7 +37,7 @@ type Reply struct {
 	Bytes      []byte         // the contents of a file, or an encoded profile
 }
 
-// Table returns the table with that key, or nil.
+// Table returns the table with this key, or nil.
 func (r *Reply) Table(key string) *report.Table {
 	if at := slices.IndexFunc(r.Tables, func(t report.Table) bool { return t.Key == key }); at >= 0 {
 		return &r.Tables[at]
@@ -190,7 +190,7 @@ type ModelQuestion struct {
 	// replace values that were measured or read from a file.
 	Changes string
 	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
-	// the program. 0 means the one that takes the most time.
+	// the program. 0 stands for the function or block that takes the most time.
 	Function, Block uint32
 	Whole           bool // the reply's Bytes are to be the branch-probability file
 }

@@ -28,7 +28,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// Every field of every question must be written as words: a field that is not listed fails here.
+// The test checks that every field of every question is written as words. It fails if a field is
+// not listed.
 func TestQuestionsRoundTrip(t *testing.T) {
 	var m ModelQuestion
 	fill(reflect.ValueOf(&m).Elem())

@@ -10,9 +10,9 @@ import (
 
 // tellApart adds a file and line to names that several data objects share, such as blocks that one
 // function allocates at two source lines. Otherwise a join would pair the objects in the order of
-// their misses, which differs between runs. Objects of the same line are paired. The others are
-// paired in source order if both tables have the same number of them; doubt is a warning about
-// these pairs.
+// their misses, which differs between runs. Objects that are allocated at the same line are paired.
+// The other objects are paired in source order if both tables have the same number of them; doubt
+// is then a warning about these pairs.
 func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
@@ -60,8 +60,8 @@ func rowName(t *report.Table, row int, by report.Key) string {
 	return strings.Join(parts, "\x00")
 }
 
-// nameByLines adds lines to the names of rows of a and b. It returns the name of a pair whose lines
-// differ, or "".
+// nameByLines adds lines to the names of rows of a and b. If the lines of a pair differ, it returns
+// the name of the pair, and otherwise "".
 func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)
@@ -110,7 +110,7 @@ func comparePlace(a *report.Table, x int, b *report.Table, y int) int {
 	if c := report.Compare(a.Rows[x][a.Index("file")], b.Rows[y][b.Index("file")]); c != 0 {
 		return c
 	}
-	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // which sorts numbers in descending order
+	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // Compare sorts numbers in descending order
 }
 
 func placeText(t *report.Table, row int) string {

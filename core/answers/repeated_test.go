@@ -22,8 +22,8 @@ func heap(rows ...heapRow) report.Table {
 	return t
 }
 
-// TestAllocationsInOneFunction: each of two allocations in one function is compared with itself, no
-// matter which of them misses more.
+// TestAllocationsInOneFunction checks that each of two allocations in one function is compared with
+// itself, no matter which of them has more misses.
 func TestAllocationsInOneFunction(t *testing.T) {
 	const blocks = "[blocks]"
 	for _, c := range []struct {

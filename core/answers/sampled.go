@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Sample returns facts about the sample of a profile, at the first line size, or none for an exact
-// profile.
+// Sample returns facts about the sample of a profile, for the first line size. It returns nil for
+// an exact profile.
 func Sample(p *profile.Profile) (facts []report.Fact) {
 	s := p.Sampled
 	if s == nil {
@@ -55,8 +55,8 @@ func FromSample(t *report.Table, p *profile.Profile) {
 	}
 }
 
-// Bound is [FromSample] for a table with a row of misses for each of these capacities, in lines. It
-// adds the confidence intervals of the misses.
+// Bound is like [FromSample], for a table that has a row of misses for each of these capacities, in
+// lines. It also adds the confidence intervals of the misses.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)
 	after := t.Index("misses") + 1
@@ -74,7 +74,7 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 // of lines or accesses.
 func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
-// Warnings about answers from a sample.
+// These are warnings about answers from a sample.
 const (
 	half                  = "; ± is half of the 95 % confidence interval"
 	SitesOfSample         = "references and strides are counted over all accesses; misses by source location and by data are estimated" + half
@@ -118,8 +118,8 @@ func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	o.add("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
 }
 
-// insert inserts each column after the one that it belongs to. Rows at the end of the table may
-// have no values.
+// insert inserts each column of half-widths after the column to which it belongs. Rows at the end
+// of the table may have no values.
 func (o *offs) insert(t *report.Table) {
 	for _, key := range o.keys {
 		at := t.Index(key) + 1
@@ -149,5 +149,5 @@ func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float
 	return max(0, float64(b.High)*scale-misses, misses-float64(b.Low)*scale)
 }
 
-// wholeOff rounds the half-width of an interval up.
+// wholeOff returns the half-width of an interval, rounded up.
 func wholeOff(x float64) report.Value { return report.Count(uint64(math.Ceil(x))) }

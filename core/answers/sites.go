@@ -24,8 +24,8 @@ type Sites struct {
 	By      attribution.By
 	Name    func(string) string                   // makes a function's name readable; may be nil
 	Source  func(file string, line uint32) string // returns the text of a line; may be nil
-	// Number is the only column besides those that name a row; "" means all columns. All columns of
-	// a million rows would take gigabytes.
+	// If Number is not "", tables contain only this column and the columns that name a row. All
+	// columns of a million rows would take gigabytes.
 	Number string
 
 	rows []attribution.Row // ranked by misses in the first level
@@ -53,9 +53,9 @@ const (
 // othersName is the name of the row that sums all other rows.
 const othersName = "(all others)"
 
-// Table returns a row for each site, line, function or data object, in an order from [Sites.Order],
-// and a row for misses that cannot be attributed. All rows after the first top rows are summed into
-// one.
+// Table returns a table with a row for each site, line, function or data object, in an order from
+// [Sites.Order], and with a row for misses that cannot be attributed. All rows after the first top
+// rows are summed into one.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -122,8 +122,8 @@ func (s *Sites) Rows() []attribution.Row {
 	return s.rows
 }
 
-// Reaching returns the fewest rows, in descending order, that together cause at least this share of
-// the misses of a level.
+// Reaching returns the smallest set of rows that together cause at least this share of the misses
+// of a level, in descending order.
 func (s *Sites) Reaching(level int, share float64) []int {
 	order, sum := s.Order(s.level(level)+"_misses", math.MaxInt), 0.0
 	for i, row := range order {
@@ -143,7 +143,7 @@ func (s *Sites) Keys() (keys []string) {
 	return keys
 }
 
-// Column returns the column with that key, and its cells; ok is false if there is none.
+// Column returns the column with this key, and its cells. ok is false if there is no such column.
 func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row) report.Value, ok bool) {
 	all := s.columns()
 	at := slices.IndexFunc(all, func(c siteColumn) bool { return c.Key == key })
@@ -154,9 +154,9 @@ func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row)
 }
 
 // Order sorts the rows by a column: numbers in descending order, except that the worst utilisation
-// comes first, and words in ascending order. Equal rows are ranked by their misses in the first
-// level, and so are all rows if there is no such column. Only the first rows of that ranking are
-// sorted.
+// comes first, and words in ascending order. Rows with equal values are ranked by their misses in
+// the first level. If there is no such column, all rows are ranked in this way. Only the first rows
+// of that ranking are sorted.
 func (s *Sites) Order(column string, first int) []int {
 	sign := -1.
 	if strings.HasPrefix(column, utilisation) {
@@ -227,7 +227,7 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	return PickColumns(t, columns...)
 }
 
-// Parts of column keys: the suffix for a level's coherence misses, and the prefix for the
+// These are parts of column keys: the suffix for a level's coherence misses, and the prefix for the
 // utilisation in a cache.
 const (
 	coherenceMisses = "_coherence_misses"
@@ -237,7 +237,7 @@ const (
 // coherent reports whether a level has coherence misses.
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
-// level returns a level's name, with which its columns begin.
+// level returns a level's name; the keys of the level's columns begin with it.
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
 
 // columns returns all columns.
@@ -321,8 +321,8 @@ func (s *Sites) addLevel(n int) {
 	}
 }
 
-// addCounts appends the columns for accesses, which are unknown for misses that cannot be
-// attributed.
+// addCounts appends the columns for accesses. Their values are unknown in the row for misses that
+// cannot be attributed.
 func (s *Sites) addCounts() {
 	add := func(text string, cell func(*attribution.Row) report.Value) {
 		s.add(inCounts, text, func(r *attribution.Row) report.Value {
@@ -519,8 +519,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances returns the accesses, by distance, of the row that Place calls place. ok is false if
-// there is no such row.
+// Distances returns the accesses by stack distance for the row that Place describes as place. ok is
+// false if there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
@@ -577,7 +577,7 @@ func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	return list
 }
 
-// Place describes a row in a few words.
+// Place returns a short description of a row.
 func (s *Sites) Place(r *attribution.Row) string {
 	name := r.Function
 	if s.Name != nil {

@@ -13,7 +13,7 @@ const mostSteps = 4
 
 // Steps lists the cache sizes at which the miss ratio falls steeply, in ascending order: a fully
 // associative LRU cache of capacity_lines misses much less often than one of below_lines. A fall
-// within 1/64 of the size is a cliff; other falls are wider.
+// that spans at most 1/64 of the size is called a cliff.
 func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls (fully associative LRU, exact)", Columns: report.Columns(
 		"below_lines=below (lines)", "below_bytes=below", "capacity_lines=capacity (lines)", "capacity_bytes=capacity",
@@ -44,8 +44,8 @@ func MostApart(a, b *profile.Curve) (lines uint64) {
 
 // knee is a fall of the miss-ratio curve between two capacities.
 type knee struct {
-	Below uint64  // in lines: the largest capacity before the fall
-	Lines uint64  // in lines: the smallest capacity after the fall
+	Below uint64  // largest capacity before the fall, in lines
+	Lines uint64  // smallest capacity after the fall, in lines
 	From  float64 // miss ratio at Below
 	To    float64 // miss ratio at Lines
 }
@@ -60,7 +60,7 @@ func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
 // knees returns at most mostSteps falls of a curve that each turn at least 2 % of all accesses into
 // hits. Cliffs come first, followed by slopes within a factor of 4/3 that do not touch a cliff.
-// Both are in descending order of the fall.
+// Cliffs and slopes are each in descending order of the fall.
 func knees(c *profile.Curve) []knee {
 	var knees []knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -75,11 +75,11 @@ func knees(c *profile.Curve) []knee {
 	return knees
 }
 
-// steepest returns the largest fall within a width that touches none of the others. It ignores
-// caches of fewer than four lines.
+// steepest returns the largest fall that is not wider than the given width and touches none of the
+// other falls. It ignores caches of fewer than four lines.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	below, all := 0, distances{curve: c} // counts the distances that hit in the smaller capacity
+	below, all := 0, distances{curve: c} // below reads the distances that hit in the smaller capacity
 	for d, upto := range c.From(0) {
 		lines := d + 1
 		if lines < 4 {
@@ -91,7 +91,8 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 			next, count, hits = all.at(below)
 		}
 		hits -= count
-		// next, the next distance, is the largest capacity in which that distance misses.
+		// next is the next distance, and thus the largest capacity in which an access at that
+		// distance misses.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue
@@ -145,8 +146,8 @@ type distances struct {
 
 type distance struct{ d, count, upto uint64 }
 
-// at returns the i-th distance, the number of accesses at that distance, and the number at no more
-// than that distance.
+// at returns the i-th distance, the number of accesses at that distance, and the number of accesses
+// at or below it.
 func (r *distances) at(i int) (d, count, upto uint64) {
 	const together = 256
 	if i < r.first || i >= r.first+len(r.read) {

@@ -38,7 +38,8 @@ func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.C
 	return t, doubts, nil
 }
 
-// NumbersOf lists numbers with commas, and three or more consecutive ones as in 0-3.
+// NumbersOf returns a list of numbers, separated by commas. Three or more consecutive numbers are
+// written as in 0-3.
 func NumbersOf(list []uint32) string {
 	var words []string
 	for i := 0; i < len(list); {
@@ -95,7 +96,7 @@ func (t *Threads) Cores() report.Table {
 }
 
 // privateOff returns the half-width of the interval for a core's misses without the effect of other
-// cores' stores, or 0 if they are exact.
+// cores' stores, or 0 if these misses are exact.
 func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) float64 {
 	if c.Off == nil {
 		return 0
@@ -104,7 +105,7 @@ func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) f
 	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
-// coherentOff is privateOff for the misses of a coherent cache.
+// coherentOff is like privateOff, for the misses of a coherent cache.
 func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
 	if c.Off == nil {
 		return 0

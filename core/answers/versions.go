@@ -27,7 +27,7 @@ func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	}
 }
 
-// byLine reports whether the rows are source lines, and not data declared in them.
+// byLine reports whether the rows are source lines, and not data declared in such lines.
 func byLine(t *report.Table) bool {
 	return t.Key == "sites" && t.Index("name") < 0 && t.Index("file") >= 0 && t.Index("line") >= 0
 }
@@ -42,11 +42,11 @@ type versions struct {
 // version is a file in A and in B.
 type version struct {
 	names [2]string
-	to    []sourcefile.Match // by line of A
-	from  []int              // by line of B: the line in A, or -1
+	to    []sourcefile.Match // for each line of A: the matching line of B
+	from  []int              // for each line of B: the matching line of A, or -1
 }
 
-// mostPairs is the maximum number of pairs of files for which files of different names are matched.
+// If there are more than mostPairs pairs of files with different names, such files are not matched.
 // Each pair takes as long as a diff.
 const mostPairs = 64
 
@@ -67,7 +67,7 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 			v.pair(name, name)
 		}
 	}
-	for _, a := range names[0] { // files with different names: the pairs that have the most in common
+	for _, a := range names[0] { // match files with different names, beginning with the pairs that have the most lines in common
 		best, most := "", 0.5
 		for _, b := range names[1] {
 			if v.of[a] == nil && v.back[b] == nil && len(names[0])*len(names[1]) <= mostPairs {

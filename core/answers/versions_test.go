@@ -9,9 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions: one line has moved, one has changed, one was
-// removed and one was added, and the file has a different name. Equal versions get no additional
-// columns.
+// TestMatchLines joins the lines of two versions of a file that was renamed: one line has moved,
+// one has changed, one was removed and one was added. Equal versions get no additional columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))

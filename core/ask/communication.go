@@ -101,8 +101,8 @@ func (r *Run) noCommunication() error {
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
-// aboutCaches returns an error if there is no answer for one of the caches, and otherwise warnings
-// about them.
+// aboutCaches returns an error if one of the caches has no answer, and otherwise returns warnings
+// about the caches.
 func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
 		return nil, r.Cannot("--cache: the profile has no per-thread stacks; analyze the trace again with --analyses communication,sharing")
@@ -161,8 +161,8 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 	return append(append([]report.Table{c.Traffic()}, rest...), falsely)
 }
 
-// falseSharing returns the table of false sharing. For people, it describes the fixes, or says that
-// there is no false sharing.
+// falseSharing returns the table of false sharing. In the form for people, the table describes the
+// fixes, or a sentence says that there is no false sharing.
 func falseSharing(q Question, c *answers.Communication) report.Table {
 	t := c.FalseSharing()
 	switch {

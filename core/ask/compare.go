@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary is the verb of a comparison that names no question. It needs two runs, so it is not among
-// [Verbs].
+// Summary is the verb of a comparison for which the user has not named a question. It needs two
+// runs, so [Verbs] does not contain it.
 var Summary = &Verb{
 	Name:  "summary",
 	Args:  []Arg{Line},
@@ -29,7 +29,8 @@ var Summary = &Verb{
 }
 
 // Compare asks two runs the same question and joins their answers table by table. on is the
-// question in the user's words. The caller adds the tables to the document. Errors name the run.
+// question in the user's words. The caller adds the tables to the document. An error contains the
+// name of the run.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// ByflFormat stands in place of the trace format of a result from Byfl.
+// ByflFormat replaces the trace format if a result comes from Byfl.
 const ByflFormat = "byfl"
 
 // counters reports a program's instruction counts.
@@ -41,7 +41,7 @@ var _ = Add(&Verb{
 			return r.Cannot("the profile holds no counters; analyze the trace again with --analyses locality,counters")
 		}
 		if d.Input = r.Facts(0); p.Input.Header.Format == ByflFormat {
-			d.Input = d.Input[:2] // results from Byfl count no references
+			d.Input = d.Input[:2] // results from Byfl do not contain the number of references
 		} else {
 			d.Warnings = answers.NotCounted(p)
 		}
@@ -60,7 +60,7 @@ var _ = Add(&Verb{
 	},
 })
 
-// sortable returns an error if the table has no column with that name.
+// sortable returns an error if the table has no column with this name.
 func sortable(t *report.Table, column string) error {
 	if t.Index(column) >= 0 {
 		return nil

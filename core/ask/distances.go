@@ -90,7 +90,7 @@ var _ = Add(&Verb{
 	Compared: mostApart,
 })
 
-// mostApart returns facts about the cache in which the miss ratios of two runs differ most.
+// mostApart returns facts about the cache size at which the miss ratios of two runs differ most.
 func mostApart(runs [2]*Run, q Question) []report.Fact {
 	var curves [2]*profile.Curve
 	for i, r := range runs {
@@ -151,7 +151,7 @@ var _ = Add(&Verb{
 	}),
 })
 
-// shapes keeps only the rows that the set tables of all profiles have.
+// shapes keeps only the rows for shapes that the set tables of all profiles contain.
 func shapes(t report.Table, brief bool) report.Table {
 	if brief {
 		t.Title += ", ways that are powers of two (all: --format csv)"
@@ -164,7 +164,7 @@ func shapes(t report.Table, brief bool) report.Table {
 	return t
 }
 
-// noDistances is a value for Verb.Missing.
+// noDistances is a function for Verb.Missing: it reports missing stack distances.
 var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile holds no stack distances")
 
 // withBeside returns the stack distances of the run and, if there is one, of the run that it is

@@ -13,10 +13,10 @@ import (
 // Question is a verb with values for its arguments.
 type Question struct {
 	Verb    *Verb
-	Machine hierarchy.Hierarchy // the caches in question; without levels: none
+	Machine hierarchy.Hierarchy // the caches in question; no levels: the user gave none
 	Brief   bool                // the answer is for people: less important rows and columns are left out
 	Only    string              // the only column of numbers that is needed in tables with many rows; "": all
-	values  map[string][]string // by name, of the given arguments
+	values  map[string][]string // values of the given arguments, by name
 }
 
 // New returns the question with all arguments at their defaults.
@@ -58,7 +58,8 @@ func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 // Line returns the line size in question, in bytes.
 func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
-// Caches returns the hierarchy that the question is about: the user's hierarchy, or the usual one.
+// Caches returns the hierarchy that the question is about: the user's hierarchy or, if there is
+// none, the verb's usual hierarchy.
 func (q Question) Caches() hierarchy.Hierarchy {
 	if len(q.Machine.Levels) > 0 || q.Verb.Machine != UsualCaches {
 		return q.Machine
@@ -139,7 +140,7 @@ func (q Question) Words() []string {
 	return words
 }
 
-// Names of words that are not arguments.
+// These are the names of words that are not arguments.
 const (
 	machine = "machine"
 	brief   = "brief"
@@ -155,7 +156,7 @@ func Parse(words []string) (Question, error) {
 	return q, q.Check()
 }
 
-// Read is Parse for an incomplete question. It checks only the verb and the hierarchy.
+// Read is like Parse, for an incomplete question: it checks only the verb and the hierarchy.
 func Read(words []string) (Question, error) {
 	name := ""
 	if len(words) > 0 {

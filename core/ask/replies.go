@@ -116,7 +116,7 @@ func ModelAdvice(note string) string {
 }
 
 // Predicted turns the reply to a question about several cores into an answer of the verb multicore.
-// It contains the table with the key by or, if by is "", the main tables.
+// The answer contains the table whose key is by or, if by is "", the main tables.
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {
@@ -152,7 +152,7 @@ func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.R
 	}
 }
 
-// Phrase returns a sentence in a form that can follow a colon.
+// Phrase converts a sentence to a form that can follow a colon.
 func Phrase(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if len(sentence) > 1 && sentence[0] >= 'A' && sentence[0] <= 'Z' && (sentence[1] >= 'a' && sentence[1] <= 'z' || sentence[1] == ' ') {

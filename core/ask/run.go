@@ -22,7 +22,7 @@ type Run struct {
 	Profile  *profile.Profile // nil if Module or Folded is set
 	Module   []byte           // the LLVM IR text of a program that was not run
 	Folded   *Folded          // a loop-compressed trace that was not expanded
-	Warnings []string         // about the run as a whole; [NewRun] adds those about its profile
+	Warnings []string         // warnings about the run as a whole; [NewRun] adds warnings about its profile
 
 	// Readable returns a function's name as written in the source.
 	Readable func(string) string
@@ -35,10 +35,10 @@ type Run struct {
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run that this one is compared with, or nil. Each of the two answers contains
-	// the rows and columns that either needs.
+	// Beside is the run that this one is compared with, or nil. Both answers contain all rows and
+	// columns that either of them needs.
 	Beside *Run
-	// GoOn reports whether a long answer is still wanted.
+	// GoOn reports whether the user still wants an answer that takes long.
 	GoOn func() bool
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
@@ -61,7 +61,7 @@ func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns the cache predictor of the run. Each run has its own, because the predictor caches
+// Asker returns the cache predictor of the run. Each run has its own predictor, because it caches
 // results that many predictions need.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
@@ -71,7 +71,7 @@ func (r *Run) Asker() *hierarchy.Asker {
 }
 
 // Ranker returns the ranker that attributes misses to the sites of the run, or nil if the profile
-// has no sites. Each run has its own.
+// has no sites. Each run has its own ranker.
 func (r *Run) Ranker() *attribution.Ranker {
 	if r.ranker == nil {
 		r.ranker, _ = attribution.New(r.Profile)
@@ -88,8 +88,8 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 	return r.Files().Line
 }
 
-// Files returns the source files stored in the profile. Each run has its own, so that each file is
-// decompressed, and matched with other versions, only once.
+// Files returns the source files stored in the profile. Each run keeps its files, so that each file
+// is decompressed, and matched with other versions, only once.
 func (r *Run) Files() *sourcefile.Files {
 	if r.files == nil {
 		r.files = sourcefile.New(r.Profile.Sources)
@@ -97,7 +97,7 @@ func (r *Run) Files() *sourcefile.Files {
 	return r.files
 }
 
-// Error explains in a sentence why a question has no answer.
+// Error is a sentence that explains why a question has no answer.
 type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
@@ -130,7 +130,7 @@ func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 }
 
 // Answer answers a question. If there is no answer, the error is an *[Error] or a
-// *[trace.OptionError]. Both are written for the user.
+// *[trace.OptionError]. The texts of both are written for the user.
 func (r *Run) Answer(q Question) (*report.Document, error) {
 	if err := q.Check(); err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ var _ = Add(&Verb{
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
 	},
-	// Threads have private caches, and the totals must equal the totals of what-if.
+	// The default gives threads private caches, as in what-if, because the totals of the two verbs
+	// must be equal.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,
 	Groups: true, Places: true, Measures: true,
@@ -83,7 +84,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		}
 		return nil
 	}
-	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // takes the first rows in the column's order, and does not reorder the first rows by misses
+	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // sort all rows by the column, not only the first rows by misses
 	switch {
 	case rows > 0:
 	case !q.Brief:
@@ -140,7 +141,7 @@ func (r *Run) noSites() error {
 	return r.Cannot("the profile contains no sites; analyze the trace again with --analyses sites or, if the trace has none, " + how)
 }
 
-// aboutUsual explains an error about the default cache.
+// aboutUsual adds an explanation to an error about the default cache.
 func (r *Run) aboutUsual(q Question, err error) error {
 	var option *trace.OptionError
 	if len(q.Machine.Levels) > 0 || len(q.Verb.Usual) == 0 || !errors.As(err, &option) || option.Option != "cache" {

@@ -17,7 +17,7 @@ var _ = Add(&Verb{
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
 	Title:   "Misses of threads in private and shared caches",
 	Machine: UsualCaches,
-	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // one cache per core, and one shared by all
+	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // one cache per core, and one cache shared by all cores
 	Args: []Arg{
 		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: manual("print only this `TABLE`: core, domain, change, view")},
 		{Name: "curve", Kind: Switch, Help: manual("print the misses at every capacity, by core")},
@@ -124,7 +124,8 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile holds no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction, except those that Doubts gives in its own words.
+// Told returns the warnings of a prediction, except warnings that Doubts also returns in other
+// words.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {

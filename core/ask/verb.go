@@ -14,7 +14,8 @@
 //
 // To add a verb, write a file that calls [Add]. The smallest example is windows.go. The verb's help
 // text belongs to the command, in tools/stackglass/internal/command/help. Verbs whose answers need
-// much code are in package ask/program, which the page's first program does not import.
+// a lot of code are in package ask/program, because the first program that the page loads should
+// not contain that code.
 package ask
 
 import (
@@ -28,18 +29,18 @@ import (
 
 // Verb is a kind of question that can be asked about a run.
 type Verb struct {
-	Name    string // on the command line and in addresses: "what-if"
+	Name    string // its name on the command line and in page addresses, such as "what-if"
 	Use     string // the rest of the command line, after the name and FILE
 	Title   string // one line
 	Args    []Arg
-	Machine Machine  // whether it is about caches
+	Machine Machine  // whether the verb needs a cache hierarchy
 	Usual   []string // default caches, for UsualCaches
 
 	Spills   bool // the analyses can use a spill store
 	Groups   bool // the user may say which threads share a core
 	Places   bool // the user may put all threads on one core
 	Sums     bool // answers for people combine rows into ranges, instead of leaving out rows and columns
-	Measures bool // it counts the misses of source locations, for which utilisation is measured
+	Measures bool // the answer contains misses of source locations; an analysis for it measures utilisation
 	Whole    bool // the answer counts every reference, even if the profile is from a sample
 	First    bool // exports and reports begin with this verb's answer
 
@@ -59,7 +60,7 @@ type Verb struct {
 	Compared func(runs [2]*Run, q Question) []report.Fact
 }
 
-// Machine says whether a verb needs a cache hierarchy.
+// Machine specifies whether a verb needs a cache hierarchy.
 type Machine uint8
 
 // The values of Machine.
@@ -87,7 +88,7 @@ type Arg struct {
 	Kind    Kind
 	Default string   // "": none, 0, or absent
 	Words   []string // allowed values; nil: any
-	Help    string   // one line, with the kind of value between backquotes
+	Help    string   // a description in one line, with the kind of value between backquotes
 }
 
 // Line is the argument of verbs whose answer is for one line size.
@@ -109,7 +110,7 @@ func Verbs() []*Verb {
 	return list
 }
 
-// VerbOf returns the verb with that name, or nil.
+// VerbOf returns the verb with this name, or nil.
 func VerbOf(name string) *Verb {
 	if at := slices.IndexFunc(all, func(v *Verb) bool { return v.Name == name }); at >= 0 {
 		return all[at]
@@ -117,7 +118,7 @@ func VerbOf(name string) *Verb {
 	return nil
 }
 
-// Arg returns the argument with that name, or nil.
+// Arg returns the argument with this name, or nil.
 func (v *Verb) Arg(name string) *Arg {
 	if at := slices.IndexFunc(v.Args, func(a Arg) bool { return a.Name == name }); at >= 0 {
 		return &v.Args[at]
@@ -125,7 +126,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// lacks returns a function for Verb.Missing. It returns why for profiles without the required data.
+// lacks returns a function for Verb.Missing. That function returns why for profiles without the
+// required data.
 func lacks(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

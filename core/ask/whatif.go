@@ -84,7 +84,8 @@ func (q Question) whatIf() (h, other hierarchy.Hierarchy, parts []hierarchy.Shar
 	return q.Machine, other, parts, err
 }
 
-// predict predicts a hierarchy. The warnings include those about the hierarchy itself.
+// predict predicts the misses of a hierarchy. The warnings include warnings about the hierarchy
+// itself.
 func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy.ByCore, []hierarchy.Warning, error) {
 	p, doubts, err := r.Asker().Predict(h, parts)
 	if err == nil && h.About != "" {
@@ -93,9 +94,10 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 	return p, doubts, err
 }
 
-// Against returns the hierarchy to compare with, read from the argument: a preset's name, and lines
-// as [hierarchy.Hierarchy.Add] reads them. Without the argument, the hierarchy has no levels.
-// Threads run on the same cores as in the hierarchy in question, unless a line says otherwise.
+// Against returns the hierarchy to compare with, which it reads from the argument: the name of a
+// preset, or lines as [hierarchy.Hierarchy.Add] reads them. Without the argument, the hierarchy has
+// no levels. Threads run on the same cores as in the hierarchy in question, unless a line says
+// otherwise.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads
@@ -121,8 +123,8 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// Levels returns the levels of all hierarchies in question. An analysis has to count for all of
-// them.
+// Levels returns the levels of all hierarchies in question. An analysis has to provide the counts
+// for all of these levels.
 func (q Question) Levels() hierarchy.Hierarchy {
 	h := q.Caches()
 	if other, err := q.Against(); err == nil {

@@ -35,7 +35,7 @@ var _ = Add(&Verb{
 	}),
 })
 
-// withoutRepeats drops each column of misses that equals the next one.
+// withoutRepeats drops each column of misses that equals the next column.
 func withoutRepeats(t report.Table) report.Table {
 	var kept []int
 	for i := range t.Columns {

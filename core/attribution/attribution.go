@@ -3,24 +3,24 @@
 //
 // A profile contains binned stack distances for each site (analysis/sites), and the exact distances
 // for all sites together. The misses of each site in a fully associative LRU level are therefore
-// exact if the level's capacity is the edge of a bin. In the bin that contains the capacity, each
-// site is assumed to miss in the same share of its accesses as all sites together. That share is
-// known, so the sum is exact for every capacity.
+// exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, each site
+// is assumed to miss in the same share of its accesses in that bin as all sites together. That
+// share is known, so the sum is exact for every capacity.
 //
 // If utilisation was measured in a cache like the level, fully associative or set-associative, its
 // exact count of lines fetched by each site is used instead.
 //
-// For any other set-associative level, the share of misses in each bin is the one that SDCM expects
-// at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
+// For any other set-associative level, the share of misses in each bin is the share that SDCM
+// expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
 // hierarchy.Asker predicts for the level. If the total is smaller, the misses that are not certain
 // are scaled down. If it is larger, bins whose accesses may hit or miss absorb the difference.
 // Misses that still remain belong to no site. They are conflicts among few lines, which stack
-// distances cannot attribute. Only utilisation measured in the cache can.
+// distances cannot attribute. Only a measurement of utilisation in that cache can attribute them.
 //
 // # Cores
 //
-// If a program's threads run on several cores, it depends on the sharing of a level which stack its
-// misses are computed from:
+// If a program's threads run on several cores, the stack from which a level's misses are computed
+// depends on which cores share its caches:
 //
 //   - A private cache of each core: the coherent stack of the core that makes the access. Other
 //     cores' stores remove lines from this stack (MODELS §6.4). The certain misses of a site are
@@ -49,13 +49,13 @@ import (
 
 // Attribution attributes the misses of one level.
 type Attribution struct {
-	Level hierarchy.Level // as predicted
+	Level hierarchy.Level // the predicted level
 	Sites []float64       // misses by site, in the order of profile.Sites.Code
 	Data  []float64       // misses by data object, in the order of profile.Sites.Data
 	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil: not in the profile
 	Rest  float64         // misses that belong to no site and no object
 
-	RestUnknown bool // the rest is due to data missing from the profile, and not to conflicts
+	RestUnknown bool // Rest is due to data missing from the profile, and not to conflicts
 	Exact       bool // the misses of sites and objects are not estimates
 
 	// Coherence is the number of coherence misses in the level: misses on lines that another core's
@@ -76,16 +76,16 @@ type Attribution struct {
 type Ranker struct {
 	p           *profile.Profile
 	sites, data []part
-	paths       []part // empty if the profile has none
+	paths       []part // call paths; empty if the profile has none
 	asker       *hierarchy.Asker
-	whole       stack    // of the whole trace, as if it ran on one core
-	coherent    *stack   // of all cores together; nil: the profile does not contain it by site
-	lost        *binning // depths at which the coherent stacks lost lines, or nil
+	whole       stack    // stack of the whole trace, as if it ran on one core
+	coherent    *stack   // coherent stacks of all cores together; nil: the profile does not split them by site
+	lost        *binning // depths at which lines of the coherent stacks were invalidated, or nil
 
 	estimated bool // the bins are estimates from a sample of lines
 }
 
-// stack contains all accesses to the stack that the bins of sites refer to.
+// stack contains the accesses of all sites to an LRU stack, in the bins that sites use.
 type stack struct {
 	binning
 	certain uint64 // misses in every cache
@@ -100,7 +100,7 @@ type binning struct {
 // bin contains all accesses in a bin of distances.
 type bin struct {
 	count uint64
-	mean  float64 // of the distances
+	mean  float64 // mean of the distances
 }
 
 // New returns a Ranker for p. ok is false if p has no sites.
@@ -146,7 +146,8 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 	}
 }
 
-// binned puts a histogram into bins. certain, the misses in every cache, counts only in the curve.
+// binned puts a histogram into bins. certain is the number of accesses that miss in every cache; it
+// affects only the curve.
 func binned(h *profile.Histogram, certain uint64) (b binning) {
 	b.curve = profile.NewCurve(h, certain)
 	for d, n := range h.All() {
@@ -162,7 +163,7 @@ func binned(h *profile.Histogram, certain uint64) (b binning) {
 	return b
 }
 
-// addUp sets the bins to the sums over sites. For a sample, these differ from the histogram.
+// addUp sets each bin to its sum over all sites. For a sample, these differ from the histogram.
 func (r *Ranker) addUp(s *stack) {
 	s.certain = 0
 	s.clear()
@@ -195,7 +196,7 @@ type accesses struct {
 	lost    []profile.BinCount // coherence misses, which are among the certain misses
 }
 
-// part is a site or a data object.
+// part is a site, a data object or a call path.
 type part struct {
 	reuse    *profile.Reuse
 	coherent *profile.CoherentReuse // nil: the profile does not contain it
@@ -227,7 +228,7 @@ func (r *Ranker) on(s *stack, p part) accesses {
 	return accesses{certain: p.reuse.Cold, bins: p.reuse.Bins}
 }
 
-// each returns the results of number for all parts.
+// each calls number for each part, and returns the results.
 func each[T any](parts []T, number func(T) float64) []float64 {
 	list := make([]float64, len(parts))
 	for i, p := range parts {
@@ -236,7 +237,7 @@ func each[T any](parts []T, number func(T) float64) []float64 {
 	return list
 }
 
-// sharers says which cores share a cache of a level.
+// sharers describes which cores share a cache of a level.
 type sharers uint8
 
 const (
@@ -285,7 +286,7 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 	return list, warnings, nil
 }
 
-// sharersOf says which cores share a cache. cores = 0 means that all threads run on one core.
+// sharersOf returns which cores share a cache. cores = 0 means that all threads run on one core.
 func sharersOf(c hierarchy.Cache, cores int) sharers {
 	switch by := max(c.SharedBy, 1); {
 	case cores == 0:
@@ -324,7 +325,8 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	return c
 }
 
-// level attributes the misses of one level. coherence is the number of coherence misses among them.
+// level attributes the misses of one level. coherence is the number of coherence misses among these
+// misses.
 func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
 	a := Attribution{Level: *l, Coherence: coherence, Private: by == ownCache, capacity: c}
 	on := &r.whole
@@ -360,8 +362,9 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	return a
 }
 
-// byPath returns the misses of each call path. The paths of a function together have as many misses as its
-// sites; if a measurement says how many these are, the paths are scaled to it.
+// byPath returns the misses of each call path. The paths of a function together have as many misses
+// as its sites; if the misses of the sites were measured, the paths are scaled to the measured
+// number.
 func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 	if len(r.paths) == 0 {
 		return nil
@@ -438,7 +441,8 @@ func (c capacity) waysOrFull() uint32 {
 	return uint32(c.ways)
 }
 
-// countable describes the cache as the option that measures utilisation does, or returns "".
+// countable describes the cache in the notation of the option that measures utilisation, or returns
+// "".
 func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	ways := c.waysOrFull()
 	if by == someCores || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
@@ -456,7 +460,7 @@ func (r *Ranker) measuredPrivate() bool {
 	return r.p.Sites.Coherent != nil && r.p.Sites.Coherent.Measured
 }
 
-// used returns the utilisation measured in private caches or in the cache of all threads.
+// used returns the utilisation that was measured in private caches or in one cache of all threads.
 func (p part) used(private bool) []profile.Utilisation {
 	if private {
 		return p.coherent.Used
@@ -464,9 +468,10 @@ func (p part) used(private bool) []profile.Utilisation {
 	return p.reuse.Used
 }
 
-// UsedIn says in which caches the utilisation of rows was measured, for one of
-// profile.Sites.Capacities. private: in private caches of the cores, as in some level. oneCore: in
-// one cache of all threads, although no level is such a cache.
+// UsedIn returns in which caches the utilisation of rows was measured, for one of
+// profile.Sites.Capacities. private means that it was measured in private caches of the cores, as
+// some level has. oneCore means that it was measured in one cache of all threads, although no level
+// is such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false
@@ -515,8 +520,8 @@ func (b *binning) shares(c capacity) (shares binShares) {
 	return shares
 }
 
-// within returns, of the accesses at distances in [from, end), the share at distances of at least
-// lines.
+// within considers the accesses at distances in [from, end), and returns the share of these whose
+// distance is at least lines.
 func (b *binning) within(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {
@@ -554,7 +559,7 @@ func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
 type fitting struct {
 	*stack
 	shares binShares
-	part   float64 // the share of the certain misses that count
+	part   float64 // the share of the certain misses that is counted
 }
 
 // misses returns the expected number of misses of all accesses.
@@ -576,8 +581,8 @@ func (f *fitting) missesOf(n accesses) float64 {
 }
 
 // fit scales the shares so that they add up to the misses of the level, and returns the misses that
-// do not fit into any bin. anyBin says that the bins describe other caches than the level's, so any
-// bin may absorb the difference.
+// do not fit into any bin. anyBin means that the bins describe caches other than the level's, so
+// that any bin may absorb the difference.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected
@@ -612,7 +617,8 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 }
 
 // fill adds the missing misses to the bins with the longest distances that hit, because distances
-// near the capacity are the least certain. It returns the misses that do not fit into any bin.
+// near the capacity are the least certain. It returns the number of misses that do not fit into any
+// bin.
 func (f *fitting) fill(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)

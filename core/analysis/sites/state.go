@@ -50,7 +50,7 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 
 type joining struct {
 	firsts     []uint32 // pairs of the first touches so far, if mergeable
-	firstPaths []uint32 // and the lists of their paths
+	firstPaths []uint32 // lists of bins for the call paths of these first touches
 
 	// For the segment that is being appended:
 	part  *form    // nil after more references have been analysed

@@ -27,24 +27,25 @@ type Misses struct {
 // LevelMisses contains the misses of a level that sees every access.
 type LevelMisses struct {
 	Cache   hierarchy.Cache
-	Result  *misses.Result  // nil: see Problem
+	Result  *misses.Result  // nil if there is no result: see Problem
 	ByLoop  []misses.Counts // the misses in each listed loop
 	InLoops misses.Counts   // the misses in all loops
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels. goOn may be nil; if it returns false, counting stops and Count
+// Count counts the misses of levels. If goOn is not nil and returns false, counting stops and Count
 // returns nil.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
 
-// CountMisses is [Count] without the kinds of misses. It takes less than half as long.
+// CountMisses is like [Count], but does not distinguish kinds of misses. It takes less than half as
+// long.
 func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
-// CountFirst is [CountMisses] for caches that never evict a line. It does not count accesses.
+// CountFirst is like [CountMisses], for caches that never evict a line. It does not count accesses.
 func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }
@@ -94,9 +95,9 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 	return of, true
 }
 
-// Table returns a row for each of these loops and each level, followed by rows for the other loops,
-// for accesses outside loops and for the whole run. The row of the whole run is the sum of the rows
-// before it, with only the outermost of the listed loops.
+// Table returns a table with a row for each of these loops and each level, followed by rows for all
+// other loops, for accesses outside loops and for the whole run. The row of the whole run is the
+// sum of the rows before it, except rows of loops inside other listed loops.
 func (m *Misses) Table(of []int) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -136,14 +137,15 @@ func (m *Misses) Table(of []int) report.Table {
 	return t
 }
 
-// The names of rows of Table that are not a listed loop.
+// These are the names of the rows of Table that do not belong to a listed loop.
 const (
 	otherLoops   = "(other loops)"
 	outsideLoops = "(outside loops)"
 )
 
-// Evictions returns a table with a row for each pair of arrays, in descending order: how many lines
-// of one array the other evicted in the first counted level over the whole run.
+// Evictions returns a table with a row for each pair of arrays, in descending order. The row
+// contains the number of lines of one array that the other array evicted over the whole run, in the
+// first counted level.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes", "goes", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -206,7 +208,8 @@ func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// Limits for classes: the leaves of the tree, and the simulated accesses.
+// Classes are computed only within these limits on the leaves of the tree and on the simulated
+// accesses.
 const (
 	mostClassLeaves    = 400
 	mostClassSimulated = 300_000

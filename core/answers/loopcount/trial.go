@@ -15,12 +15,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Trial tries changes on the first run of a nest, simulated alone.
+// Trial tries changes on the first execution of a loop nest, which is simulated in isolation.
 type Trial struct {
 	Nest *loops.Nest
 
 	of     *answers.Loops
-	number int // the number of the nest
+	number int // number of the nest
 	arrays []outline.Array
 }
 
@@ -241,7 +241,7 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 }
 
 // Try counts the misses of the nest in each level, before these changes and after all of them.
-// doubts contains warnings about levels that are left out.
+// doubts contains a warning about each level that is left out.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
 	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in initially empty caches (exact, LRU; each level sees every access)")
 	var words, illegal []string

@@ -1,6 +1,7 @@
 // Package program adds the questions about a program to package ask: its blocks, its loops, their
-// time on a processor, and predictions for several cores. The answers need much code, so only
-// programs that answer these questions import this package. The page's first program does not.
+// time on a processor, and predictions for several cores. The answers need a lot of code, so only
+// programs that answer these questions import this package. The first program that the page loads
+// does not.
 package program
 
 import (
@@ -87,8 +88,8 @@ var Blocks = ask.Add(&ask.Verb{
 
 var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give the trace, without --probabilities"}
 
-// checkParameters returns an error if values are given for parameters, but no file that declares
-// them.
+// checkParameters returns an error if the question contains values for parameters, but no file that
+// declares the parameters.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
 		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; give it with --probabilities"}
@@ -124,7 +125,7 @@ type branches struct {
 	run      *ask.Run
 	program  *trace.Program
 	edges    *blocks.Run    // nil: the program has not run
-	weights  [][]uint64     // from a compiler's profile, by block
+	weights  [][]uint64     // branch weights from a compiler's profile, by block
 	sites    *profile.Sites // the sites of the run; nil: reuse is unknown
 	facts    []report.Fact
 	warnings []string
@@ -200,7 +201,7 @@ func (b *branches) check(q ask.Question) error {
 	return nil
 }
 
-// about adds the program's name to an error, unless the error is about an argument.
+// about prefixes an error with the program's name, unless the error is about an argument.
 func (b *branches) about(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Diagnose finds out why a run is slow.
+// Diagnose is the verb that finds out why a run is slow.
 var Diagnose = ask.Add(&ask.Verb{
 	Name:    "diagnose",
 	Title:   "Find problems, what they cost, and what to change",

@@ -28,7 +28,7 @@ var changeKinds = []ask.Arg{
 	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, as in i=32,j=32"},
 }
 
-// Loops lists the loop nests of a run.
+// Loops is the verb that lists the loop nests of a run.
 var Loops = ask.Add(&ask.Verb{
 	Name:    "loops",
 	Title:   "Loop nests, their arrays, and changes to them",
@@ -72,12 +72,12 @@ func noLoops(p *profile.Profile) string {
 	return ""
 }
 
-// changesGiven reports whether the question is about changes that it names.
+// changesGiven reports whether the question itself contains changes to try.
 func changesGiven(q ask.Question) bool {
 	return slices.ContainsFunc(changeKinds, func(kind ask.Arg) bool { return q.Given(kind.Name) })
 }
 
-// changes reports whether the question is about changes to the code.
+// changes reports whether the question asks about changes to the code, given or to be found.
 func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
 
 func leastShare(q ask.Question) (float64, error) {
@@ -128,7 +128,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
 			d.Warnings = append(d.Warnings, r.Name+": the trace stands for at least 2^64 rows, so counts are modulo 2^64, and misses cannot be counted")
-			levels, least = nil, 0 // shares would need the total, which is unknown
+			levels, least = nil, 0 // shares cannot be computed, because the total is unknown
 		}
 	} else {
 		if err := CheckLoops(r); err != nil {

@@ -59,7 +59,8 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	return nil
 }
 
-// Processor returns the processor in question, which is either a known one or described by a file.
+// Processor returns the processor in question: a known processor, or a processor that a file
+// describes.
 func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	name := q.Text("processor")
 	p, unknown := pipeline.Named(name)
