@@ -160,7 +160,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := random(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
-		if spec.Skip == 0 && spec.Limit == 0 { // so that windows double in a later segment
+		if spec.Skip == 0 && spec.Limit == 0 { // long enough for windows to double in a later segment
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
@@ -238,7 +238,7 @@ func TestAppend(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(9000)
 		if seed%20 == 0 {
-			n = 1_100_000 // so that windows double within and between segments
+			n = 1_100_000 // long enough for windows to double within and between segments
 		}
 		whole := random(rng, n)
 		spec := specs(rng, n)

@@ -13,7 +13,7 @@ import (
 // The resulting profile is identical to a [Runner]'s, byte for byte (MODELS §9):
 //
 //  1. [Stretcher]s analyse stretches as segments, anywhere and in any order.
-//  2. [JoinSegments] joins neighbouring segments to one, in any grouping.
+//  2. [JoinSegments] joins neighbouring segments to one segment, in any grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
 //     Some decisions of the analyses depend on that beginning, which is not part of any segment.
 //
@@ -58,7 +58,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.inOrder() != nil {
 		return p, nil
 	}
-	references = min(references, p.References) // so that sums do not overflow
+	references = min(references, p.References) // this limit prevents sums from overflowing
 	events := p.prepare(source)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
@@ -110,7 +110,7 @@ type Moves []Move
 // Move contains consecutive rows of Moves.
 type Move struct {
 	Chunk uint64       // the chunk that contains the rows; its header tables name the blocks
-	Rows  *trace.Batch // with kinds, addresses, sites and arguments
+	Rows  *trace.Batch // the rows, with their kinds, addresses, sites and arguments
 }
 
 // MovesOf reads the moves of a stretch, which is given by its index; -1 means the part before the
@@ -253,7 +253,7 @@ func noProgram() *trace.Program { return nil }
 
 // join makes the analyses continue where the first segment ends, and appends the following
 // segments. All analyses append one segment before any of them appends the next, because an
-// analysis may depend on another's result for the segment.
+// analysis may need the result of another analysis for the segment.
 func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
 	if first.Segment != nil {

@@ -94,7 +94,7 @@ func TestPlanEqualsRunner(t *testing.T) {
 	}
 }
 
-// If the requested length exceeds any trace, the plan has one stretch.
+// If the requested length exceeds the length of the trace, the plan has one stretch.
 func TestPlanWithOneStretch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 22))
 	p := allocating()

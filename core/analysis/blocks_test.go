@@ -617,7 +617,7 @@ func TestReuseByBlock(t *testing.T) {
 			continue
 		}
 		var model stacktest.Naive
-		want := make([]map[uint8]uint64, len(p.Blocks)) // by bin, 255 for cold
+		want := make([]map[uint8]uint64, len(p.Blocks)) // for each block: number of accesses by bin; 255: cold
 		for i, k := range whole.Kind {
 			if !k.IsReference() {
 				continue

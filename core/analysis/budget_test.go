@@ -46,8 +46,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A saved run continues from its last state, or from an earlier one, even though the spill store
-// has changed since then.
+// A saved run can continue from its last state, or from an earlier state, even though the spill
+// store has changed since then.
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -57,7 +57,7 @@ func TestBudgetRestore(t *testing.T) {
 		want := run(t, spec, tracetest.NewReader(whole, rows))
 
 		spec.Budget = &locality.Budget{Lines: 1 + rng.IntN(300), Shelf: new(stacktest.Shelf)}
-		var saved [2][]byte // the last two states, the older one first
+		var saved [2][]byte // the last two states, beginning with the older state
 		for lives := 0; ; lives++ {
 			runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, rows))
 			if err != nil {

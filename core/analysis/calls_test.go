@@ -108,7 +108,7 @@ func calling(rng *rand.Rand) *trace.Program {
 
 var callSpec = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Sites}
 
-// The counts of each path are those of the functions that were active.
+// The test compares the counts of each path with counts by the stack of active functions.
 func TestCallPathsMatchTrace(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 101))

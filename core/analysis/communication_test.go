@@ -53,7 +53,7 @@ type naiveGranule struct {
 	falses         map[naiveFalse]uint64 // misses
 	stores         uint64
 	handovers      uint64 // stores that follow another thread's store
-	object         uint32 // of the last reference
+	object         uint32 // object of the last reference
 	begin          uint64
 	offsets        map[naiveFalse]uint64
 }
@@ -664,7 +664,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 	const from, words = 1 << 12, 24
 	first := 0
 	if rng.IntN(2) == 0 {
-		first = rng.IntN(steps) // until this step, there is only one thread
+		first = rng.IntN(steps) // there is only one thread before this step
 	}
 	for i := range list {
 		s := &list[i]
@@ -1086,8 +1086,8 @@ func FuzzCommunicationState(f *testing.F) {
 	})
 }
 
-// BenchmarkCommunication measures the cost of communication in addition to the shared stacks, for a
-// stencil with four threads or with one.
+// BenchmarkCommunication measures the cost of the communication analysis in addition to the shared
+// stacks, for a stencil with four threads and with one thread.
 func BenchmarkCommunication(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	for _, threads := range []uint32{1, 4} {
@@ -1172,8 +1172,9 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 	}
 }
 
-// A trace whose index lists several threads is analysed from its first reference on, even if only
-// one thread runs for a long time: by one worker, by several workers, and after an interruption.
+// If the index of a trace lists several threads, the analysis begins with the first reference, even
+// if only one thread runs for a long time. The test uses one worker, several workers, and
+// interrupted runs.
 func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	program := allocating()
 	program.Threads, program.ThreadCount = nil, 3

@@ -34,11 +34,11 @@ var worth = map[string]profile.Counts{
 // every entered block separately.
 type naiveCounters struct {
 	p           *trace.Program
-	code        map[uint32]*profile.BlockCounters // by the first part of the basic block
-	loose       map[uint32]*profile.Counts        // by function
+	code        map[uint32]*profile.BlockCounters // keyed by the first part of the basic block
+	loose       map[uint32]*profile.Counts        // keyed by function
 	invocations map[uint32]uint64
 	calls, mix  map[string]uint64
-	accesses    map[uint64]uint64 // by byte
+	accesses    map[uint64]uint64 // number of accesses to each byte
 	by          map[uint32]map[uint64]bool
 }
 
@@ -131,7 +131,7 @@ func (n *naiveCounters) reference(kind trace.Kind, site uint32, addr uint64, siz
 	}
 }
 
-// usage sorts all bytes by their number of accesses, and adds them up one by one.
+// usage sorts all bytes by their number of accesses, and adds the numbers up one by one.
 func (n *naiveCounters) usage() (steps [profile.UsageSteps]uint64) {
 	var counts []uint64
 	total := uint64(0)
@@ -474,7 +474,7 @@ func TestAppendWithEvents(t *testing.T) {
 		for lo := 0; lo < n; {
 			hi := min(n, lo+1+rng.IntN(1+n/2))
 			if rng.IntN(3) == 0 {
-				hi = min(n, lo+rng.IntN(4)) // possibly without a reference, or without any row
+				hi = min(n, lo+rng.IntN(4)) // the part may contain no reference, or no row at all
 			}
 			part := spec
 			if part.Start = selected(whole, lo, spec); spec.Limit > 0 {

@@ -92,8 +92,8 @@ type stretching struct {
 	segment  Segment
 }
 
-// Lengths of stretches, in references. Long stretches are cheaper to join; with short ones, saved
-// states are more recent.
+// Lengths of stretches, in references. Long stretches are cheaper to join; with short stretches,
+// saved states are more recent.
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
@@ -174,8 +174,8 @@ func (d *Divided) look() {
 	}
 }
 
-// Step analyses one batch or a part of one, appends a segment, or waits briefly for one. See
-// [Runner.Step] for its results.
+// Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.
+// See [Runner.Step] for its results.
 func (d *Divided) Step() error {
 	d.share()
 	err := d.Runner.Step()
@@ -382,7 +382,7 @@ func (d *Divided) meet() error {
 	}
 	c := d.claims[0]
 	if here := d.mover.Position(); here != c.start && !(c.start.Rows == 0 && here.Chunk < c.start.Chunk) {
-		d.give(c) // a chunk has fewer rows than the index says
+		d.give(c) // a chunk has fewer rows than the index states
 		return nil
 	}
 	if c.ended {

@@ -159,8 +159,8 @@ func (c *counted) Segment() analysis.Segment {
 	return s
 }
 
-// TestDividedWithBadHelpers checks that helpers that return nothing, or that stop early at random
-// positions, do not change the result.
+// TestDividedWithBadHelpers checks that the result does not change if helpers return nothing, or
+// stop early at random positions.
 func TestDividedWithBadHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 22))
@@ -265,8 +265,8 @@ func TestDividedResumes(t *testing.T) {
 	}
 }
 
-// TestDividedEndsLikeRunner checks that damage ends a divided run at the same position as an
-// undivided one, and that the results up to there are equal.
+// TestDividedEndsLikeRunner checks that damage to the trace ends a divided run and an undivided run
+// at the same position, and that the results up to that position are equal.
 func TestDividedEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 24))

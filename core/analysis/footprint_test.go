@@ -58,8 +58,8 @@ func meanOfWindows(lines []uint64, w int) float64 {
 	return float64(sum) / float64(windows)
 }
 
-// If accesses are random, the growth of the footprint predicts the miss ratio that stack distances
-// give.
+// If accesses are random, the growth of the footprint predicts the same miss ratio as the stack
+// distances.
 func TestFootprintPredictsMisses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 52))
 	lines := make([]uint64, 200_000)

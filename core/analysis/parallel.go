@@ -23,9 +23,9 @@ import (
 //     they append it and continue after it. If the segment is unfinished, it is cut, so that nobody
 //     has to wait.
 //
-// PARDA gives each processor an equal part of the trace and joins all parts at the end. Here, the
-// part of the live analyses need not be joined, and segments are only as long as necessary to make
-// joining cheap: see [sizes].
+// PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. In
+// this implementation, the part of the live analyses need not be joined, and segments are only as
+// long as necessary to make joining cheap: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -248,8 +248,8 @@ func (p *Parallel) batch(rows int) *trace.Batch {
 // patience is the longest time that Step waits, so that its caller soon regains control.
 const patience = 20 * time.Millisecond
 
-// Step analyses one batch or a part of one, appends a segment, or waits briefly for one. See
-// [Runner.Step] for its results.
+// Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.
+// See [Runner.Step] for its results.
 func (p *Parallel) Step() error {
 	if !p.running {
 		p.begin()
@@ -299,7 +299,7 @@ func (p *Parallel) finishBlock() {
 		return
 	}
 	p.current = nil
-	p.live.batch, p.live.next = &p.none, 0 // because the batch will be filled again
+	p.live.batch, p.live.next = &p.none, 0 // the batch will be filled again
 	p.leave(1)
 	if !p.alone {
 		var later bool

@@ -60,7 +60,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		if rng.IntN(3) == 0 { // some instructions have references of one size, others of several sizes
+		if rng.IntN(3) == 0 { // some instructions make references of one size, others make references of several sizes
 			for range n {
 				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
 			}

@@ -253,7 +253,7 @@ type part struct {
 }
 
 // get returns an analysis of the run, or nil if the run does not include it. It creates the
-// analysis on the first call, so an analysis is created before the first one that uses it.
+// analysis on the first call, so an analysis is created before all analyses that use it.
 func (m *maker) get(tag Analyses) Analysis {
 	for _, a := range m.made {
 		if a.tag == tag {

@@ -87,7 +87,7 @@ func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trac
 // Step analyses one batch. If references of a batch touch very many bytes, it analyses only part of
 // the batch, or a piece of such a reference, so that it returns soon. io.EOF means that the trace,
 // or the part that the spec selects, has been analysed completely. Any other error ends the run;
-// Profile returns the result up to there.
+// Profile then returns the result up to that point.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {

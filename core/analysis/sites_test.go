@@ -95,7 +95,7 @@ type naiveSites struct {
 	live  []naiveBlock
 	walks map[walkID][]walkAt
 	lines map[trace.Line]*naiveLine
-	sets  map[[2]uint64][]trace.Line // by cache and set, most recently used first
+	sets  map[[2]uint64][]trace.Line // keyed by cache and set; most recently used line first
 	cores map[uint32]*naiveCore
 	// These maps are converted to lists at the end.
 	bins   map[any]map[int]uint64
@@ -696,7 +696,7 @@ func TestSitesAppend(t *testing.T) {
 		want := analysis.AsSegment(passed(t, spec, reader(whole)))
 		var parts []*profile.Profile
 		for lo := 0; lo < whole.Len(); {
-			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // possibly without any row
+			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // the part may contain no row at all
 			part := spec
 			part.Start = references(whole, lo)
 			parts = append(parts, passed(t, part, reader(tracetest.Part(whole, lo, hi))))

@@ -24,7 +24,7 @@ import (
 //     needs more than the result, the rest is stored in [profile.Segment];
 //  4. tests of its result, and tests that workers, segments and saved runs produce the same bytes.
 
-// The analyses. Saved runs contain these bits, so new ones must be added at the end.
+// The analyses. Saved runs contain these bits, so new analyses must be added at the end.
 const (
 	Locality      Analyses = 1 << iota // stack distances
 	Counters                           // operations, bytes, and the number of accesses to each byte
@@ -156,7 +156,7 @@ type Wanted struct {
 	LineBytes     uint32           // line size for which sites and communication are analysed
 	Sites         *sites.Options   // nil: not requested
 	Sharing       *sharing.Options // nil: not requested
-	Communication bool             // with sites
+	Communication bool             // requested, in which case Sites is not nil
 	// Program returns the part of the code that the trace has described so far, or nil. Decides is
 	// the same function if communication should stop when no second thread appears; otherwise it is
 	// nil.

@@ -26,7 +26,7 @@ type moves struct {
 
 type move struct {
 	block  int
-	rows   *trace.Batch // nil: none
+	rows   *trace.Batch // the rows; nil: none
 	header *trace.Header
 }
 

@@ -3,7 +3,7 @@
 // the tables of two runs.
 //
 // Numbers are exact unless the table's title says otherwise. If a table is shortened for
-// readability, its title says which format contains all rows.
+// readability, its title names the format that contains all rows.
 package answers
 
 import (
@@ -143,8 +143,8 @@ func withoutEmpty(t report.Table, keys ...string) report.Table {
 }
 
 // Sets returns a table with a row for each number of sets and ways of a set table: the exact misses
-// of an LRU cache of that shape (MODELS §4). For one set, there are further rows for all larger
-// numbers of ways at which the misses change.
+// of an LRU cache of that shape (MODELS §4). For caches with a single set, there are additional
+// rows for all larger numbers of ways at which the misses change.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Exact misses of LRU caches, by sets and ways", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}

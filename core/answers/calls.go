@@ -20,7 +20,7 @@ type Calls struct {
 	Main   int // index of the event by which rows are ranked
 }
 
-// CallEvent is something that is counted by call path.
+// CallEvent is an event, such as a miss, that is counted by call path.
 type CallEvent struct {
 	Key   string // such as "L1_misses"
 	Label string // column label for people
@@ -162,7 +162,7 @@ func (c *Calls) columns(name string, further ...string) []report.Column {
 	return report.Columns(slices.Concat(texts, []string{c.Events[c.Main].Key + "_share=of all"}, further)...)
 }
 
-// cells returns the cells of one path, or of the sum of several.
+// cells returns the cells of a path, or of the sum of several paths.
 func (c *Calls) cells(calls uint64, self, all []uint64) []report.Value {
 	row := []report.Value{report.Count(calls)}
 	for i := range c.Events {

@@ -172,8 +172,9 @@ func (c *Compared) Rank(number string) (ok bool) {
 	return cell >= 0 || number == ""
 }
 
-// Brief returns a shorter table for people. If a table has many rows and many numbers per row, only
-// the column with the given name remains or, if there is none, the main column.
+// Brief returns a shorter table that people can read more easily. If a table has many rows and many
+// numbers per row, only the column with the given name remains or, if there is none, the main
+// column.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.main()
 	if main == "" {

@@ -17,7 +17,7 @@ type FalseFinding struct {
 	// Seen is true if the lines moved back and forth in this run. Otherwise the threads hardly
 	// overlapped, but the layout is a hazard for other runs.
 	Seen bool
-	Text string // the problem
+	Text string // a description of the problem
 	Fix  string // what to change
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is a question that the page asks its second program, which contains code that few visits
-// need. The subject (a profile or a module) is sent once, before the questions.
+// Question is a question that the page sends to its second program. That program contains code that
+// most visitors do not need. The subject (a profile or a module) is sent once, before the
+// questions.
 type Question struct {
 	Of    string   // the code that answers: see below
 	Words []string // values in the form name=value: see Fields
@@ -33,7 +34,7 @@ type Reply struct {
 	Problem    string         // why there is no answer
 	Notes      []string       // warnings, in sentences
 	Unmodelled []string       // costs that the times leave out, each in a few words
-	Tables     []report.Table // by their keys
+	Tables     []report.Table // the reply's tables, identified by their keys
 	Bytes      []byte         // the contents of a file, or an encoded profile
 }
 
@@ -77,7 +78,7 @@ func (f *Fields) fail(name, got, want string) {
 	}
 }
 
-// Texts describes a list of texts. A nil list and an empty one are the same.
+// Texts describes a list of texts. A nil list is the same as an empty list.
 func (f *Fields) Texts(name string, list *[]string) {
 	if !f.reading {
 		for _, value := range *list {
@@ -111,7 +112,7 @@ func (f *Fields) Text(name string, text *string) {
 	}
 }
 
-// Numbers describes a list of whole numbers. A nil list and an empty one are the same.
+// Numbers describes a list of whole numbers. A nil list is the same as an empty list.
 func (f *Fields) Numbers(name string, list *[]uint32) {
 	var texts []string
 	for _, n := range *list {

@@ -67,7 +67,7 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// FuzzWords checks that words that can be read are written in the same way again.
+// FuzzWords checks that a question read from words is written as the same words.
 func FuzzWords(f *testing.F) {
 	f.Add("cores=1\x00cores=2\x00machine=L1=32KiB,8\x00seed=7")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -55,7 +55,7 @@ const othersName = "(all others)"
 
 // Table returns a table with a row for each site, line, function or data object, in an order from
 // [Sites.Order], and with a row for misses that cannot be attributed. All rows after the first top
-// rows are summed into one.
+// rows are combined into one row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn

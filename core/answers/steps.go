@@ -79,7 +79,7 @@ func knees(c *profile.Curve) []knee {
 // other falls. It ignores caches of fewer than four lines.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	below, all := 0, distances{curve: c} // below reads the distances that hit in the smaller capacity
+	below, all := 0, distances{curve: c} // below is the number of distances that hit in the smaller capacity
 	for d, upto := range c.From(0) {
 		lines := d + 1
 		if lines < 4 {

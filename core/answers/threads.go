@@ -149,9 +149,9 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 
 // Domains returns a table with a row for each core and shared level: the core's misses in the
 // level, its misses if it used the level alone, and its effective share. The share is the capacity
-// of a private fully associative cache in which the core would miss as often as in the shared one
-// (Anger, Figure 8). It is not defined if other cores fetch lines that the core would miss in a
-// private cache of any size.
+// of a private fully associative cache in which the core would have as many misses as in the shared
+// cache (Anger, Figure 8). It is not defined if other cores fetch lines that the core would miss in
+// a private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
@@ -191,8 +191,8 @@ func (t *Threads) Domains() report.Table {
 	return table
 }
 
-// Changes compares, for each domain and core, the stack distances of the core's accesses in the
-// shared stack with those in its private stack.
+// Changes compares, for each domain and core, the stack distances of the core's accesses on the
+// shared stack with the distances on its private stack.
 func Changes(s *profile.Sharing) report.Table {
 	t := report.Table{Key: "changes", Title: "How sharing changes stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",

@@ -35,8 +35,8 @@ func byLine(t *report.Table) bool {
 // versions contains the files that two profiles have in common.
 type versions struct {
 	files [2]*sourcefile.Files
-	of    map[string]*version // by the file's name in A
-	back  map[string]*version // by the file's name in B
+	of    map[string]*version // versions by the file's name in A
+	back  map[string]*version // versions by the file's name in B
 }
 
 // version is a file in A and in B.
@@ -47,7 +47,7 @@ type version struct {
 }
 
 // If there are more than mostPairs pairs of files with different names, such files are not matched.
-// Each pair takes as long as a diff.
+// Comparing a pair takes as long as a diff.
 const mostPairs = 64
 
 // read finds the versions of the files named in two tables, and reports whether any differ.

@@ -29,7 +29,7 @@ var Summary = &Verb{
 }
 
 // Compare asks two runs the same question and joins their answers table by table. on is the
-// question in the user's words. The caller adds the tables to the document. An error contains the
+// question as the user wrote it. The caller adds the tables to the document. An error contains the
 // name of the run.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}

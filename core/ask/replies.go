@@ -13,7 +13,7 @@ import (
 // another program may have computed. Modelled, Predicted and Diagnosed turn these replies into
 // answers.
 
-// TopRows is the argument that sets the number of rows of each table for people.
+// TopRows is the argument that limits the number of rows of each table in the form for people.
 var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all; csv and json always contain all)"}
 
 // Pipeline returns the verb pipeline for runs with the given replies of the models, by profile.

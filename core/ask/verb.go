@@ -31,7 +31,7 @@ import (
 type Verb struct {
 	Name    string // its name on the command line and in page addresses, such as "what-if"
 	Use     string // the rest of the command line, after the name and FILE
-	Title   string // one line
+	Title   string // a description in one line
 	Args    []Arg
 	Machine Machine  // whether the verb needs a cache hierarchy
 	Usual   []string // default caches, for UsualCaches

@@ -35,7 +35,7 @@
 //
 // For a sample of lines, the bins of sites are estimates too. They do not add up to the histogram,
 // and are scaled to the prediction in the same way. In each level, the misses of all sites and the
-// rest always add up to the prediction, and so do the coherence misses.
+// remaining misses always add up to the prediction. The same holds for coherence misses.
 package attribution
 
 import (
@@ -219,7 +219,8 @@ func (r *Ranker) parts() (sites, data []part) {
 	return sites, data
 }
 
-// on returns the accesses of a part to the stack of the trace or to the stacks of the cores.
+// on returns the accesses of a part, counted on the stack of the trace or on the stacks of the
+// cores.
 func (r *Ranker) on(s *stack, p part) accesses {
 	if s == r.coherent {
 		c := p.coherent

@@ -2,7 +2,7 @@
 // the trace records. The result is the set of edge counts of the run, as core/blocks defines them
 // (MODELS §12).
 //
-// A row only says that a thread entered a block. To find the edge that led there, the analysis
+// A row records only that a thread entered a block. To find the edge that led there, the analysis
 // keeps a call stack for each thread, with the latest block of every active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
@@ -29,9 +29,9 @@
 //
 // The call stacks at the beginning of a segment are unknown. The segment records the blocks that
 // belong to earlier invocations, and its first calls, and resolves them when it is appended
-// (state.go). The result is the same as for the whole trace. If a block could belong either to an
-// invocation of the segment or to an earlier one, as after undeclared jumps in recursive code, the
-// segment cannot be used (ErrTorn).
+// (state.go). The result is the same as for the whole trace. Undeclared jumps in recursive code may
+// lead to a block that could belong either to an invocation of the segment or to an earlier
+// invocation. Such a segment cannot be used (ErrTorn).
 package branches
 
 import (
@@ -51,11 +51,11 @@ type Analysis struct {
 	counts  counts
 
 	threads  []*thread   // in the order of the threads' first rows
-	threadAt index.Table // by number
+	threadAt index.Table // indexed by the thread's number
 	now      *thread     // thread of the latest rows
 	encoded  encoded
 
-	enters    [32][]uint32       // by kind and Site of a row: the block that the row enters; 0: none
+	enters    [32][]uint32       // for each kind and Site of a row: the block that the row enters; 0: none
 	entered   [mostPicked]uint32 // the blocks that the current rows enter
 	enteredAt [mostPicked]uint32 // number of the batch's references before each entry
 
@@ -96,8 +96,8 @@ var ErrTorn = errors.New("a part of the trace contains a jump that may belong to
 
 // Consume follows the next rows. A conditional branch on whether a row enters a block, or on which
 // of two edges it takes, would be as unpredictable as the traced program. So rows that enter blocks
-// are selected without a branch. After that, a block that follows its predecessor costs one branch,
-// which nearly always has the same outcome.
+// are selected without a branch. After that, a block that follows its predecessor costs one
+// conditional branch, which nearly always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {

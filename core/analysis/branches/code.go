@@ -38,7 +38,7 @@ type node struct {
 	enters        bool
 	returns       bool
 	lands         bool // the node is a landing pad of exceptions
-	jumps         bool // longjmp may jump here
+	jumps         bool // longjmp may jump to this node
 	passes        bool // the return after the node stands for a tail call
 }
 
@@ -161,7 +161,7 @@ func instructionsOf(b *trace.Block) (n uint32) {
 
 func edgeKey(from, to uint32) uint64 { return uint64(from)<<32 | uint64(to) }
 
-// follows returns the edge from one node to another.
+// follows returns the edge from one node to another node.
 func (c *code) follows(from, to uint32) (edge uint32, found bool) {
 	n := &c.nodes[from]
 	switch {

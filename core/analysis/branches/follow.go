@@ -11,7 +11,7 @@ type thread struct {
 	path  uint32   // path of the topmost invocation; 0: there is none
 	under []uint32 // paths of the invocations below, as in stack
 	row   uint32   // path of the latest row; when a block returns, it does not change until the next row
-	start uint32   // in a segment: the path of rows before the first block
+	start uint32   // in a segment: the path of the rows before the thread's first block
 
 	// returned is the latest block if it returned, and otherwise 0. before is the preceding block
 	// of the same invocation; 0: none. reached means that before is unknown, because the segment
@@ -38,7 +38,7 @@ type reach struct {
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
-	callee        []uint32 // by calling block: 1 + the function that it called first; 0: none
+	callee        []uint32 // for each calling block: 1 + the function that it called first; 0: none
 	made          []uint64 // number of calls of the function in callee
 	otherAt       map[call]int
 	other         []uint64 // number of calls of other functions

@@ -10,7 +10,7 @@ import (
 type encoded struct {
 	bytes             []byte
 	blocks, functions int
-	partial           bool // for a segment: the program is omitted
+	partial           bool // results are for a segment, so the program is omitted
 }
 
 // Bare omits the program from results. Only an analysis that knows the program can then use them.

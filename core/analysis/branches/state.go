@@ -222,7 +222,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// restore sets the paths to those of a saved run.
+// restore replaces the paths by the paths of a saved run.
 func (p *paths) restore(listed *paths, segment bool) {
 	*p = newPaths(segment)
 	p.list = slices.Clone(listed.list)

@@ -29,13 +29,13 @@
 //
 // In the same pass, package sites numbers the site and the data object of each reference. As long
 // as only one thread refers to a line, the analysis stores only a count for its words, and the site
-// of the last store, which a second thread's counts may need. At the first reference of another
-// thread, each word gets a cell with its last writer, a bit for each thread that used its value,
-// and its class. So private data takes little memory, and most references cost only one look-up in
-// a table of lines.
+// of the last store. The site is needed if a second thread uses the stored value. At the first
+// reference of another thread, each word gets a cell with its last writer, a bit for each thread
+// that used its value, and its class. So private data needs little memory, and most references need
+// only one look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
-// and all threads after the 63rd share the last one. The threads that share a slot are
+// and all threads after the 63rd share the last slot. The threads that share a slot are
 // distinguished only when the caches of their cores matter.
 package communication
 
@@ -276,8 +276,8 @@ func (a *Analysis) follow(first, last trace.Addr) {
 	a.followLines(first, last)
 }
 
-// followLines is like follow, for references that span several lines. It counts one reference
-// for each page.
+// followLines is like follow, for references that span several lines. It counts one reference to
+// each page.
 func (a *Analysis) followLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {

@@ -105,7 +105,7 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// foldFalse merges all sets beyond the maximum number into one.
+// foldFalse merges all sets beyond the maximum number into one set.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

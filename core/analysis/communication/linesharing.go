@@ -114,9 +114,9 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 const leastPingPongs = 4 // fewest ping-pongs that matter if the threads rarely store
 
 // pingPongs counts how often a line moved back and forth: a thread's false misses count up to the
-// number of misses that its own stores cause. If one thread fills a line and others then use it,
-// only the others miss, so nothing is counted. If more than half of the misses count, all misses
-// are counted.
+// number of misses that its own stores cause. If one thread fills a line and other threads then use
+// it, only these other threads miss, so nothing is counted. If more than half of the misses count,
+// all misses are counted.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return

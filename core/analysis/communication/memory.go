@@ -48,7 +48,7 @@ type line struct {
 type privateWord struct {
 	site       uint32 // 1 + the slot of the site that wrote it last; 0: never written
 	references uint32
-	stores     uint8 // see cell
+	stores     uint8 // the same as in cell
 }
 
 const mostPrivate = 1<<32 - 1 // maximum number of references counted for a word that is not shared

@@ -3,7 +3,7 @@ package communication
 import "github.com/stackglass/stackglass/core/profile"
 
 // owners counts the references of each thread to each part of each data object.
-type owners struct{ objects []owned } // by the number of the object
+type owners struct{ objects []owned } // indexed by the number of the object
 
 // owned is an object that is divided into parts of equal size. The size doubles when there would be
 // more than profile.MaxParts parts.

@@ -85,7 +85,7 @@ func (t *threads) others() (list []uint32) {
 // pairs counts the values that one site wrote and another site used, by data object and by pair of
 // threads.
 type pairs struct {
-	at     index.Table // number of a combination, by the site that wrote and the pair that used the value
+	at     index.Table // numbers of combinations, indexed by the site that wrote the value and the pair that used it
 	both   uint32      // number of combinations
 	placed index.Table // index in list, by combination and index in flows
 	list   []sitePair

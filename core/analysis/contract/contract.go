@@ -61,7 +61,7 @@ type LineCounter interface {
 
 // PieceConsumer is an analysis whose time and memory grow with the size of a reference. A reference
 // that is too large for one step is passed to ConsumePiece instead of Consume, piece by piece, so
-// that the calling program regains control soon. All other analyses consume the whole reference
+// that control returns to the calling program soon. All other analyses consume the whole reference
 // before the second piece.
 type PieceConsumer interface {
 	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of b.
@@ -151,9 +151,9 @@ type LayoutFollower interface {
 	// Lay sets the layout, which was computed for the same trace. It is called before the
 	// first batch of a segment.
 	Lay(layout []Block)
-	// Succeed is like Lay with the layout of another analysis of the same type, and takes over that
-	// analysis's memory. The other analysis must not be used afterwards, except for the results
-	// that it has returned.
+	// Succeed is like Lay, but takes the layout, and its memory, from another analysis of the same
+	// type. The other analysis must not be used afterwards, except for the results that it has
+	// returned.
 	Succeed(before LayoutFollower)
 }
 

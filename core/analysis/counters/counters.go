@@ -28,9 +28,9 @@
 //
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
-//   - Loads, stores: references of that kind; a modify (an atomic exchange) counts as one of each
-//     (MODELS §1). Their bytes are the size of the datatype. A masked vector access counts once for
-//     each run of active lanes.
+//   - Loads, stores: references of that kind; a modify (an atomic exchange) counts as one load and
+//     one store (MODELS §1). Their bytes are the size of the datatype. A masked vector access
+//     counts once for each run of active lanes.
 //   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set. As in
 //     Byfl, they do not count as loads or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
@@ -83,7 +83,7 @@ type Analysis struct {
 	rows       []uint64          // number of references of each site that is counted by row
 	bytes      []uint64          // bytes of these references
 	siteless   siteless
-	touched    *touched // nil: not counted
+	touched    *touched // nil: accesses to each byte are not counted
 }
 
 // New returns an analysis of references of these kinds. program returns the part of the code that
@@ -301,8 +301,8 @@ type code struct {
 	blocks     [][]opCount // instructions of each block
 	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
-	byRow      []bool   // by site: its references are counted row by row
-	functionOf []uint32 // by site: 1 + its function; 0: none
+	byRow      []bool   // for each site: its references are counted row by row
+	functionOf []uint32 // for each site: 1 + its function; 0: none
 	sized      bool     // some site is a load, store or modify whose records contain a length
 }
 

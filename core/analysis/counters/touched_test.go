@@ -37,7 +37,7 @@ func TestTouchedWraps(t *testing.T) {
 		var c profile.Counters
 		b.result(&c)
 		// The bytes of the first granule have 2^32 + 1 accesses each, and the bytes of the second
-		// word one each.
+		// word have one access each.
 		if c.UniqueBytes != size+8 || c.Usage[0] != (size+19)/20 || c.Usage[profile.UsageSteps-2] > size {
 			t.Errorf("%d bytes: %d unique, usage %v", size, c.UniqueBytes, c.Usage)
 		}

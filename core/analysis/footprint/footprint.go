@@ -2,8 +2,8 @@
 // distinct lines in a window of the run, for any window length, can be computed from these times:
 // see [profile.Footprint].
 //
-// It is the smallest analysis, and serves as an example for writing one. It reads every row in
-// order, so it needs no code to join segments: see [contract.RowAppender].
+// It is the smallest analysis, and serves as an example for writing an analysis. It reads every row
+// in order, so it needs no code to join segments: see [contract.RowAppender].
 package footprint
 
 import (
@@ -54,7 +54,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece does the same for a part of a long reference.
+// ConsumePiece is like Consume, for a part of a long reference.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.touch(b.Addr[0]+from, end-from)
 }

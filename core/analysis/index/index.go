@@ -63,7 +63,7 @@ func (x *Table) grow() {
 // Cached is a Table that finds recently used keys without hashing them.
 type Cached struct {
 	Table
-	recent [recentKeys]entry // by the lowest bits of the key
+	recent [recentKeys]entry // indexed by the lowest bits of the key
 }
 
 const recentKeys = 256

@@ -5,7 +5,7 @@
 //  1. A batch is divided where a window of references ends.
 //  2. References are divided into line accesses, usually one per reference.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
-//  4. Distances are counted by kind: those within the model's top in small arrays, the others
+//  4. Distances are counted by kind: distances within the model's top in small arrays, the others
 //     in a profile.Histogram and in the window's bins.
 //  5. The distances show which accesses are the first to their line in a window. So the distinct
 //     lines of each window, its working set, can be counted.
@@ -215,7 +215,8 @@ func (s *lineSize) window(at, size uint64) {
 	}
 }
 
-// closeRow adds to the last row what top has counted since the previous row was closed.
+// closeRow adds the accesses that top has counted since the previous row was closed to the last
+// row.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
 		sum := s.topAt(d)
@@ -270,7 +271,7 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
 	bytes = bytes[:len(addrs)]
-	var room int64 // negative as soon as one reference extends into a second line
+	var room int64 // becomes negative when a reference extends into a second line
 	for i, addr := range addrs {
 		lines[i] = addr >> shift
 		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])

@@ -149,7 +149,7 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 }
 
 // Append implements analysis.Analysis (MODELS §9). It replays the next segment's first touches on
-// the stack, which gives their distances in the whole trace, and then moves the segment's lines to
+// the stack, which yields their distances in the whole trace, and then moves the segment's lines to
 // the top.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()

@@ -65,7 +65,7 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
 			to.failed = err
 		}
-		*s = lineSize{} // free its memory before the next one is converted
+		*s = lineSize{} // free the memory of this line size before the next line size is converted
 		to.far.sizes[i].goOn(&l, above)
 		to.near.sizes[i].again(references)
 	}
@@ -147,7 +147,7 @@ func (a *Shelved) Consume(b *trace.Batch) error {
 }
 
 // ConsumePiece implements [contract.PieceConsumer]. If a segment ends in the middle of a
-// reference, the next one begins with the same reference.
+// reference, the next segment begins with the same reference.
 func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return

@@ -14,7 +14,7 @@ import (
 // An access is the first access to its line in a window if its stack distance is at least the
 // number of distinct lines in the window so far: all of these lines are then above the accessed
 // line on the LRU stack. So the number of lines suffices, and the time of the line's last access is
-// not needed. A window inside another one never has more lines, so the search begins at the
+// not needed. A window inside another window never has more lines, so the search begins at the
 // smallest window and ends at the first window that already contains the line.
 //
 // The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
@@ -119,7 +119,7 @@ type joint struct {
 }
 
 // join begins to append a segment with these rows. resumed means that the segment begins within the
-// last reference of the previous one.
+// last reference of the previous segment.
 func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil

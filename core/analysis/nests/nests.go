@@ -23,17 +23,17 @@ const (
 	// lookEvery is the number of rows after which the limits are checked again. The checks happen
 	// at the same rows, however the trace is read.
 	lookEvery = 1 << 18
-	// An unpredicted row costs about ten times as much as a predicted one. A trace is considered
-	// compressible if at most one eighth of its rows are unpredicted, not counting allowedRows,
-	// which limits the time that is lost on other traces. Programs with loops have far fewer
-	// unpredicted rows.
+	// An unpredicted row costs about ten times as much as a predicted row. A trace is considered
+	// compressible if at most one eighth of its rows are unpredicted, not counting the first
+	// allowedRows unpredicted rows. This number limits the time that is lost on traces that do not
+	// compress. Programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 19
 )
 
 // Options contains the limits of the compression.
 type Options struct {
-	// MostBytes is the approximate memory of the tree at which the analysis gives up.
+	// If the tree exceeds approximately MostBytes of memory, the analysis gives up.
 	MostBytes uint64
 	// IfRegular makes the analysis stop early, without a tree, if the trace does not compress, or
 	// if it does not identify instructions, because then its loops would not be the loops of the

@@ -78,8 +78,8 @@ func TestIfRegular(t *testing.T) {
 	}
 }
 
-// TestRestoreIfRegular saves a run at positions around the one at which it gives up, and at a
-// position from which it recovers.
+// TestRestoreIfRegular saves runs shortly before and after the position at which the analysis gives
+// up, and at a position from which it recovers.
 func TestRestoreIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	trace := []*trace.Batch{irregular(1<<20 + 1<<19), regular(1<<19, 3), irregular(1 << 20)}

@@ -10,8 +10,8 @@ import (
 
 const hole = noLine - 1 // stands for a line that another core's store invalidated
 
-// holedFront is the exact top of a core's coherent stack (MODELS §6.4). It contains lines, and the
-// holes left by other cores' stores.
+// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
+// contains lines, and the holes left by other cores' stores.
 type holedFront front
 
 // access moves a line to the top. It returns the line's previous depth, or frontLines, and the line

@@ -439,8 +439,8 @@ func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	return n
 }
 
-// TestCommunicationWithLineLimit checks that a sample with a limited number of lines has the same
-// communication as a sample that used the final rate from the start.
+// TestCommunicationWithLineLimit checks that a sample with a limited number of lines yields the
+// same communication as a sample that uses the final rate from the start.
 func TestCommunicationWithLineLimit(t *testing.T) {
 	for seed := range uint64(4) {
 		got := run(t, everythingOf(t, "lines=300", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
@@ -462,8 +462,8 @@ func TestCommunicationWithLineLimit(t *testing.T) {
 	}
 }
 
-// TestThreadsWithEveryAccessSampled checks that with a mean gap of one, the misses of cores and sites are
-// exact, and so is the number of invalidated lines.
+// TestThreadsWithEveryAccessSampled checks that with a mean gap of one, the misses of cores and
+// sites and the number of invalidated lines are exact.
 func TestThreadsWithEveryAccessSampled(t *testing.T) {
 	for seed := range uint64(4) {
 		all := threadRows(seed, 9000)

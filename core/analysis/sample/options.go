@@ -15,9 +15,9 @@ import (
 type Options struct {
 	Mode       profile.SampleMode
 	Threshold  uint64 // for profile.SpaceSample: the largest 64-bit hash of a sampled line
-	Lines      uint64 // for profile.LinesSample
-	Gap        uint64 // for profile.TimeSample
-	On, Period uint64 // for profile.OnOffSample
+	Lines      uint64 // for profile.LinesSample: the maximum number of lines
+	Gap        uint64 // for profile.TimeSample: the mean gap
+	On, Period uint64 // for profile.OnOffSample, in references
 	Seed       uint64
 }
 

@@ -134,9 +134,9 @@ func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 }
 
 const (
-	fewLines    = 32   // with fewer sampled lines, or fewer single samples, there is no interval
+	fewLines    = 32   // minimum number of sampled lines, or of single samples, for an interval
 	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; slightly too wide for single samples
-	studentTalk = 2.36 // the same with talkGroups-1 degrees of freedom
+	studentTalk = 2.36 // quantile 0.975 with talkGroups-1 degrees of freedom
 	deviations  = 2    // number of standard deviations by which all distances may be wrong
 )
 

@@ -113,7 +113,7 @@ type counts struct {
 
 	taken   []taken // sampled accesses among the current accesses
 	samples uint64
-	spread  [groups][outOf + 1]uint64 // by profile.SiteBin; the last element counts cold accesses
+	spread  [groups][outOf + 1]uint64 // weights by group and profile.SiteBin; the last element counts cold accesses
 }
 
 // taken is a sampled access with its distance, or stack.Cold.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	chunk    = 512            // number of accesses that are scanned before the queued ones are processed, a power of two
+	chunk    = 512            // number of accesses that are scanned before the queued accesses are processed; a power of two
 	passed   = stack.Cold - 1 // returned instead of a distance for an access that is not in the sample
 	farthest = passed - 1     // largest distance
 	groups   = 16             // number of groups of the sample, whose spread determines the intervals; a power of two

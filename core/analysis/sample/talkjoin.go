@@ -10,7 +10,7 @@ import (
 )
 
 // joinCommunication adds the results of an analysis of other lines. If a part of a data object
-// contains lines of both results, its owner is the one with more references.
+// contains lines of both results, its owner is the owner with more references.
 func joinCommunication(to, from *profile.Communication) {
 	to.Beyond = max(to.Beyond, from.Beyond)
 	to.Messages += from.Messages

@@ -40,7 +40,7 @@ type knownLines struct {
 // accessed it last.
 type knownLine struct {
 	ever, holders uint64
-	last          []uint8 // by domain: 1 + the core
+	last          []uint8 // for each domain: 1 + the core that accessed the line last
 }
 
 const firstLines = 1 << 13 // number of lines that show first accesses if single accesses are sampled
@@ -73,7 +73,7 @@ type nearLost struct {
 	at   int
 }
 
-// wait records what happened to the line of a sample since the sampled access.
+// wait records what other cores did with the line of a sample since the sampled access.
 type wait struct {
 	foreign bool // another core accessed it
 	lost    bool // another core stored to it
@@ -84,7 +84,7 @@ type wait struct {
 type domainStacks struct {
 	threads  []uint32 // nil: all
 	accesses uint64
-	members  []*counted // by core; nil: not in the domain
+	members  []*counted // indexed by core; nil: the core is not in the domain
 	foreign  counted
 	space    *space
 	time     *timed
@@ -240,9 +240,9 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 // the private stack, and left is the line that the access moved out of the private front.
 //
 // The fronts are exact: a line that is only in the private front was invalidated, because no line
-// is deeper on the coherent stack than on the private one. As long as no line was invalidated, both
-// fronts are equal. For other sampled lines, the coherent distance is the private distance, reduced
-// by the same factor by which holes reduce the distance among the sampled lines.
+// is deeper on the coherent stack than on the private stack. As long as no line was invalidated,
+// both fronts are equal. For other sampled lines, the coherent distance is the private distance,
+// reduced by the same factor by which holes reduce the distance among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {

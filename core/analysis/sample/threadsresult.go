@@ -77,7 +77,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 func (c *coreStacks) result(t *threads) (out profile.Core) {
 	w := t.weighing(c.space, c.time, c.accesses)
 	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()+sum(c.lostNear[:])
-	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // without the accesses that hit in the front
+	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // the budget excludes the accesses that hit in the front
 	cold := min(max(b.take(c.private.cold), w.least), c.accesses-nearCoherent)
 	longest := max(cold, 1) - 1
 	shortest := min(uint64(w.front), longest)

@@ -13,7 +13,7 @@ type domain struct {
 	threads   []uint32 // threads of its cores; nil: all
 	sets      *stack.Sets
 	table     table
-	members   []*member // by core; nil: not in the domain
+	members   []*member // indexed by core; nil: the core is not in the domain
 	directory directory
 	overlaps  overlaps
 

@@ -68,7 +68,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 		}
 	}
 	if s.follower != nil {
-		depths, lostAt := []uint32{}, []uint32{} // of the cores' first touches, in order
+		depths, lostAt := []uint32{}, []uint32{} // depths for the cores' first touches, in order
 		for _, i := range j.touched {
 			depths, lostAt = append(depths, j.depths[i]), append(lostAt, j.lostAt[i])
 		}

@@ -118,8 +118,8 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	return d
 }
 
-// changeOf returns the counter for accesses whose distance changes in the same way as that of
-// access i.
+// changeOf returns the counter for the kind of change between the private and the concurrent
+// distance of access i.
 func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
 	x := all[i]
 	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
@@ -159,7 +159,7 @@ func misses(all []access, cores, sets, ways int) []counted {
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	taken := map[[2]uint64]bool{} // by core and line: the line was present when another core's store invalidated it
+	taken := map[[2]uint64]bool{} // for each core and line: the line was present when another core's store invalidated it
 	counts := make([]counted, cores)
 	for _, a := range all {
 		for other := range cores {

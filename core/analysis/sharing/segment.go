@@ -17,7 +17,7 @@ type segment struct {
 	notes []note
 	lines directory // for each line, holders is the set of cores that touched it, and last is 1 if a core stored to it
 
-	open [profile.MaxCores][]int // by core: notes of the current accesses, whose depths are not known yet
+	open [profile.MaxCores][]int // for each core: notes of the current accesses, whose depths are not known yet
 	from int                     // the first note of the current accesses
 
 	touches uint64 // number of first touches, while there is one core

@@ -11,7 +11,7 @@
 //     lines that another core touched last, which Anger's model separates (MODELS §6.3).
 //  4. Each core has a stack for view 1, and a stack for view 4 in which invalidated lines leave
 //     holes (stack.Coherent). Each further domain has a stack and a directory.
-//  5. The private and the concurrent distance of each access are compared, which gives Wu and
+//  5. The private and the concurrent distance of each access are compared, to determine Wu and
 //     Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3; directory.go).
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts these depths by source location.

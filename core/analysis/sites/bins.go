@@ -11,7 +11,7 @@ import (
 // cold accesses in one more bin. Its bins are divided into groups of eight, which are allocated on
 // demand. Because most sites have few different distances, a million lists fit into memory.
 type bins struct {
-	groups []binGroups // by list
+	groups []binGroups // indexed by list
 	counts []uint64    // groups of eight; group 0 is unused
 }
 
@@ -98,7 +98,7 @@ func (t *bins) newGroup(list uint32, bin int) uint32 {
 	return group
 }
 
-// move moves one access of a list from cold to a distance.
+// move changes one access of a list from cold to an access at a distance.
 func (t *bins) move(list, distance uint32) {
 	*t.at(list, coldBin)--
 	*t.at(list, binOf(distance))++

@@ -13,7 +13,7 @@ import (
 // first references.
 type code struct {
 	program *trace.Program
-	list    []site            // by slot
+	list    []site            // indexed by slot
 	names   map[string]string // short names of the program's files, by path
 
 	slotOf []uint32                    // slots by a site's number in the trace's tables; 0: no slot yet
@@ -238,8 +238,8 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass returns the class of a reference whose address differs by step from the previous one;
-// before is the step of the previous reference.
+// strideClass returns the class of a reference. step is the difference between its address and that
+// of the previous reference, and before is the step of the previous reference.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride

@@ -16,7 +16,7 @@ import (
 // at its beginning, so mergeable runs do not measure utilisation in private caches.
 type privateLines struct {
 	options Options
-	cores   []*lines              // by core
+	cores   []*lines              // indexed by core
 	used    []profile.Utilisation // sum over all cores, by pair and capacity
 
 	at      index.Cached
@@ -145,7 +145,7 @@ func (f *form) privateCore(p *privateLines, core int) {
 	if !f.Reads() {
 		order = l.inOrder()
 	}
-	next, places := uint64(0), make([]uint32, len(order)) // by number
+	next, places := uint64(0), make([]uint32, len(order)) // indexed by the line's number
 	for place, n := 0, f.Length(len(order), 1+2*len(l.capacities)); place < n && !f.Failed(); place++ {
 		var s lineState
 		if !f.Reads() {

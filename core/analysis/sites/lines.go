@@ -25,17 +25,17 @@ type lines struct {
 	mergeable  bool
 
 	at   index.Cached
-	list []trace.Line // by number
+	list []trace.Line // indexed by line number
 	last []uint32     // slot of the last site, by number
 
-	stays []stay   // by line number and capacity
+	stays []stay   // indexed by line number and capacity
 	masks []uint64 // masks of the used bytes of each stay, of words elements each
 	// firsts contains the bytes that a line's first stay had used when it ended, so that the stay
 	// can be joined to the last stay of the previous segment. They are zero while the stay
 	// continues, and recorded only if mergeable.
 	firsts []uint64
 
-	used   *[]profile.Utilisation // by pair and capacity
+	used   *[]profile.Utilisation // indexed by pair and capacity
 	before map[beforeKey]uint64
 }
 

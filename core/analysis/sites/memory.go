@@ -18,7 +18,7 @@ import (
 // so that a remembered block remains valid.
 type memory struct {
 	blocks   []block
-	objectOf []uint32 // by block
+	objectOf []uint32 // indexed by block
 	placed   ordered  // current blocks, without gaps
 	gaps     ordered
 	recent   [recentBlocks]uint32 // recently found blocks, by address
@@ -349,7 +349,7 @@ func (o *ordered) remove(addr trace.Addr) {
 
 // granules caches the objects of 8-byte words in small blocks. Traversals of lists and trees refer
 // to a different block with every reference, and a search among all blocks would wait for memory a
-// dozen times. A word is cached if it lies completely within one block, and removed together with
+// dozen times. A word is cached if it lies completely within one block; it is removed together with
 // the block.
 type granules struct {
 	at    index.Table // pages by number

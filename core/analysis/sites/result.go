@@ -36,7 +36,7 @@ type summary struct {
 	a                *Analysis
 	bySlot, byObject [][]uint32 // pairs of each site and of each object
 	used             []profile.Utilisation
-	before           [][]beforeCount // by pair
+	before           [][]beforeCount // indexed by pair
 
 	order  []uint32          // slots, in the order of the profile's sites
 	codeAt []uint32          // for each slot: 1 + its index in the profile
@@ -206,7 +206,7 @@ func (c *code) objectFile(o *object) string {
 // places maps sites and objects to their indices in profiles, for other analyses.
 type places struct {
 	codeAt, dataAt []uint32 // for the latest result: 1 + the index in the profile; 0: not in the profile
-	slots, objects []uint32 // for the latest loaded profile, by index in the profile
+	slots, objects []uint32 // slots and objects of the latest loaded profile, by index in the profile
 }
 
 // Locate sets whether the analysis determines the beginning of each reference's memory block: see

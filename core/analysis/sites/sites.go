@@ -78,7 +78,7 @@ type Analysis struct {
 
 	code   code
 	memory memory
-	near   []near // by slot
+	near   []near // indexed by slot
 	pairs  []pair
 	pairOf map[pair]uint32
 
@@ -91,14 +91,14 @@ type Analysis struct {
 	last     int                // the reference to which the last access belongs
 
 	bins    bins
-	cores   *cores   // counts of the same accesses on the coherent stacks of cores; nil: there is one core
-	extra   []uint64 // by pair: number of accesses that are not the first of their reference
+	cores   *cores   // counts of the same accesses on the coherent stacks of the cores; nil if there is one core
+	extra   []uint64 // for each pair: number of accesses that are not the first access of their reference
 	threads strides
-	lines   *lines // nil if nothing is recorded by line
+	lines   *lines // state of each line; nil if no measurement needs it
 
 	absent bool // rows have neither sites nor PCs
 
-	paths *pathCounts // nil: call paths are not known
+	paths *pathCounts // counts by call path; nil: call paths are not known
 
 	joining joining // the segment that is being appended
 	places  places
@@ -257,7 +257,7 @@ func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	case object == noObject || h.local || h.global && a.memory.objects[object].kind == profile.StackObject:
 		at.block, object = a.memory.find(addr, h)
 	case object != at.object:
-		at.block = noBlock // because the remembered block belongs to the other object
+		at.block = noBlock // the remembered block belongs to the other object
 	}
 	if at.object != object {
 		at.object, at.pair = object, a.pairNumber(pair{slot, object})

@@ -155,7 +155,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 }
 
 func (t *Trial) tile(text string) (change.Change, error) {
-	sizes := map[int]uint64{} // by loop depth
+	sizes := map[int]uint64{} // tile sizes by loop depth
 	var innermost change.Path
 	outermost := -1
 	for part := range strings.SplitSeq(text, ",") {
