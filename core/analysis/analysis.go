@@ -5,9 +5,10 @@
 //     trace, the line sizes, and the analyses.
 //  2. A [Runner] reads the trace in batches, keeps the rows that the spec selects, counts them, and
 //     passes each batch to every analysis of the table in table.go. All analyses receive
-//     references; those that ask for events receive them too. Package contract defines the
+//     references; analyses that ask for events receive events, too. Package contract defines the
 //     interface of an analysis.
-//  3. [Runner.Profile] collects the results while the run continues, [Runner.Finish] at its end.
+//  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
+//     at its end.
 //
 // A run can be interrupted: after [Runner.Save] between two batches and [Runner.Restore], the
 // profile has the same bytes as without the interruption. A run can also be split: [JoinSegments]
@@ -83,8 +84,8 @@ type Sampling interface {
 	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last
 	// writers are known.
 	KeepsLines() bool
-	// Followers returns the analyses that estimate other results, in the order in which they
-	// read batches.
+	// Followers returns the analyses that estimate results other than locality from the same
+	// sample, in the order in which they read batches.
 	Followers(w Wanted) []Analysis
 	// Stretches returns a reader of the sampled contiguous parts of r, or nil if all of r is read.
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches

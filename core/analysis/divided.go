@@ -15,10 +15,11 @@ import (
 // is for all others.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
-//  2. Helpers analyse segments further on in the trace. They are assigned segments as long as the
-//     file's index shows that all helpers and the live analyses will finish at about the same time.
+//  2. Helpers analyse segments further on in the trace. The length of these segments is chosen,
+//     with the file's index, so that all helpers and the live analyses finish at about the same
+//     time.
 //  3. When the live analyses reach a segment, they append it and continue after it. If the segment
-//     is unfinished, it is cut, and the rest is divided again.
+//     is unfinished, it is cut, and the remaining part is divided again.
 //
 // This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), except that its last
 // step is done as early as possible: the part that is analysed live need not be joined.
@@ -296,7 +297,7 @@ func (d *Divided) claim() *stretching {
 	if d.wide {
 		g := gaps[at]
 		if at == 0 {
-			g.from++ // the live analyses have reached it
+			g.from++ // the live analyses have reached the first gap
 		}
 		first, last := d.whole(g, from, to)
 		near := (to - from) / 4

@@ -16,8 +16,8 @@ import (
 // analysis algorithm, IPDPS 2012).
 //
 //  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit, a bad record
-//     or the end of a cut file have the same effect as on one processor, and the work on any trace
-//     can be shared.
+//     or the end of a cut file have the same effect as on one processor, and any trace can be
+//     analysed in parallel.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
 //  3. Workers analyse segments further on in the trace. When the live analyses reach a segment,
 //     they append it and continue after it. If the segment is unfinished, it is cut, so that nobody

@@ -21,7 +21,7 @@ import (
 //     contract that it needs;
 //  2. a tag and a registration here;
 //  3. a field of [profile.Profile], which Result sets, and the encoding of this field. If Append
-//     needs more than the result, the rest is stored in [profile.Segment];
+//     needs more than the result, the additional data is stored in [profile.Segment];
 //  4. tests of its result, and tests that workers, segments and saved runs produce the same bytes.
 
 // The analyses. Saved runs contain these bits, so new analyses must be added at the end.

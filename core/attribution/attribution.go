@@ -24,9 +24,9 @@
 //
 //   - A private cache of each core: the coherent stack of the core that makes the access. Other
 //     cores' stores remove lines from this stack (MODELS §6.4). The certain misses of a site are
-//     then the first accesses of each core to a line, and the coherence misses. A coherence miss is
-//     caused by the store if the line was no deeper on the stack than the cache has lines when the
-//     store invalidated it; otherwise the cache had evicted the line before.
+//     then the first accesses of each core to a line, and the coherence misses. The store caused a
+//     coherence miss if, when it invalidated the line, the line's depth on the stack was below the
+//     number of lines in the cache; otherwise the cache had already evicted the line.
 //   - A cache that all cores share: the stack of the whole trace.
 //   - A cache that some cores share: the stack of the whole trace, scaled to the prediction,
 //     because the stack of a group of cores is not recorded by site.

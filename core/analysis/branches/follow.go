@@ -232,8 +232,8 @@ func (a *Analysis) edge(t *thread, edge, to uint32) {
 	t.before, t.at, t.returned, t.reached = t.at, to, 0, false
 }
 
-// invocationBefore finds the topmost invocation whose latest block leads to a block. It returns
-// the number of invocations above it, or -1, and the edge.
+// invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
+// It returns the number of invocations above it, or -1 if there is none, and the edge.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.follows(t.stack[i], to); found {
@@ -255,8 +255,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// drop ends the topmost depth invocations at their latest blocks, or all invocations if depth is
-// -1.
+// drop ends the topmost invocations at their latest blocks. depth is their number; -1 means all
+// invocations.
 func (a *Analysis) drop(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

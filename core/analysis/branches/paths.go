@@ -52,7 +52,7 @@ func newPaths(segment bool) paths {
 	return p
 }
 
-// callee returns the path of a function that a path calls, and counts the calls.
+// callee returns the path of a function that is called from a path, and counts the calls.
 func (p *paths) callee(from, function uint32, times uint64) uint32 {
 	at := &p.list[from]
 	switch {

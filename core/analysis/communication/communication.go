@@ -7,16 +7,17 @@
 //   - events: every load or store that has a source;
 //   - transfers: the first load by a thread of a value that another thread wrote. A store creates a
 //     new value, so the overwritten value need not be moved. A modify is one reference, a load
-//     followed by a store. So transfers are the minimum data that a message-passing version must
-//     send.
+//     followed by a store. So the transfers are a lower bound on the data that a message-passing
+//     version of the program must send.
 //
 // Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass. A reference that
 // spans several words counts once for each of them. Over the whole run, a granule is
 //
 //   - private: one thread refers to it;
-//   - falsely shared, if it is a line or a page: more than half of its events are false, at
-//     references to words without a source (MODELS §7.2). Some events may be true: a counter that
-//     is cleared before the threads start, or printed after they end, has a true event;
+//   - falsely shared, if it is a line or a page: more than half of its events are false, that is,
+//     the words that the reference accesses have no source (MODELS §7.2). Some events may be true:
+//     a counter that is cleared before the threads start, or printed after they end, has a true
+//     event;
 //   - read-shared: several threads refer to it, and none uses a value that another thread wrote;
 //   - producer-consumer: other threads use the values of one thread;
 //   - migratory: other threads use the values of several threads.

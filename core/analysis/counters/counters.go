@@ -28,15 +28,16 @@
 //
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
-//   - Loads, stores: references of that kind; a modify (an atomic exchange) counts as one load and
-//     one store (MODELS §1). Their bytes are the size of the datatype. A masked vector access
+//   - Loads, stores: references of these kinds; a modify (an atomic exchange) counts as one load
+//     and one store (MODELS §1). Their bytes are the size of the datatype. A masked vector access
 //     counts once for each run of active lanes.
 //   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes moved or set. As in
 //     Byfl, they do not count as loads or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
-//     calls comparisons and conversions flops too; here these are "other floating-point operations"
-//     (FloatOther), and Byfl counts fused operations as calls. Square roots, absolute values and
-//     similar compiler intrinsics appear only in the instruction mix; Byfl counts them as calls.
+//     also counts comparisons and conversions as flops; this package counts them as "other
+//     floating-point operations" (FloatOther). Byfl counts fused operations as calls. Square roots,
+//     absolute values and similar compiler intrinsics appear only in the instruction mix; Byfl
+//     counts them as calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions, address
 //     arithmetic (getelementptr, one each), select, and instructions that insert or extract
 //     elements of vectors and aggregates. Byfl counts everything that is neither a flop nor a
@@ -44,14 +45,14 @@
 //     for every index of a getelementptr. Neither tool counts phi, bitcast, freeze and landing
 //     pads, which cost nothing.
 //   - Operation bits: the bits of the operands and results of all these operations; flop bits: the
-//     same for flops. Byfl omits constant operands, but the trace's tables do not say which
-//     operands are constant.
+//     bits of the operands and results of flops. Byfl omits constant operands, but the trace's
+//     tables do not say which operands are constant.
 //   - Branches: br with one target is unconditional; br with two targets, switch and indirectbr are
 //     conditional or indirect. Returns are ret and resume.
 //   - Calls: call and invoke, except of intrinsics. A function's invocations are the
 //     executions of its entry block; callees that were not traced are counted at the call.
-//   - Vector operations: the part of the flops, other floating-point and integer operations that
-//     vector instructions do. (For the vectorised share, Byfl divides the number of vector
+//   - Vector operations: the flops, other floating-point operations and integer operations that
+//     vector instructions perform. (For the vectorised share, Byfl divides the number of vector
 //     instructions by the number of lane operations; here, both are counted by lane.)
 //   - Instructions: the executed instructions of LLVM IR.
 //   - Unique bytes: bytes that a function's own code touched at least once, including ranges.

@@ -299,8 +299,8 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 }
 
 // offs computes the errors of miss counts from the spread of the groups. certain is the number of
-// accesses that certainly miss; the others are in bins. s and lost are the spreads of these
-// accesses and of the coherence misses.
+// accesses that certainly miss; the others are in bins. s is the spread of the accesses in bins,
+// and lost is the spread of the coherence misses.
 func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

@@ -18,8 +18,8 @@
 //     the difference is added at the shortest distances (SHARDS-adj).
 //  2. The time since a line left the front, measured in lines that left the front, predicts its
 //     distance at any sampling rate (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). Count
-//     and time are combined, each weighted by the inverse of its variance: the time determines
-//     short distances, and the count long ones.
+//     and time are combined, each weighted by the inverse of its variance: the time dominates for
+//     short distances, and the count for long distances.
 //
 // Sampled lines are too sparse to count depths in 2^a sets: at a rate of 1 %, a set of 8 ways
 // contains a twelfth of a sampled line on average. For sampled profiles, the misses of
@@ -46,25 +46,25 @@
 //   - Threads (threads.go): each core, and each domain that shares a cache, has its own stack, with
 //     its own front and times, or its own samples of accesses. The coherent stack (MODELS §6.4) is
 //     exact at the top, and contains the sampled lines and holes below. Its distances are the
-//     distances on the private stack, reduced in the proportion in which holes reduce them among
-//     the sampled lines. A sample of a single access ends at the next access of its core to the
-//     line, which is a coherence miss if another core has stored to the line. The depth at which
-//     the line was invalidated is the number of lines accessed since the sample began. SDCM
-//     replaces depths in sets. The classes of MODELS §6.6 are not estimated, because rare accesses
-//     in between are not seen.
+//     distances on the private stack, reduced by the factor by which holes reduce the distances
+//     among the sampled lines. A sample of a single access ends at the next access of its core to
+//     the line, which is a coherence miss if another core has stored to the line. The depth at
+//     which the line was invalidated is the number of lines accessed since the sample began. Depths
+//     in sets are not counted; the misses of set-associative caches are estimated with SDCM. The
+//     classes of MODELS §6.6 are not estimated, because rare accesses in between are not seen.
 //   - Communication (talk.go): every access to a sampled line is seen, so words and lines are
 //     estimated without bias. If the rate is halved, lines are dropped with their counts. Pages are
 //     omitted, because their last writer depends on all their lines. Parts of data objects without
 //     a sampled line have no owner. Samples of single accesses cannot show the last writer of a
 //     word. For this reason, Kulkarni (section 3.1) proposes to sample lines, or parts of the run.
 //
-// A sample of single accesses shows the last access to a line, but not the first one. First
+// A sample of single accesses shows the last access to a line, but not the first access. First
 // accesses, and lines that stores invalidated, are estimated from up to 8,192 lines, chosen by
 // hash, for which every access is seen.
 //
-// An effect of a few lines, such as a counter that all threads write, is either in the sample or
-// missed: at a rate of 1 %, a single falsely shared line is missed with a probability of 99 %, and
-// otherwise represents a hundred such lines.
+// If an effect is due to a few lines, such as the line of a counter that all threads write, the
+// sample either contains it or misses it: at a rate of 1 %, a single falsely shared line is missed
+// with a probability of 99 %, and otherwise represents a hundred such lines.
 //
 // # Parts of the run
 //

@@ -28,7 +28,7 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 	return r, true
 }
 
-// weighing converts the counts of a stack to accesses.
+// weighing converts the sampled counts of a stack to numbers of accesses.
 type weighing struct {
 	front      uint32  // distances below front are exact: frontLines, or 0
 	deep, cold float64 // number of accesses that a sampled access represents

@@ -1,9 +1,9 @@
 // Package sites splits the histogram of stack distances by the source locations that
 // make the line accesses, and by the data that they access (MODELS §15).
 //
-// A site is a load or a store in the code, as numbered by the trace (captured by "stackglass
-// cc" and "stackglass trace"), or else an instruction's address with a kind of reference. For
-// each site the analysis reports
+// A site is a load or a store in the code, as numbered by the trace (captured by "stackglass cc"
+// and "stackglass trace"), or, if the trace does not number its sites, an instruction's address
+// together with a kind of reference. For each site the analysis reports
 //
 //   - how often each stack distance occurs, in bins: one for cold accesses, and four per power of
 //     two (profile.SiteBin). The bins of all sites add up to the histogram. So a site's misses in a
@@ -11,7 +11,7 @@
 //     attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
 //     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
-//     previous stride), or irregular; the first one of a site counts as irregular.
+//     previous stride), or irregular; the first stride of a site counts as irregular.
 //   - on request, the utilisation of lines in chosen LRU caches: the bytes of a fetched line that
 //     are used until it misses again (or the trace ends), attributed to the site that fetched it.
 //     So the misses of each site in these caches are known exactly, even for set-associative
@@ -19,17 +19,17 @@
 //   - on request, which sites touched the line previously, for distances of 16 or more: Kulkarni's
 //     "what was executed between use and reuse" (section 4.1.1).
 //
-// If the trace has several cores, accesses are also counted by their depth on the coherent stack of
-// their core (cores.go; package sharing): first accesses of a core to a line, depths, and coherence
-// misses, by the depth of the line when another core's store invalidated it. So the misses of
-// private caches are known for each site. corelines.go measures utilisation in private caches.
+// If the trace has several cores, accesses are also counted on the coherent stack of their core
+// (cores.go; package sharing): a core's first accesses to lines, other accesses by their depth, and
+// coherence misses by the depth of the line when another core's store invalidated it. So the misses
+// of private caches are known for each site. corelines.go measures utilisation in private caches.
 //
 // The same results, except strides, are reported for data objects:
 //
 //   - heap blocks, by allocation site, from their allocation to their release;
 //   - global variables with an address;
 //   - local variables, by name if the code names them. Arrays and structures are also found by
-//     address, from the function's entry until something else is allocated there. All other stack
+//     address, from the function's entry until their memory is allocated again. All other stack
 //     accesses belong to the stacks of threads as a whole;
 //   - everything else as one object.
 //

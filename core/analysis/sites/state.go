@@ -55,7 +55,7 @@ type joining struct {
 	// For the segment that is being appended:
 	part  *form    // nil after more references have been analysed
 	next  []uint32 // pairs of the segment's first touches that have not been resolved yet
-	paths []uint32 // and the lists of their paths
+	paths []uint32 // lists of bins for the paths of these first touches
 	lines map[trace.Line]*lineState
 	stack []trace.Line // the stack at the segment's end
 }
