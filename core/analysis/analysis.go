@@ -37,7 +37,7 @@ type Spec struct {
 	Threads   []uint32    // threads to analyse, ascending; nil: all
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // maximum number of bad records to tolerate
-	Mergeable bool        // keep the state of the run (addresses) in the profile
+	Mergeable bool        // keep the run's final state, which contains addresses, in the profile
 	Analyses  Analyses    // analyses to run; 0: [Default]
 
 	// SetNumbers selects the numbers of sets that set tables cover; 0: all.
@@ -46,8 +46,8 @@ type Spec struct {
 	// Package sites measures line utilisation for the LRU caches whose capacities are listed in
 	// Utilisation, in bytes and ascending. UtilisationWays lists the numbers of ways of these
 	// caches; 0 or missing: fully associative. Previous makes package sites record, for each
-	// access, the site that last accessed the line. Both options cost time, and memory for each
-	// line.
+	// access, the site that last accessed the line. Utilisation and Previous take additional time,
+	// and additional memory for each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool

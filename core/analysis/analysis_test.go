@@ -291,7 +291,7 @@ func TestWithoutSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := saver.Save()
-	const chosen = 4 // offset of the byte that selects analyses, in a run that has read nothing
+	const chosen = 4 // offset of the byte that selects analyses, in the saved state of a run that has read nothing
 	saved[chosen] = byte(analysis.Default)
 	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(whole, 100))
 	if err != nil {

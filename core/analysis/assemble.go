@@ -12,12 +12,12 @@ import (
 // Plan divides a run among machines that share only the trace and the messages that they exchange.
 // The resulting profile is identical to a [Runner]'s, byte for byte (MODELS §9):
 //
-//  1. [Stretcher]s analyse stretches as segments, anywhere and in any order.
+//  1. [Stretcher]s analyse stretches as segments, on any machine and in any order.
 //  2. [JoinSegments] joins neighbouring segments to one segment, in any grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
 //     Some decisions of the analyses depend on that beginning, which is not part of any segment.
 //
-// A run that cannot be divided has no stretches, and Finish does all of it.
+// If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
 type Plan struct {
 	Stretches  []Stretch
 	References uint64 // number of references in the trace, according to its index
@@ -38,8 +38,8 @@ type Plan struct {
 const headReferences = leastStretch
 
 // NewPlan divides a run into stretches of about the given number of references. Stretches begin at
-// the start of a chunk unless chunks are longer. A nil source cannot be divided. The error is a
-// [*trace.OptionError].
+// the start of a chunk, unless chunks are longer than stretches. A nil source cannot be divided.
+// The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -98,7 +98,8 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	return events
 }
 
-// Rest returns the remainder of one of the plan's stretches after a position in it.
+// Rest returns the part of a stretch that follows a position in it. The stretch must be one of the
+// plan's.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.first(from)
 	return of

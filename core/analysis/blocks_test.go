@@ -93,7 +93,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			block := &p.Blocks[b]
 			to := func() uint32 { return inner[rng.IntN(len(inner))] }
 			switch {
-			case block.Callee == "_setjmp": // only if a block follows it
+			case block.Callee == "_setjmp": // setjmp is possible only if a block follows it
 				block.Callee = "printf"
 				block.Successors = []uint32{to()}
 			case block.Callee != "" && len(pads) > 0: // an invoke

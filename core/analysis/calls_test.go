@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// pathOf returns the call path of nested invocations by the definition: a call of the top function, or of the
-// function below it, returns to that function's path.
+// pathOf returns the call path of nested invocations according to the definition: a call of the top
+// function, or of the function below it, returns to that function's path.
 func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	for _, f := range frames {
 		functions, _ = called(functions, w.p.Blocks[f.at].Function)

@@ -44,7 +44,7 @@ func (x *chunkIndex) position(references uint64) trace.Position {
 	return trace.Position{Chunk: x.chunks[i].At, Rows: references - x.before[i]}
 }
 
-// references is the inverse of position, approximately.
+// references returns the approximate number of references before a position.
 func (x *chunkIndex) references(p trace.Position) uint64 {
 	i := x.from(p)
 	if i == len(x.chunks) || x.chunks[i].At != p.Chunk {

@@ -32,7 +32,7 @@ type naiveCommunication struct {
 	flows  [3]map[[2]uint32]*profile.Flow
 	pairs  map[[5]uint32]*profile.SitePair
 	byTime []naiveEvent
-	owners map[uint32]map[uint64]*naiveWord // by object and offset of blocks, in words
+	owners map[uint32]map[uint64]*naiveWord // keyed by object, and by the offset in the memory block in words
 	stacks map[uint32]*stacktest.Holes      // coherent stacks, by core
 	depths map[[2]uint32]*profile.SourceDistances
 	slots  []uint32 // threads in the order of their first reference
@@ -50,9 +50,9 @@ type naiveGranule struct {
 	references     uint64
 	events, untrue uint64
 	holders        map[uint32]bool       // threads that have the latest version of the line
-	falses         map[naiveFalse]uint64 // misses
+	falses         map[naiveFalse]uint64 // number of misses
 	stores         uint64
-	handovers      uint64 // stores that follow another thread's store
+	handovers      uint64 // number of stores that follow another thread's store
 	object         uint32 // object of the last reference
 	begin          uint64
 	offsets        map[naiveFalse]uint64
@@ -1124,8 +1124,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// late returns a trace of one thread in which, from a given reference on, a second thread reads
-// values of the first.
+// late returns a trace that begins with a single thread. From a given reference on, a second thread
+// reads values of the first thread.
 func late(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {

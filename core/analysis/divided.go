@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace independently. The result is the
-// same, byte for byte (MODELS §9). It is for files that can be read from any position; [Parallel]
-// is for all others.
+// Divided is a [Runner] with helpers that read parts of the trace independently. Its result is that
+// of a Runner, byte for byte (MODELS §9). It is for files that can be read from any position;
+// [Parallel] is for all others.
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
 //  2. Helpers analyse segments further on in the trace. The length of these segments is chosen,
@@ -70,9 +70,9 @@ type DividedOptions struct {
 	// SegmentReferences is the length of segments; 0: chosen automatically.
 	SegmentReferences int
 	MemoryBytes       uint64 // memory limit of the run, mostly for its analyses; 0: none
-	// Narrow omits the events that only analyses without segments need, such as loop compression:
-	// from segments, and from the run itself once these analyses need no more rows. [Divided.State]
-	// then fails, because positions in a state count all rows.
+	// Narrow omits events that are needed only by analyses without segments, such as loop
+	// compression. They are omitted from segments and, once these analyses need no more rows, also
+	// from the run itself. [Divided.State] then fails, because positions in a state count all rows.
 	Narrow bool
 }
 

@@ -168,7 +168,7 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 		to := enters[site]
 		entered[n&(mostPicked-1)], at[n&(mostPicked-1)] = to, passed
 		n += int((to | -to) >> 31)
-		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // 1 for a reference
+		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 for a reference
 	}
 	a.passed = passed
 	return n, nil

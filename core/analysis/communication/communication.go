@@ -49,13 +49,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shifts that convert addresses to the numbers of 8-byte words and of pages.
+// These shifts convert addresses to the numbers of 8-byte words and of pages.
 const (
 	wordShift = 3
 	pageShift = 12
 )
 
-// The granularities.
+// These are the granularities at which communication is counted.
 const (
 	words = iota
 	lines
@@ -141,7 +141,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		a.meet(b, i, pairs, begins)
 		bytes := uint64(max(b.Bytes[i], 1))
 		if addr+bytes-1 < addr {
-			bytes = 1 // beyond the last address
+			bytes = 1 // the reference extends beyond the last address
 		}
 		a.follow(addr, addr+bytes-1)
 	}

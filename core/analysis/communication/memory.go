@@ -160,7 +160,8 @@ type sharedLine struct {
 	tallies  uint32 // the first tally of its false misses; 0: none
 	wrote    uint32 // number of the thread that wrote the line last, if any; the slot does not suffice, because several threads may share it
 
-	// Of the last reference: its site and data object, and the address of its memory block.
+	// These fields describe the last reference: its site and data object, and the address of its
+	// memory block.
 	pair  uint32
 	begin trace.Addr
 }

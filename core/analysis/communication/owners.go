@@ -20,7 +20,7 @@ type owned struct {
 type part struct {
 	since               uint64 // 1 + the number of the first reference; 0: no reference
 	readers, writers    uint64 // bit sets of threads
-	events, falseEvents uint64 // events of lines
+	events, falseEvents uint64 // events on lines
 	class               usage
 }
 
@@ -29,7 +29,7 @@ const leastPart = 6 // log2 of the size of the smallest part, a line of 64 bytes
 // place identifies the parts to which a reference to words of a line refers.
 type place struct {
 	*owned
-	part int // part of its first word
+	part int // the part that contains the first word
 }
 
 // place counts a reference to the words first to last.

@@ -65,8 +65,8 @@ type LineCounter interface {
 // before the second piece.
 type PieceConsumer interface {
 	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of b.
-	// Pieces are consecutive. The first begins at 0, and only it counts the reference. Pieces end
-	// at multiples of every line size.
+	// Pieces are consecutive. The first piece begins at 0, and the reference is counted only with
+	// that piece. Pieces end at multiples of every line size.
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 

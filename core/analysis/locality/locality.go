@@ -133,7 +133,7 @@ type lineSize struct {
 	table     *profile.SetTable // counts that the model does not contain, or no longer contains; nil if there are none
 	mergeable bool
 	followers []Follower
-	marker    Marker           // or nil
+	marker    Marker           // the marker, or nil
 	marked    profile.SetTable // marked counts of a model that was closed
 
 	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd
@@ -215,8 +215,8 @@ func (s *lineSize) window(at, size uint64) {
 	}
 }
 
-// closeRow adds the accesses that top has counted since the previous row was closed to the last
-// row.
+// closeRow completes the last row. It adds the accesses that top has counted since the previous row
+// was completed.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
 		sum := s.topAt(d)

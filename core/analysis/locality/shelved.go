@@ -95,7 +95,7 @@ func (s shelfOf) Read(run, block uint32) ([]byte, error) {
 
 func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run*s.step, block) }
 
-const touchBytes = 24 // memory per first touch
+const touchBytes = 24 // bytes of memory per first touch
 
 // makeRoom divides the budget: segments get the memory that the model of all lines does not need.
 func (a *Shelved) makeRoom() {

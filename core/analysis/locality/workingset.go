@@ -70,7 +70,7 @@ func (w *workingSets) from(level int) uint64 {
 }
 
 // note counts an access at distance d in the windows from the given level on, and returns the
-// smallest distance that must be passed to note at that level next.
+// smallest distance of a later access that must be passed to note at that level.
 func (w *workingSets) note(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++

@@ -198,7 +198,7 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 }
 
 // offByGroups returns the errors of misses, computed from the spread of the groups. The closer the
-// rate is to 1, the smaller are the errors.
+// rate is to 1, the smaller the errors are.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
 	rest := 1 - profile.RateOf(size.Threshold)

@@ -212,7 +212,8 @@ func (w *windows) coarsen() {
 	w.References *= 2
 }
 
-// closeRow adds the hits in the front since the previous row to the last row.
+// closeRow completes the last row: it adds the hits in the front since the previous row was
+// completed.
 func (s *lineSize) closeRow() {
 	for d := range frontLines {
 		sum := uint64(0)

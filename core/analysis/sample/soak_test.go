@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestLongRun compares with Kulkarni's Table 1, which reports accuracies of 95.9 % to 98.6 %. In a
-// run of 10^9 accesses, of which at most 10 % are analysed, the accuracy must be at least 98.6 %.
-// The accuracy depends on the number of samples, here 16,000.
+// TestLongRun compares the accuracy with Kulkarni's Table 1, which reports accuracies of 95.9 % to
+// 98.6 %. In a run of 10^9 accesses, of which at most 10 % are analysed, the accuracy must be at
+// least 98.6 %. The accuracy depends on the number of samples, here 16,000.
 func TestLongRun(t *testing.T) {
 	accesses := uint64(1_000_000_000)
 	gap, least := uint64(60_000), 0.986

@@ -75,14 +75,14 @@ type nearLost struct {
 
 // wait records what other cores did with the line of a sample since the sampled access.
 type wait struct {
-	foreign bool // another core accessed it
-	lost    bool // another core stored to it
+	foreign bool // another core accessed the line
+	lost    bool // another core stored to the line
 	at      uint32
 }
 
 // domainStacks contains the stacks of the cores of a domain, which share a cache.
 type domainStacks struct {
-	threads  []uint32 // nil: all
+	threads  []uint32 // nil: all threads
 	accesses uint64
 	members  []*counted // indexed by core; nil: the core is not in the domain
 	foreign  counted
@@ -361,7 +361,8 @@ func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// scaled converts the number of sampled lines above a line, which is not in the front, to a depth.
+// scaled converts the number of sampled lines above a line to a depth. The line must not be in the
+// front.
 func (c *coreStacks) scaled(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)

@@ -30,7 +30,7 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 
 // weighing converts the sampled counts of a stack to numbers of accesses.
 type weighing struct {
-	front      uint32  // distances below front are exact: frontLines, or 0
+	front      uint32  // distances below this are exact: frontLines, or 0
 	deep, cold float64 // number of accesses that a sampled access represents
 	deepRest   float64 // share of the accesses that are not in the sample
 	coldRest   float64
@@ -69,7 +69,7 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 	w := newWeighing(t.lines.threshold, t.lines.halvings, lines, nil, 0, 0)
 	w.least = uint64(lines.front.lines())
 	if lines.fetches > w.least {
-		w.least++ // there were other samples before
+		w.least++ // more lines have been fetched than the front contains
 	}
 	return w
 }

@@ -119,7 +119,7 @@ func (t *timed) soFar(line trace.Line) uint32 {
 	if w.old {
 		return uint32(min(t.old.since(w.at)<<oldBits, farthest))
 	}
-	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // this may take long, because it happens at most once per sample
+	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // this may be slow, because it happens at most once per sample
 }
 
 // begin starts a sample at an access, which may also end another sample.

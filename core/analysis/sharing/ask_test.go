@@ -19,7 +19,7 @@ import (
 type asker struct {
 	t         rapid.TB
 	analysis  *sharing.Analysis
-	holes     []stacktest.Holes // by core
+	holes     []stacktest.Holes // indexed by core
 	want      []uint32
 	questions int
 }

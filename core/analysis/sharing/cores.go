@@ -64,7 +64,8 @@ func (c *Grouping) several(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// find writes the core of each reference. References without a thread belong to thread 0.
+// find determines the core of each reference, and writes it to into. References without a thread
+// belong to thread 0.
 func (c *Grouping) find(threads []uint32, into []uint8) {
 	if threads == nil {
 		core := c.core(0)

@@ -10,7 +10,7 @@ import (
 // domain is a set of cores that share a cache. The domain of all cores does not have its own stack;
 // it uses the stack of the pass.
 type domain struct {
-	threads   []uint32 // threads of its cores; nil: all
+	threads   []uint32 // threads of the domain's cores; nil: all threads
 	sets      *stack.Sets
 	table     table
 	members   []*member // indexed by core; nil: the core is not in the domain
@@ -89,7 +89,7 @@ func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
 	return foreign
 }
 
-// marked returns which accesses are foreign, or nil if there are none.
+// marked returns flags that show which accesses are foreign, or nil if no access is.
 func (d *domain) marked(n int) []bool {
 	if !d.several {
 		return nil
