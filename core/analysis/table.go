@@ -24,7 +24,7 @@ import (
 //     needs more than the result, the additional data is stored in [profile.Segment];
 //  4. tests of its result, and tests that workers, segments and saved runs produce the same bytes.
 
-// The analyses. Saved runs contain these bits, so new analyses must be added at the end.
+// These are the analyses. Saved runs contain these bits, so new analyses must be added at the end.
 const (
 	Locality      Analyses = 1 << iota // stack distances
 	Counters                           // operations, bytes, and the number of accesses to each byte
@@ -189,7 +189,7 @@ func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 // Stacks selects stacks of several cores.
 type Stacks = sharing.Stacks
 
-// The stacks that Sharing can count.
+// These are the stacks that Sharing can count.
 const (
 	CoherentStacks  = sharing.Coherent
 	PrivateStacks   = sharing.Private

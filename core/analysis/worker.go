@@ -86,7 +86,7 @@ func (w *worker) work() {
 	}
 }
 
-// claim waits for a segment to analyse. It returns nil if there are no more.
+// claim waits for a segment to analyse. It returns nil if there are no more segments.
 func (w *worker) claim() *claim {
 	p := w.p
 	p.mu.Lock()

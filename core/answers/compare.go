@@ -13,9 +13,9 @@ import (
 )
 
 // keys has a line for each table. The line lists the columns that identify a row and, after a bar,
-// descriptive columns that the comparison leaves out. If a table has several lines, the first line
-// applies whose columns all exist in the table. A + in the line means that the rows are counts (see
-// [report.Key]).
+// descriptive columns that the comparison leaves out. If there are several lines for a table, the
+// first line whose columns all exist in the table applies. A + in the line means that the rows are
+// counts (see [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because numbers in
 // a trace's tables and addresses change with every build. A ! in a line of keys.txt means that the

@@ -13,7 +13,7 @@ import (
 // CountersBy is a grouping of counters.
 type CountersBy string
 
-// The possible groupings.
+// These are the possible groupings.
 const (
 	ByProgram  CountersBy = "program"
 	ByFunction CountersBy = "function"
@@ -191,7 +191,8 @@ func CounterRatios(p *profile.Profile) report.Table {
 	return b.t
 }
 
-// usageTable lists the smallest amount of memory that receives each share of all bytes accessed.
+// usageTable returns a table with the smallest amount of memory that receives each share of all
+// bytes accessed.
 func usageTable(c *profile.Counters) report.Table {
 	b := newCounterTable("memory", "Memory usage: the smallest amount of memory that receives a share of all bytes accessed", "share=share of accesses", "bytes")
 	for i, n := range c.Usage {
@@ -225,7 +226,7 @@ func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tall
 	return list, total
 }
 
-// mixTable returns the instruction mix.
+// mixTable returns a table of the instruction mix.
 func mixTable(c *profile.Counters) report.Table {
 	b := newCounterTable("instruction_mix", "Instruction mix", "opcode", "count=instructions", "share")
 	list, total := mostFirst(c, profile.Opcodes)
@@ -248,7 +249,7 @@ func vectorTable(c *profile.Counters) report.Table {
 	return b.t
 }
 
-// callTable lists callees. A callee counts as traced if the trace entered its code.
+// callTable returns a table of callees. A callee counts as traced if the trace entered its code.
 func callTable(c *profile.Counters) report.Table {
 	b := newCounterTable("calls", "Functions called", "function", "calls", "traced=code is traced")
 	traced := map[string]string{"*": "–"}

@@ -53,8 +53,9 @@ func Levels(p hierarchy.Prediction) report.Table {
 	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
-// predicted returns a number of accesses: a count if it is exact and whole, and otherwise a real
-// number. Exact methods can give fractions (expected values) if several cores share sets.
+// predicted returns the cell for a number of accesses: a count if the number is exact and whole,
+// and otherwise a real number. Exact methods can give fractions (expected values) if several cores
+// share sets.
 func predicted(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Loops returns tables of the loops of a loop-compressed trace.
+// Loops contains the loops of a loop-compressed trace, and returns tables of them.
 type Loops struct {
 	*outline.Outline
 	Place     func(loops.Reference) *profile.Site // returns the site of a reference, or nil

@@ -18,7 +18,7 @@ type Question struct {
 	Bytes []byte   // the content of a file, if the question is about one
 }
 
-// Values of Question.Of.
+// These are the values of Question.Of.
 const (
 	OfModels      = "models"      // compute-node models; a ModelQuestion
 	OfCores       = "multicore"   // a MulticoreQuestion

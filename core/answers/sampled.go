@@ -93,7 +93,7 @@ func RestsOnSample(p *profile.Profile, sentence string) []string {
 // offs collects columns of half-widths of confidence intervals, with one value for each row of a
 // table.
 type offs struct {
-	keys   []string // the keys of the columns that they follow
+	keys   []string // for each column of half-widths: the key of the column that it follows
 	values map[string][]report.Value
 }
 

@@ -480,9 +480,9 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 	return strings.Join(texts, ", ")
 }
 
-// Before lists, for some rows of the table, the three rows that most often accessed the same lines
-// before them. It counts only stack distances of at least profile.PreviousFrom. For data objects,
-// the rows that it lists are source lines.
+// Before returns a table that lists, for some rows, the three rows that most often accessed the
+// same lines before them. It counts only stack distances of at least profile.PreviousFrom. For data
+// objects, the rows that it lists are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}
@@ -563,7 +563,7 @@ func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 }
 
 // reuses returns the counts of a row's sites or of its data object. The row for all other objects
-// has none.
+// has no counts.
 func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	switch {
 	case s.By == attribution.Object && r.Object < 0:

@@ -67,7 +67,7 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 			v.pair(name, name)
 		}
 	}
-	for _, a := range names[0] { // match files with different names, beginning with the pairs that have the most lines in common
+	for _, a := range names[0] { // match each remaining file of A with the file of B that has the most lines in common
 		best, most := "", 0.5
 		for _, b := range names[1] {
 			if v.of[a] == nil && v.back[b] == nil && len(names[0])*len(names[1]) <= mostPairs {

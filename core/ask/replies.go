@@ -98,7 +98,7 @@ func (r *Run) modelTables(q Question) []string {
 	return keys[:1]
 }
 
-// indices returns the whole numbers from first to last-1.
+// indices returns the numbers from first to last-1.
 func indices(first, last int) (list []int) {
 	for i := first; i < last; i++ {
 		list = append(list, i)
@@ -106,7 +106,7 @@ func indices(first, last int) (list []int) {
 	return list
 }
 
-// ModelAdvice returns a note of the models as a warning, with the options that help.
+// ModelAdvice converts a note of the models to a warning, and adds the options that help.
 func ModelAdvice(note string) string {
 	text := strings.TrimSuffix(note, ".")
 	if note == answers.NoHierarchy {

@@ -18,7 +18,7 @@ import (
 
 // Run is the subject of questions. Its functions may be nil.
 type Run struct {
-	Name     string           // the name of its file, for the user
+	Name     string           // name of the run's file, as the user knows it
 	Profile  *profile.Profile // nil if Module or Folded is set
 	Module   []byte           // the LLVM IR text of a program that was not run
 	Folded   *Folded          // a loop-compressed trace that was not expanded
@@ -35,10 +35,10 @@ type Run struct {
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run that this one is compared with, or nil. Both answers contain all rows and
+	// Beside is the run with which this run is compared, or nil. Both answers contain all rows and
 	// columns that either of them needs.
 	Beside *Run
-	// GoOn reports whether the user still wants an answer that takes long.
+	// GoOn is called while an answer takes long, and reports whether the user still wants it.
 	GoOn func() bool
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
@@ -53,7 +53,7 @@ type Run struct {
 type Folded struct {
 	Tree    *loops.Tree
 	Program *trace.Program // may be nil
-	Partial bool           // the rest of the trace could not be read
+	Partial bool           // the end of the trace could not be read
 }
 
 // NewRun returns a run for a profile that was read from a file.

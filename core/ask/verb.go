@@ -63,7 +63,7 @@ type Verb struct {
 // Machine specifies whether a verb needs a cache hierarchy.
 type Machine uint8
 
-// The values of Machine.
+// These are the values of Machine.
 const (
 	NoCaches    Machine = iota
 	SomeCaches          // the hierarchy is optional
@@ -74,7 +74,7 @@ const (
 // Kind is the kind of an argument's values.
 type Kind uint8
 
-// The kinds.
+// These are the kinds of values.
 const (
 	Word   Kind = iota // text, or one of Arg.Words
 	Number             // a whole number
@@ -94,7 +94,7 @@ type Arg struct {
 // Line is the argument of verbs whose answer is for one line size.
 var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the cache line in `BYTES`, a power of two from 8 to 4096")}
 
-// all lists the verbs. Each file adds its own.
+// all lists the verbs. Each file adds its verb to the list.
 var all []*Verb
 
 // Add adds a verb to the list when its package is initialised, and returns it.
@@ -126,8 +126,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// lacks returns a function for Verb.Missing. That function returns why for profiles without the
-// required data.
+// lacks returns a function for Verb.Missing. That function returns the text why for profiles that
+// lack the required data.
 func lacks(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

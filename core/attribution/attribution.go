@@ -88,7 +88,7 @@ type Ranker struct {
 // stack contains the accesses of all sites to an LRU stack, in the bins that sites use.
 type stack struct {
 	binning
-	certain uint64 // misses in every cache
+	certain uint64 // number of accesses that miss in every cache
 }
 
 // binning is a histogram in bins.
@@ -191,7 +191,7 @@ func (b *binning) add(counts []profile.BinCount) {
 }
 
 type accesses struct {
-	certain uint64 // misses in every cache
+	certain uint64 // number of accesses that miss in every cache
 	bins    []profile.BinCount
 	lost    []profile.BinCount // coherence misses, which are among the certain misses
 }
@@ -199,7 +199,7 @@ type accesses struct {
 // part is a site, a data object or a call path.
 type part struct {
 	reuse    *profile.Reuse
-	coherent *profile.CoherentReuse // nil: the profile does not contain it
+	coherent *profile.CoherentReuse // counts on the coherent stacks; nil: not in the profile
 }
 
 // parts returns the sites and the data objects, with their reuse.
@@ -287,7 +287,7 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 	return list, warnings, nil
 }
 
-// sharersOf returns which cores share a cache. cores = 0 means that all threads run on one core.
+// sharersOf determines which cores share a cache. cores = 0 means that all threads run on one core.
 func sharersOf(c hierarchy.Cache, cores int) sharers {
 	switch by := max(c.SharedBy, 1); {
 	case cores == 0:
@@ -302,7 +302,7 @@ func sharersOf(c hierarchy.Cache, cores int) sharers {
 
 // capacity is the size of a cache in lines.
 type capacity struct {
-	lines, ways uint64 // ways = lines: fully associative
+	lines, ways uint64 // ways = lines means fully associative
 }
 
 // capacity returns the capacity of the last level, in lines of the sites' line size. For exclusive
@@ -469,7 +469,7 @@ func (p part) used(private bool) []profile.Utilisation {
 	return p.reuse.Used
 }
 
-// UsedIn returns in which caches the utilisation of rows was measured, for one of
+// UsedIn reports in which caches the utilisation of rows was measured, for one of
 // profile.Sites.Capacities. private means that it was measured in private caches of the cores, as
 // some level has. oneCore means that it was measured in one cache of all threads, although no level
 // is such a cache.

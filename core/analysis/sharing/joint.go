@@ -19,7 +19,7 @@ type joint struct {
 	work      []work    // work of each core
 	first     []firsts  // first touches of each domain
 
-	// While there is one core:
+	// These two fields are used while there is only one core.
 	stores  []store
 	touches int
 
@@ -355,7 +355,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	}
 }
 
-// keepNotes keeps the notes that nothing before the segment has resolved.
+// keepNotes keeps the notes that no access before the segment has resolved.
 func (s *lineSize) keepNotes(j *joint) {
 	g := s.segment
 	if g == nil {

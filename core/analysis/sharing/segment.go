@@ -20,7 +20,7 @@ type segment struct {
 	open [profile.MaxCores][]int // for each core: notes of the current accesses, whose depths are not known yet
 	from int                     // the first note of the current accesses
 
-	touches uint64 // number of first touches, while there is one core
+	touches uint64 // number of first touches, as long as there is one core
 	stores  []store
 	recent  [recentStores]uint64 // line + 1 for recent stores
 }
@@ -50,7 +50,7 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 	return note{line, op | uint32(core)<<2 | filled<<8}
 }
 
-// store is the first store to a line, while there is one core.
+// store is the first store to a line, recorded as long as there is one core.
 type store struct {
 	line    trace.Line
 	touches uint64 // number of first touches before it, not counting its own access

@@ -130,7 +130,7 @@ func (a *Analysis) begin() {
 	}
 }
 
-// Accesses contains the next line accesses.
+// Accesses contains the next line accesses, and the core of each access.
 type Accesses struct {
 	locality.Accesses         // Distances is nil
 	Cores             []uint8 // cores are numbered in the order in which they appear
@@ -213,9 +213,9 @@ const maxAccesses = 4096 // maximum number of accesses that the pass provides at
 type lineSize struct {
 	analysis *Analysis
 	bytes    uint32
-	asker    Asker    // or nil
-	follower Follower // or nil
-	segment  *segment // or nil
+	asker    Asker    // the asker, or nil
+	follower Follower // the follower, or nil
+	segment  *segment // the segment that is being recorded, or nil
 	joint    *joint   // the segment that is being appended, or nil
 
 	all     domain    // the domain of all cores
@@ -228,7 +228,7 @@ type lineSize struct {
 
 	runs sync.WaitGroup // goroutines of the cores, if they run concurrently with the pass
 
-	// For the accesses from the pass:
+	// These fields describe the accesses from the pass.
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
 	private [maxAccesses]uint32 // distances on the private stack of their core

@@ -95,7 +95,8 @@ func (s *lineSize) state(w *codec.Coder) {
 	}
 }
 
-// state writes the last touchers of the lines on a domain's stack, and its overlaps.
+// state writes, for each line on a domain's stack, the core that touched it last, and then the
+// domain's overlaps.
 func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
 	for _, x := range lines {
 		e := d.directory.entry(x)
@@ -217,9 +218,9 @@ type corePart struct {
 // domainPart is the state of a domain. It is empty if the domain has no members.
 type domainPart struct {
 	*profile.Domain
-	members  []*profile.Member // by core
+	members  []*profile.Member // indexed by core
 	stack    []trace.Line      // most recently used first
-	touchers []toucher         // for each of these lines
+	touchers []toucher         // for each line of stack
 	overlaps []uint64          // for each core: number of lines that were last touched before the overlap
 }
 

@@ -36,7 +36,7 @@ type site struct {
 	bytes  uint32        // size of each reference of a site without a number; 0: their sizes differ
 	hint   hint          // the code's information on the object
 	before *profile.Site // the same site in an earlier part of the run; nil: none
-	file   string        // the file's name in the latest part
+	file   string        // the file's name in the latest part of the run
 	base   strideCounts  // counts of earlier parts, without the first references of threads that continue
 }
 

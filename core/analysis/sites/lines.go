@@ -26,7 +26,7 @@ type lines struct {
 
 	at   index.Cached
 	list []trace.Line // indexed by line number
-	last []uint32     // slot of the last site, by number
+	last []uint32     // slot of the last site, indexed by line number
 
 	stays []stay   // indexed by line number and capacity
 	masks []uint64 // masks of the used bytes of each stay, of words elements each

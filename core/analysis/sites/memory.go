@@ -49,7 +49,7 @@ type object struct {
 	blocks, bytes uint64              // number of allocated blocks, and their bytes
 	free          []uint32            // numbers of removed blocks
 	before        *profile.DataObject // the same object in an earlier part of the run; nil: none
-	file          string              // name of its file in the latest part
+	file          string              // name of its file in the latest part of the run
 }
 
 const (

@@ -15,7 +15,7 @@ type pathCounts struct {
 	callers *branches.Analysis
 
 	lists             []uint32 // for each path: the number of its list of bins
-	references, bytes []uint64 // by path
+	references, bytes []uint64 // indexed by path
 
 	rows   []uint32 // lists of the batch's references
 	split  []uint32 // lists of accesses, if a reference makes several

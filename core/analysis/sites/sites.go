@@ -87,7 +87,7 @@ type Analysis struct {
 	begins   []trace.Addr       // beginnings of the blocks of these references; nil: not requested
 	split    []uint32           // pairs of line accesses, if a reference makes several
 	latest   []uint32           // pairs of the accesses that Follow received last
-	accesses *locality.Accesses // these accesses, until FollowCores has processed them, too
+	accesses *locality.Accesses // the same accesses, kept until FollowCores has processed them
 	last     int                // the reference to which the last access belongs
 
 	bins    bins

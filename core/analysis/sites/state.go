@@ -52,7 +52,7 @@ type joining struct {
 	firsts     []uint32 // pairs of the first touches so far, if mergeable
 	firstPaths []uint32 // lists of bins for the call paths of these first touches
 
-	// For the segment that is being appended:
+	// The following fields describe the segment that is being appended.
 	part  *form    // nil after more references have been analysed
 	next  []uint32 // pairs of the segment's first touches that have not been resolved yet
 	paths []uint32 // lists of bins for the paths of these first touches
