@@ -113,7 +113,7 @@ func anyPlaceInBoth(j *report.Joined) bool {
 }
 
 // mainNumbers lists, one table per line, the most important columns of tables with many columns.
-// Of these columns, the first one that a table has is used.
+// The first of these columns that a table has is used.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
