@@ -23,11 +23,11 @@ import (
 //	          stack depths, files, lines, and others by number; then the offsets of its data
 //
 // Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, and
-// an offset of all ones means no data. So every table and all data that only stack traces need get
-// these offsets. The parts of pctab that no offset refers to any more become zeros, and so do the
-// data for traces, file names, the first lines of functions, and the points where a signal may
-// interrupt a function, because wasm has no signals. Tables that the garbage collector and panics
-// need stay.
+// an offset of all ones means no data. dropLines sets the offsets of all tables and data that only
+// stack traces need to these values. It then overwrites with zeros the parts of pctab that no
+// offset refers to any more, the data for stack traces, the file names, and the first lines of
+// functions. The points where a signal may interrupt a function are removed, too, because wasm has
+// no signals. Tables that the garbage collector and panics need are kept.
 
 // tableMagic is the start of the table: the magic number of Go 1.20 and later, two zeros, the
 // instruction size quantum and the pointer size.
@@ -193,8 +193,8 @@ func (t *lineTable) module() (at int, known bool) {
 	return at, at >= 0 && !bytes.Contains(t.memory[at+1:], head)
 }
 
-// keptData returns the offsets of data that stays. The linker merges equal data, so some data for
-// traces may also have another use.
+// keptData returns the offsets of the data to keep. The linker merges equal data, so some data for
+// stack traces may also have another use.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
 	for record := range t.records() {
@@ -208,7 +208,7 @@ func (t *lineTable) keptData() map[int]bool {
 	return kept
 }
 
-// clearData clears data for traces whose length is known.
+// clearData overwrites data for stack traces with zeros, where its length is known.
 func (t *lineTable) clearData(number, data, offset, calls int) {
 	switch {
 	case offset == noData:

@@ -63,7 +63,7 @@ func TestDropLines(t *testing.T) {
 			if got != want && !(traceData[n] && got == noData) {
 				t.Fatalf("function %d: data %d at %x, want %x", i, n, got, want)
 			}
-			// The garbage collector's data is at least a bitmap's 8-byte header.
+			// The garbage collector's data consists of at least the 8-byte header of a bitmap.
 			if n < 3 && want != noData && !bytes.Equal(after.memory[base+want:][:8], before.memory[base+want:][:8]) {
 				t.Fatalf("function %d: data %d is %x, want %x", i, n, after.memory[base+want:][:8], before.memory[base+want:][:8])
 			}

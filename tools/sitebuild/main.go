@@ -18,13 +18,13 @@
 //     which the service worker makes the whole site available offline;
 //  8. a .br and a .gz copy of every file that compresses.
 //
-// The names of scripts, styles and programs contain hashes: see names.go. build/app.wasm.sizes.txt
+// The names of scripts, styles and programs contain hashes (see names.go). build/app.wasm.sizes.txt
 // lists the code size of each package in the program. The build is reproducible: the same sources
-// give the same bytes. Compressed files are cached under build/ by the hash of their content, which
-// makes a second run fast.
+// always produce the same bytes. Compressed files are cached under build/ by the hash of their
+// content, which makes a second run fast.
 //
-// From an existing folder it builds two more forms of the page: one HTML file that needs no server
-// (single.go), and an archive of both (bundle.go).
+// From an existing folder, sitebuild also builds a single HTML file that needs no server
+// (single.go), and an archive that contains both the folder and this file (bundle.go).
 //
 // Usage, from the repository's root:
 //

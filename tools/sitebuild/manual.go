@@ -71,12 +71,12 @@ func manualPages() (pages []manualPage, err error) {
 			}
 			return parts[3] // a link to a file of the repository that is not on the site
 		})
-		linked = codeBlock.ReplaceAllString(linked, `<pre tabindex="0">`) // so that the keyboard can scroll them
+		linked = codeBlock.ReplaceAllString(linked, `<pre tabindex="0">`) // so that code blocks can be scrolled with the keyboard
 		if topic.Name == "glossary" {
 			_, linked = glossary(linked)
 		}
 		linked = wideTable.ReplaceAllString(linked, `<div class="wide" tabindex="0">$0</div>`)
-		linked = picture.ReplaceAllStringFunc(linked, func(src string) string { // the text below must not move when it arrives
+		linked = picture.ReplaceAllStringFunc(linked, func(src string) string { // with its size, so that the text below does not move when the picture is loaded
 			content, fault := os.ReadFile("site/docs/" + picture.FindStringSubmatch(src)[1])
 			size := pictureSize.FindSubmatch(content)
 			if fault != nil || size == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The names of scripts, styles and programs contain a hash of the content, and these files have a
-// folder of their own. So browsers and hosts may cache them for ever, and a running page gets the
-// files of its own version or none. Files that people or browsers request by a fixed name have no
-// hash: the page, the service worker and its list, the icon, and the demos.
+// The names of scripts, styles and programs contain a hash of the content, and these files are in a
+// separate folder. So browsers and hosts may cache them for ever, and a running page never receives
+// files of another version. Files that people or browsers request by a fixed name have no hash: the
+// page, the service worker and its list, the icon, and the demos.
 
 // asked lists the scripts that browsers request by a fixed name.
 var asked = []string{"sw.js", "precache.js"}
@@ -45,7 +45,7 @@ func (b *build) hash(name string, content []byte) string {
 	return hashed
 }
 
-// address returns the address of a file for the page.
+// address returns the address by which the page requests a file.
 func (b *build) address(name string) (string, error) {
 	if !hashable(name) {
 		return name, nil

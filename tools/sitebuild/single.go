@@ -49,7 +49,7 @@ var (
 	outside      = regexp.MustCompile(`<(?:link|script|img)[^>]* (?:src|href)="[^"#:]*"`)
 )
 
-// writeSingle writes the single HTML file to the path to.
+// writeSingle writes the single HTML file to the given path.
 func (b *build) writeSingle(to string) error {
 	text, err := os.ReadFile(filepath.Join(b.out, "index.html"))
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *build) writeSingle(to string) error {
 	return writeFile(to, []byte(s.page))
 }
 
-// replace replaces each match by the result of make, which gets the match and its groups.
+// replace replaces each match by the result of make, which is called with the match and its groups.
 func (s *single) replace(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
 	if !element.MatchString(s.page) {
 		return fmt.Errorf("index.html has no %s", element)
@@ -149,7 +149,7 @@ func (s *single) addFile(name string, content []byte) error {
 }
 
 // addManual adds the manual as one document. The page opens it from a blob in its memory, so the
-// page's policy applies to it, too. Its style is therefore the page's.
+// page's policy applies to it, too. It therefore uses the page's style sheet.
 func (s *single) addManual() error {
 	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
 	if err != nil {
@@ -178,7 +178,7 @@ func inline(attributes string, text []byte) (string, error) {
 }
 
 // inlineScripts moves the deferred scripts to the end of the document, after single.js, which
-// replaces the host.
+// serves the files in place of a web server.
 func (s *single) inlineScripts() error {
 	host, err := os.ReadFile("site/single.js")
 	if err == nil {

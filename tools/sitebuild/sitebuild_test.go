@@ -62,9 +62,9 @@ func TestHelperScript(t *testing.T) {
 	}
 }
 
-// The page is compiled with a reduced variant of Vugu. Its parts work like the original, and the
-// page does not use the missing parts. If an update of Vugu changes this, encoding/json is linked
-// again or these tests fail.
+// The page is compiled with a reduced variant of Vugu. The remaining parts work like the original,
+// and the page does not use the missing parts. If an update of Vugu changes this, these tests fail,
+// or encoding/json is linked again.
 func TestReducedVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
@@ -98,7 +98,8 @@ func TestStringConstant(t *testing.T) {
 // standIns stand in for the files that need a compiler or the network.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// made builds the parts that need neither, and uses stand-ins for the rest.
+// made builds the parts of the site that need neither a compiler nor the network, and uses
+// stand-ins for the rest.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, name := range standIns {

@@ -16,9 +16,9 @@ import (
 )
 
 // Function names are needed only when a program crashes, but are a thirtieth of the bytes of a
-// first visit. So numbers replace them ("go.1234"), which fold leaves out, and the names are in a
-// separate file, one per line, in the order of the functions. When a program crashes, unfold.js
-// fetches this file and prints the program's output again with names.
+// first visit. So they are replaced with numbers ("go.1234"), which fold then removes. The names
+// are written to a separate file, one per line, in the order of the functions. When a program
+// crashes, unfold.js fetches this file and prints the program's output again with names.
 //
 // The runtime recognises its own functions by the prefix "runtime." and leaves them out of stack
 // traces, so they keep this prefix.
@@ -28,8 +28,8 @@ const (
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the byte address of the name of the file with the function names. It follows the
-// folding.
+// namesLinkAt is the byte address of the name of the file with the function names. It comes after
+// the folding data.
 const (
 	namesLinkAt    = 4 * (foldingAt + foldingWords)
 	namesLinkBytes = 128

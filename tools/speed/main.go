@@ -93,7 +93,7 @@ func (s *session) run(folder string, wanted *regexp.Regexp) {
 // failure is the panic value of check.
 type failure struct{ error }
 
-// check ends the function that [try] calls if err is not nil.
+// If err is not nil, check ends the function that [try] called.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})

@@ -24,7 +24,7 @@ import (
 type question struct {
 	name  string
 	words string // $TRACE and other names stand for files of the program
-	on    string // the programs to run it for, a key of groups
+	on    string // key in groups: which programs to measure it on
 }
 
 const baseline = "baseline"
@@ -64,7 +64,7 @@ type cost struct {
 	peak      float64 // resident bytes
 }
 
-// long is a time in seconds: longer runs are measured only once.
+// long is a time in seconds. Runs that take longer are measured only once.
 const long = 4
 
 // measure runs all questions s.rounds times, round by round.

@@ -23,7 +23,7 @@ const line = 64
 // program is a traced program and the measurements of its traces.
 type program struct {
 	name, kind string
-	files      map[string]string // by the names in question.words, such as $TRACE
+	files      map[string]string // keyed by the names in question.words, such as $TRACE
 	references float64
 	accesses   float64 // line accesses
 	distinct   float64

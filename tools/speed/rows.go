@@ -8,7 +8,7 @@ import (
 // row is a row of the tables: a figure for each program, and the targets for it.
 type row struct {
 	name  string
-	value func(p *program) float64 // NaN if there is none
+	value func(p *program) float64 // NaN if the program has no figure
 	goals []goal
 }
 
@@ -16,7 +16,7 @@ type row struct {
 type goal struct {
 	on    string // a key of groups
 	bound float64
-	most  bool // the figure must be at most the bound, rather than at least
+	most  bool // true: the figure must be at most bound; false: at least bound
 }
 
 func least(on string, bound float64) []goal { return []goal{{on, bound, false}} }
@@ -43,7 +43,7 @@ func cpu(c cost) float64   { return c.cpu }
 func wall(c cost) float64  { return c.wall }
 func peaks(c cost) float64 { return c.peak }
 
-// median returns the median of a list, NaN if it is empty.
+// median returns the median of a list, or NaN if the list is empty.
 func median(list []float64) float64 {
 	if len(list) == 0 {
 		return math.NaN()

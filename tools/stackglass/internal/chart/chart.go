@@ -28,7 +28,7 @@ import (
 // Format is an image file format.
 type Format string
 
-// The formats.
+// The supported formats.
 const (
 	SVG Format = "svg"
 	PNG Format = "png"
@@ -131,7 +131,7 @@ func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 // at a power of two beyond the last step, so that the floor is visible. (The plot library's
 // logarithmic scale would put the axis label in the wrong place.)
 func steps(c *profile.Curve) (points plotter.XYs) {
-	const perDoubling = 100 // more than the chart has pixels
+	const perDoubling = 100 // more than the number of pixels in the chart
 	drawn, last := math.Inf(-1), uint64(1)
 	var skipped *plotter.XY
 	for capacityLines, misses := range c.Points {

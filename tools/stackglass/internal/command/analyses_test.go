@@ -24,9 +24,9 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"what-if one.din --cache L1=1KiB,full":                      "locality,operations",
 		"what-if one.din --cache L1=1KiB,2":                         "locality,sets,sharing,operations",
 		"what-if one.din --cache L1=1KiB,2,hashed":                  "locality,operations",
-		"what-if one.din --cache L1=1536,8":                         "locality,operations", // three sets
+		"what-if one.din --cache L1=1536,8":                         "locality,operations", // a cache with three sets
 		"what-if two.csv --cache L1=1KiB,full":                      "locality,sharing,operations",
-		"what-if demo:matmul-naive --cache L1=1KiB,full":            "locality,operations", // one thread
+		"what-if demo:matmul-naive --cache L1=1KiB,full":            "locality,operations", // a trace with one thread
 		"what-if demo:false-sharing --cache L1=1KiB,full":           "locality,sharing,operations",
 		"sites demo:matmul-naive":                                   "sites,sets,sharing",
 		"sites demo:matmul-naive --cache L1=1KiB,full":              "sites",
@@ -41,7 +41,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"compare one.din one.din":                                   "default",
 		"export demo:matmul-naive --to folded":                      "sites",
 		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets,sharing",
-		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // for every table, and the same digest as analyze
+		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // so that every table is written, and the digest is the same as with analyze
 		"demo matmul-naive":                                         "locality",
 	} {
 		got := ""

@@ -139,7 +139,7 @@ func outputFor(output, name string, traces int) (string, error) {
 }
 
 // analyzeAndKeep analyses a trace and writes its profile to path. It returns the result, if there
-// is one, even with an error.
+// is one, even if it also returns an error.
 func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {

@@ -26,7 +26,7 @@ type asking struct {
 	read    func(q *ask.Question) error                                   // called before the question is checked
 	check   func(q ask.Question) error                                    // called before the file is read
 	prepare func(l *answerable, run *ask.Run) error                       // called after the file was read
-	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; done if it printed another answer instead
+	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; returns done if it has printed another answer instead
 	then    func(l *answerable, q ask.Question, d *report.Document) error // called before the answer is printed
 	last    func(d *report.Document) error                                // called after the answer was printed
 }
@@ -181,23 +181,23 @@ func answerError(err error) error {
 	return usage(err)
 }
 
-// loadFor reads the file name, with the analyses that a question needs.
+// loadFor reads the named file and runs the analyses that the question needs.
 func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, error) {
 	if q.Verb.Needs == nil {
 		return a.rereadable(r, name)
 	}
 	needed := q.Verb.Needs(q)
 	if r.spill != "" {
-		needed &^= analysis.Sharing // the stacks of threads cannot be spilled
+		needed &^= analysis.Sharing // per-thread stacks cannot be spilled
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
-		if r.stacks = q.Stacks(); !q.Given("share") { // shares may need any number of sets
+		if r.stacks = q.Stacks(); !q.Given("share") { // with --share, any number of sets may be needed
 			r.sets = ask.SetNumbers(r.asked) | 1
 		}
 	}
 	if q.Verb.Measures && r.utilisation == nil {
-		r.levels = q.Caches().Levels // caches for which utilisation is measured
+		r.levels = q.Caches().Levels // the caches whose utilisation is measured
 	}
 	var lines []uint32
 	if q.Verb.Lines != nil {
@@ -233,7 +233,7 @@ func (l *answerable) run(r *reading) *ask.Run {
 	}
 }
 
-// readFile reads a file that is named by an option.
+// readFile reads the file that an option names.
 func readFile(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

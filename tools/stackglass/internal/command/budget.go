@@ -162,8 +162,8 @@ func parseBound(text string) (b bound, ok bool) {
 	return b, true
 }
 
-// checkBounds returns the first exceeded bound as the error exceeded. err is not nil if a bound is
-// on a number that is not compared.
+// checkBounds returns the first exceeded bound as the error exceeded. err reports a bound on a
+// number that is not part of the comparison.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false
@@ -229,7 +229,7 @@ func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bo
 	return b.shown(change) + " %", true
 }
 
-// someNames lists a few numbers to which a bound can apply.
+// someNames lists, as examples, a few names of numbers to which a bound can apply.
 func someNames(compared []answers.Compared) (list []string) {
 	for i := range compared {
 		j := &compared[i]

@@ -17,7 +17,7 @@ const callTrace = "testdata/calls/tree.sgt"
 
 var callCaches = []string{"--cache", "L1=4KiB,4", "--cache", "L2=64KiB,8"}
 
-// callRows returns the rows of the verb calls, by a column.
+// callRows returns the rows that the verb calls prints, keyed by the value of one column.
 func callRows(t *testing.T, key string, args ...string) map[string]map[string]string {
 	t.Helper()
 	got := stackglass(append(append([]string{"calls", callTrace, "--format", "csv"}, callCaches...), args...)...)
@@ -36,7 +36,7 @@ func callRows(t *testing.T, key string, args ...string) map[string]map[string]st
 	return all
 }
 
-// callCounts returns a column of rows, without zeros.
+// callCounts returns the counts in one column of rows, without the zeros.
 func callCounts(t *testing.T, rows map[string]map[string]string, column string) map[string]uint64 {
 	t.Helper()
 	counts := map[string]uint64{}
@@ -124,7 +124,7 @@ func TestCallExportsAgree(t *testing.T) {
 	for column, got := range map[string]map[string]uint64{"L1_misses": self, "L1_misses_inclusive": all, "calls": calls} {
 		want := callCounts(t, functions, column)
 		if column == "calls" {
-			delete(want, "main") // nothing that was traced calls it
+			delete(want, "main") // it has no traced caller
 			delete(want, "cmp")
 			delete(got, "cmp") // main calls qsort, which calls it
 		}
@@ -159,8 +159,9 @@ func TestCallExportsAgree(t *testing.T) {
 	}
 }
 
-// callgrindSums reads the misses of L1 of each function, alone and with its callees, and how often traced functions
-// call it, as the specification of the format says.
+// callgrindSums parses a file in Callgrind's format as its specification says. It returns the L1
+// misses of each function, without and with its callees, and the number of calls from traced
+// functions.
 func callgrindSums(t *testing.T, text string) (self, all, calls map[string]uint64) {
 	t.Helper()
 	self, all, calls = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}

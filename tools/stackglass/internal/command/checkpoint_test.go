@@ -194,7 +194,7 @@ func (r *interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }
 
-// An interrupted pass resumes where it stopped. It checks that standard input is the same as
+// An interrupted pass resumes where it stopped, and fails if standard input is not the same as
 // before.
 func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
@@ -219,7 +219,7 @@ func TestInterruptedResumes(t *testing.T) {
 	}
 }
 
-// warned returns words of the warnings that a command line with these options causes.
+// warned returns words that the warnings must contain for these options.
 func warned(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}
@@ -243,7 +243,7 @@ func TestOtherOptionsStartOver(t *testing.T) {
 func TestChangedFile(t *testing.T) {
 	text := accesses(600_000)
 	late := []byte(text)
-	late[4<<20+1000] ^= 1 // a digit, or a record separator
+	late[4<<20+1000] ^= 1 // changes a digit or a record separator
 	early := []byte(text)
 	early[100] ^= 1
 	for name, c := range map[string]struct{ text, says string }{

@@ -428,7 +428,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// This is long enough for the pass to begin; its progress does not matter.
+		// Give the pass enough time to begin. How far it gets does not matter.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()

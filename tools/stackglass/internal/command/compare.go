@@ -138,7 +138,7 @@ func (c *comparing) question() (q ask.Question, err error) {
 	}
 	place(&q.Machine, c.oneCore)
 	if q.Brief = v.Sums && !exactRows(c.r.format); !exactRows(c.r.format) && len(c.budgets) == 0 {
-		q.Only = c.sort // only the number that is printed is needed
+		q.Only = c.sort // compute only the number that is printed
 		if levels := q.Caches().Levels; len(levels) > 0 {
 			q.Only = cmp.Or(c.sort, levels[0].Name+"_misses")
 		}

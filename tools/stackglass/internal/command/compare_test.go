@@ -78,7 +78,8 @@ func TestCompareEqualsVerbs(t *testing.T) {
 	}
 }
 
-// column returns the column number of a command's CSV output, keyed by the column name.
+// column returns the values of the column called number in a command's CSV output, keyed by the
+// values of the column called name.
 func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()
 	answer := stackglass(args...)
@@ -121,11 +122,11 @@ func compareJSON(t *testing.T, on string, args []string) {
 	lines := 0
 	for _, text := range tables {
 		var rows []struct {
-			A, B, Difference, Change any // text, if the values are texts that differ
+			A, B, Difference, Change any // strings if the compared values are texts
 			Number                   string
 		}
 		if json.Unmarshal(text, &rows) != nil {
-			continue // the schema, the input, warnings, or texts that differ
+			continue // the schema, the input, the warnings, or a comparison of texts
 		}
 		for _, r := range rows {
 			a, inA := r.A.(float64)

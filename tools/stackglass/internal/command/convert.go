@@ -45,7 +45,8 @@ type rewriting struct {
 	output string
 }
 
-// addRewriting adds these options. verb names what the command does with references.
+// addRewriting adds the options of rewriting. verb says in the help what the command does with
+// references.
 func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
 	r := &rewriting{reading: addReading(cmd)}
 	f := cmd.Flags()
@@ -60,7 +61,8 @@ func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
 	return r
 }
 
-// rewrite writes a trace in the format of to. as is an example of an output name.
+// rewrite writes a trace in the format of to. as is an example of an output name, for error
+// messages.
 func (a *app) rewrite(r *rewriting, name, as string, to pass.ConvertOptions) error {
 	o, err := r.options(a, nil)
 	if err != nil {
@@ -242,7 +244,7 @@ func (a *app) unfold() *cobra.Command {
 // notUnfolding lists the options that unfold rejects.
 var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
 
-// More rows than this would take terabytes.
+// The maximum number of rows to expand: more would take terabytes.
 const (
 	mostUnfolded     = 1 << 40
 	mostUnfoldedText = "2^40"

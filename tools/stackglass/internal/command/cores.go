@@ -35,7 +35,7 @@ func place(h *hierarchy.Hierarchy, oneCore bool) {
 	}
 }
 
-// group adds the groups of --cores and --domains to a spec.
+// group adds the groups that --cores and --domains define to a spec.
 func (r *reading) group(spec *analysis.Spec) (err error) {
 	if r.cores != "" {
 		spec.Cores, err = analysis.ParseGroups("cores", r.cores)
@@ -60,11 +60,11 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 }
 
 // sharingCores returns the threads of each core, in the order in which the cores share the caches
-// of h, if the analysis of o needs them; otherwise nil. The order is the same as in a simulation:
-// first the cores that --cores lists, then one core for each other thread, in the order in which
-// the threads first appear. This order is known only after the trace was read. So a trace with more
-// threads than share a cache is read twice. Standard input cannot be read twice, so --cores or
-// --domains must list its threads.
+// of h. It returns nil if the analysis of o does not need them. The order is the same as in a
+// simulation: first the cores that --cores lists, then one core for each other thread, in the order
+// in which the threads first appear. This order is known only after the trace was read. So a trace
+// is read twice if it has more threads than the number of cores that share one cache. Standard
+// input cannot be read twice, so --cores or --domains must list its threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
@@ -148,8 +148,9 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 	return cores[:min(len(cores), simulate.MaxCores)]
 }
 
-// domainsOf returns the groups of threads that share a cache, for levels that several but not all
-// cores share. It returns nil if an analysis cannot have a stack for each group.
+// domainsOf returns the groups of threads that share a cache, for levels whose caches are each
+// shared by several cores, but not by all. It returns nil if an analysis cannot have a stack for
+// each group.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		for _, threads := range sharersOf(c, cores) {

@@ -197,7 +197,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 		"--cache L1=1KiB,full --cache L2=8KiB,full,non-inclusive,shared=4",
 	} {
 		predicted, simulated := misses("what-if a.csv "+caches), misses("simulate a.csv "+caches)
-		if strings.Contains(caches, "L2") { // predicted as if L2 saw every access
+		if strings.Contains(caches, "L2") { // the prediction for L2 assumes that L2 sees every access
 			predicted, simulated = predicted[:1], simulated[:1]
 		}
 		if !slices.Equal(predicted, simulated) {
@@ -250,7 +250,7 @@ func TestAbsentThreads(t *testing.T) {
 }
 
 // TestThreadsOfAbsentCores checks that a core is reserved for threads that never appear, so that
-// fewer cores are left for others. A warning reports each.
+// fewer cores are left for others. Each such thread causes a warning.
 func TestThreadsOfAbsentCores(t *testing.T) {
 	for threads, folded := range map[int]bool{63: false, 64: true} {
 		text := "addr,rw,size,tid\n"
@@ -269,7 +269,7 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 // TestCachesOfManyThreads checks that lines that a thread wrote are looked up in its own core's
 // cache, even if threads are merged, and that a warning names the merged threads.
 func TestCachesOfManyThreads(t *testing.T) {
-	const threads = 70 // six of them share the first cores with others, thread 0 among them
+	const threads = 70 // six threads, including thread 0, share the first cores with others
 	text := "addr,rw,size,tid\n"
 	for _, kind := range []string{"w", "r"} {
 		for i := range threads {

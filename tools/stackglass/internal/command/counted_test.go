@@ -10,7 +10,7 @@ import (
 )
 
 // TestCountsOfACompiledProgram traces a matrix multiplication compiled at -O0,
-// where every number follows from the source.
+// where the expected counts can be derived from the source.
 func TestCountsOfACompiledProgram(t *testing.T) {
 	sizes := []int{1, 2, 17} // the first compiler runs all sizes, the others only the last
 	for _, compiler := range []string{"clang-19", "clang-14", "clang"} {
@@ -44,7 +44,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	products := cells * uint64(n)
 	tests := products + 2*cells + 2*uint64(n) + 1 // i < N, j < N, k < N
 	steps := products + cells + uint64(n)         // k++, j++, i++
-	ints := tests + steps + 6*products            // and six indices per product
+	ints := tests + steps + 6*products            // 6 index loads per product
 	intStores := steps + cells + uint64(n) + 2    // k = 0, j = 0, i = 0, and main's result
 	for counter, want := range map[string]uint64{
 		"flops":                2 * products,

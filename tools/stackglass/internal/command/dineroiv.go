@@ -26,7 +26,8 @@ type dineroRun struct {
 	ended bool // DineroIV has stopped reading
 }
 
-// newDinero starts DineroIV with a cache. If it cannot be started, misses returns no value.
+// newDinero starts DineroIV for one cache. If DineroIV cannot be started, the method misses returns
+// no value.
 func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	d := &dineroRun{line: c.LineBytes}
 	n := func(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -91,7 +92,8 @@ func (d *dineroRun) abandon() {
 // errDinero means that the output of DineroIV was not as expected.
 var errDinero = errors.New("dineroIV is installed, but its output has no line Demand Misses; remove it from PATH to validate without it")
 
-// misses waits for the result and returns it, or None without DineroIV.
+// misses waits for DineroIV's number of misses and returns it, or None if DineroIV is not
+// installed.
 func (d *dineroRun) misses() (report.Value, error) {
 	if d.cmd == nil {
 		return report.None(), nil

@@ -27,7 +27,7 @@ type exporting struct {
 	event   string
 	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy // without levels if the user gave none
+	h       hierarchy.Hierarchy // has no levels if the user specified none
 }
 
 // exportForms lists the values of --to.
@@ -77,7 +77,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to) {
 		needed := analysis.Sites
 		if e.r.sample == "" {
-			needed |= analysis.Blocks // for call paths
+			needed |= analysis.Blocks // blocks are needed for call paths
 		}
 		if len(e.h.Levels) > 0 {
 			needed |= analysis.Sharing // each thread has private caches, as in what-if
@@ -87,14 +87,14 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		}
 		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
-	e.r.asked, e.r.levels = e.h, e.h.Levels // caches for which utilisation is measured
+	e.r.asked, e.r.levels = e.h, e.h.Levels // the caches whose utilisation is measured
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
 	}
 	run := l.run(e.r)
 	if l.Stopped != nil {
-		run.GoOn = nil // even after an interrupt, the profile up to there is exported
+		run.GoOn = nil // after an interrupt, the profile up to that point is still exported
 	}
 	x, err := export.New(run, filepath.Base(l.name), e.h)
 	if err != nil {

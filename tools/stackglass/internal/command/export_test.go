@@ -270,7 +270,7 @@ func TestPprofEqualsSites(t *testing.T) {
 			if !isSample {
 				continue
 			}
-			if counts := strings.Fields(numbers); slices.ContainsFunc(counts[:len(exportedEvents)], func(n string) bool { return n != "0" }) { // others have instructions only
+			if counts := strings.Fields(numbers); slices.ContainsFunc(counts[:len(exportedEvents)], func(n string) bool { return n != "0" }) { // the other samples count only instructions
 				addCounts(got, places[strings.Fields(location)[0]], counts)
 			}
 		}
@@ -289,8 +289,8 @@ func addCounts(to map[string][]float64, place string, numbers []string) {
 	}
 }
 
-// TestCallgrindEqualsSites does the same with callgrind_annotate, which groups the totals by
-// function.
+// TestCallgrindEqualsSites compares the output of callgrind_annotate, which groups the totals by
+// function, with the verb sites.
 func TestCallgrindEqualsSites(t *testing.T) {
 	file := keptProfile(t, "array-list")
 	text := readBack(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
