@@ -59,7 +59,7 @@ type App struct {
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
 	smalls    *state.Threads          // the threads whose small charts are drawn
-	chosen    map[string]int          // the reader's predictions in exercises, by demo; nil if not read yet
+	chosen    map[string]int          // the user's predictions in exercises, by demo; nil if not read yet
 	code      codeState
 	nests     loopState
 	diagnosis diagnosisState
@@ -244,7 +244,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 	}
 }
 
-// wayBack returns the element from which the reader came to a closed result: a demo's card, or a
+// wayBack returns the element from which the user came to a closed result: a demo's card, or a
 // row in the list.
 func (a *App) wayBack(key string) string {
 	if a.origin != "open-"+key && a.origin != "" {

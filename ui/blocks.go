@@ -15,7 +15,7 @@ import (
 )
 
 // modelState is the part of the state of the view Blocks and runtime that is not in the URL: the
-// answer program, its last answer, and the reader's changes.
+// answer program, its last answer, and the user's changes.
 type modelState struct {
 	of      *profile.Profile
 	module  *module // an LLVM IR module given in addition to the profile; nil: none
@@ -28,7 +28,7 @@ type modelState struct {
 
 	executed verbAnswer // what "stackglass blocks" answers about the recorded run
 
-	file       []string // lines of the branch-probability file that the reader gave
+	file       []string // lines of the branch-probability file that the user gave
 	named      string   // rejected text in the field for a new parameter
 	branches   []edit   // in the order of the changes
 	parameters []edit
@@ -40,7 +40,7 @@ type module struct {
 	text []byte
 }
 
-// edit is a reader's change to a branch or a parameter.
+// edit is a user's change to a branch or a parameter.
 type edit struct{ name, text string }
 
 // isModule reports whether a file is textual LLVM IR, judging by its name and content.
@@ -354,7 +354,7 @@ func (a *App) takeProbabilities(file File) {
 	})
 }
 
-// editOf returns the reader's change to a branch, or "" if there is none.
+// editOf returns the user's change to a branch, or "" if there is none.
 func (a *App) editOf(branch string) string {
 	for _, e := range a.models.branches {
 		if e.name == branch {
@@ -364,7 +364,7 @@ func (a *App) editOf(branch string) string {
 	return ""
 }
 
-// Edited reports whether the reader changed anything.
+// Edited reports whether the user changed anything.
 func (a *App) Edited() bool {
 	return len(a.models.branches)+len(a.models.parameters)+len(a.models.file) > 0
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // codeState is the part of the state of the Code view that is not in the URL: the search, the
-// source files that the reader gave, and the results of the last render.
+// source files that the user gave, and the results of the last render.
 type codeState struct {
 	search  string
 	sourced bool // the text of some source file of the profile is available
@@ -236,7 +236,7 @@ func (a *App) ShowAllColumns() {
 	a.goTo(a.Screen, true)
 }
 
-// source returns the file and the line of the selected row; nil if the reader has not given the
+// source returns the file and the line of the selected row; nil if the user has not given the
 // file.
 func (a *App) source() (f *state.Source, line uint32) {
 	v, place := a.codeView(), a.pickedPlace()
@@ -251,7 +251,7 @@ func (a *App) source() (f *state.Source, line uint32) {
 }
 
 // sourcesOf returns the source files for a name in the profile: the file that was recorded with the
-// program, or the files that the reader gave.
+// program, or the files that the user gave.
 func (a *App) sourcesOf(name string) []*state.Source {
 	if r, made := a.result, &a.code; r != nil && r.Profile != nil {
 		if made.recordedIn != r.Profile {
@@ -312,7 +312,7 @@ func readSource(file File) (f *state.Source, problem string) {
 	return state.NewSource(file.Name, file.Path, content)
 }
 
-// sourceNote returns a sentence that tells the reader where the page shows a source file.
+// sourceNote returns a sentence that tells the user where the page shows a source file.
 func (a *App) sourceNote(f *state.Source) string {
 	v := a.codeView()
 	switch {

@@ -46,7 +46,7 @@ func (a *App) loadOther() {
 		return
 	}
 	a.update(func() {
-		if a.Screen.Other != key { // the reader has navigated elsewhere
+		if a.Screen.Other != key { // the user has navigated elsewhere
 			return
 		}
 		if problem != "" {
@@ -86,7 +86,7 @@ func (a *App) Candidates() (list []profile.Entry) {
 // otherFile is the choice to compare with a file instead of a kept analysis.
 const otherFile = "-file"
 
-// CompareWith compares the analysis in view with a kept one, or with the next file that the reader
+// CompareWith compares the analysis in view with a kept one, or with the next file that the user
 // gives.
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
@@ -109,7 +109,7 @@ func (a *App) Against(key string) {
 	}
 }
 
-// beside compares a newly opened result with the analysis that the reader selected for this before.
+// beside compares a newly opened result with the analysis that the user selected for this before.
 // The caller holds the lock.
 func (a *App) beside(key string) {
 	if a.against == "" || a.against == key {
@@ -130,7 +130,7 @@ func (a *App) compare(s state.Screen, replace bool) {
 	a.Screen, a.step = s, ""
 	a.Port.SetHash(s.Hash(), replace)
 	a.touch()
-	go a.navigate(func() (string, bool) { // unless the reader has navigated elsewhere
+	go a.navigate(func() (string, bool) { // unless the user has navigated elsewhere
 		return "#" + a.Screen.Hash(), a.Screen.Open == s.Open && a.Screen.Other == s.Other
 	})
 }

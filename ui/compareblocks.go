@@ -43,7 +43,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 		pair, err := a.askPair(c, h, q)
 		a.update(func() {
 			p := &a.pair
-			if p.of != c { // the reader has navigated elsewhere
+			if p.of != c { // the user has navigated elsewhere
 				return
 			}
 			if p.asking = false; err != nil {

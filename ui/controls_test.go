@@ -62,7 +62,7 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// use operates a control as a reader can: it presses a button, or sets a few values of an input.
+// use operates a control as a user can: it presses a button, or sets a few values of an input.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
 	var attempts []attempt

@@ -16,14 +16,14 @@ type coreState struct {
 	asker  *asker                    // nil before the first question
 	asked  answers.MulticoreQuestion // the last question; while the asker is busy, some of its Cores have no answer
 	known  *state.Cores              // the answers to asked, for all numbers of cores so far
-	begun  bool                      // the reader started a prediction that takes long
+	begun  bool                      // the user started a prediction that takes long
 	keep   int                       // the number of cores whose threads are to be kept; 0: none
 	beside *state.View               // the predicted threads, to compare with measured ones; nil: not yet
 	failed string                    // why there are no predictions, in a sentence
 	tables map[string]*state.Table
 }
 
-// atOnce is the largest number of references that the page reads again without asking the reader.
+// atOnce is the largest number of references that the page reads again without asking the user.
 const atOnce = 5_000_000
 
 // usualCores is the default number of cores.
@@ -109,7 +109,7 @@ func (a *App) canPredict() bool {
 	return known
 }
 
-// waitsForWord reports whether the trace is too long to be read again without asking the reader.
+// waitsForWord reports whether the trace is too long to be read again without asking the user.
 func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }

@@ -98,7 +98,7 @@ func (c *Diagnosis) lacksLoops() bool {
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
 }
 
-// unfolded reports whether the facts of a complete run are shown, because the reader opened them or
+// unfolded reports whether the facts of a complete run are shown, because the user opened them or
 // a link leads to one of their tables.
 func (c *Diagnosis) unfolded() bool { return c.App.Screen.Facts || c.App.Screen.Table != "" }
 

@@ -9,7 +9,7 @@ type Handles interface {
 	Keep(key string, f File)
 	// Keys returns the keys of all stored handles.
 	Keys() []string
-	// Reopen returns the file in its current state, once the reader has allowed it. Browsers ask
+	// Reopen returns the file in its current state, once the user has allowed it. Browsers ask
 	// for permission only during a click.
 	Reopen(key string) (File, error)
 	Forget(key string)

@@ -17,7 +17,7 @@ type changeState struct {
 	kind, text string   // the contents of the form
 	problem    string   // what is wrong with the form's contents, in a sentence
 	tried      []string // arguments of "stackglass loops", as in pad=b=+8
-	search     bool     // the reader wants proposals
+	search     bool     // the user wants proposals
 	busy       bool     // misses are being counted
 
 	replies map[string]*answers.Reply // keyed by the words of the questions
@@ -40,7 +40,7 @@ func (a *App) changes() *changeState {
 	return s
 }
 
-// wanted reports whether the reader tries changes or searches for them.
+// wanted reports whether the user tries changes or searches for them.
 func (s *changeState) wanted() bool { return len(s.tried) > 0 || s.search }
 
 // proposals is the number of changes that a search lists.

@@ -149,7 +149,7 @@ func (d *desk) tried() {
 	})
 }
 
-// The reader can try changes to a nest by name, have some proposed, count them for other caches,
+// The user can try changes to a nest by name, have some proposed, count them for other caches,
 // and discard them.
 func TestLoopChanges(t *testing.T) {
 	d := newDesk(t)
@@ -205,7 +205,7 @@ func TestLoopChanges(t *testing.T) {
 			t.Error("tables of discarded changes are left")
 		}
 	})
-	// A search that the reader ends leaves no proposals.
+	// A search that the user ends leaves no proposals.
 	d.act(func() { d.app.ProposeChanges(); d.app.ProposeChanges() })
 	d.tried()
 	d.act(func() {

@@ -158,7 +158,7 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	a.refuseTyped(text)
 }
 
-// refuseTyped explains to the reader why a field was reset.
+// refuseTyped explains to the user why a field was reset.
 func (a *App) refuseTyped(text string) {
 	a.Note = "“" + text + "” is not accepted: latencies and the clock are numbers above zero, such as 4 or 3.5. Leave the field empty if a number is unknown."
 	a.Port.Announce(a.Note)
@@ -200,7 +200,7 @@ func (a *App) asks() bool {
 }
 
 // processors returns the table of processors if the view depends on one. The table comes from the
-// latest answer, so that the reader can choose while another answer is computed.
+// latest answer, so that the user can choose while another answer is computed.
 func (a *App) processors() *report.Table {
 	v, is := a.view().(timed)
 	if !is {
@@ -274,7 +274,7 @@ func (a *App) Move(level int, bytes uint64) {
 	a.update(func() { a.SetSize(level, bytes) })
 }
 
-// PickMachine lets the reader choose a file that describes a hierarchy.
+// PickMachine lets the user choose a file that describes a hierarchy.
 func (a *App) PickMachine() {
 	a.describing = true
 	a.Port.Pick()
@@ -292,7 +292,7 @@ func describes(name string) bool {
 }
 
 // takeMachine opens a file that describes a hierarchy, in a view that uses one, and reports whether
-// it did: it does so if the reader chose the file for this, or the file's name shows it. It may
+// it did: it does so if the user chose the file for this, or the file's name shows it. It may
 // block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {

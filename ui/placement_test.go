@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Each thread runs on its own core unless the reader puts all threads on one core. The answers, the
+// Each thread runs on its own core unless the user puts all threads on one core. The answers, the
 // overview, exports, comparisons and the address follow this choice.
 func TestThreadsRunOnCores(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCaches)
@@ -54,7 +54,7 @@ func TestThreadsRunOnCores(t *testing.T) {
 	}
 }
 
-// A comparison of two runs places the threads on the cores that the reader chose.
+// A comparison of two runs places the threads on the cores that the user chose.
 func TestComparedOnCores(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(Item{Demo: "false-sharing", URL: "demos/false-sharing.sgt", Title: "Four counters"},

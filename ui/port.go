@@ -78,11 +78,11 @@ type Port interface {
 	Announce(text string)
 	// Focus moves the focus to the element with that id after the next render.
 	Focus(id string)
-	// Now returns the current time in the reader's time zone.
+	// Now returns the current time in the user's time zone.
 	Now() time.Time
 }
 
-// File is a file from the reader, or the trace of a demo.
+// File is a file from the user, or the trace of a demo.
 type File struct {
 	Name     string
 	Path     string // relative to the chosen folder; "" if unknown
@@ -117,7 +117,7 @@ type Sentence struct {
 	Tab  state.Tab // the tab that shows it
 }
 
-// Item is a file or a demo that the reader opens.
+// Item is a file or a demo that the user opens.
 type Item struct {
 	File  File   // the file; empty for a demo
 	More  bool   // the item was dropped together with the previous one

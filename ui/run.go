@@ -25,7 +25,7 @@ const profileHead = 64
 // errWorkerEnded is the reason why a profile is partial if its worker died.
 var errWorkerEnded = errors.New("the worker died")
 
-// errLeft ends a run in a page that the reader has left but the browser may restore.
+// errLeft ends a run in a page that the user has left but the browser may restore.
 var errLeft = errors.New("the page was left, which ends its analyses")
 
 // run is one running analysis.
@@ -33,7 +33,7 @@ type run struct {
 	key, name string
 	carrier   workers.Carrier
 	progress  workers.Progress
-	cores     [][]uint32       // the groups of threads that the reader chose
+	cores     [][]uint32       // the groups of threads that the user chose
 	pausing   bool             // Pause or Resume was sent and has not been answered yet
 	stopping  bool             // Cancel was sent
 	snapshot  []byte           // the last snapshot, still encoded

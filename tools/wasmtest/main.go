@@ -16,8 +16,8 @@
 //  3. The binary's output is posted back while it runs and copied to stdout and stderr. This
 //     command exits with the binary's exit code.
 //
-// A browser has no file system: tests embed what they read, or fetch it. Besides variables named
-// GO…, STACKGLASS_… and RAPID_…, tests have these environment variables:
+// A browser has no file system: tests embed what they read, or fetch it. Tests see the environment
+// variables named GO…, STACKGLASS_… and RAPID_…, and also:
 //
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary

@@ -247,7 +247,7 @@ func (s *server) takeExit(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case s.exit <- code:
-	default: // only the first code counts
+	default: // an earlier code has already been received
 	}
 }
 

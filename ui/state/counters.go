@@ -37,7 +37,7 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 			brief := answers.NarrowCounters(*t, sorted)
 			tables[t.Key] = show(&brief, words, nil)
 			tables[t.Key].Sort = sorted
-		case t.Key == "counters" || t.Key == "ratios": // readers need only the names, not the keys
+		case t.Key == "counters" || t.Key == "ratios": // users need only the names, not the keys
 			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key).unsorted()
 		default:
 			tables[t.Key] = show(t, words, nil).unsorted()

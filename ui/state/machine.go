@@ -67,7 +67,7 @@ func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hier
 }
 
 // fitWays returns the cache with an associativity that divides its number of lines, since the
-// reader may have chosen a size that the old associativity does not fit.
+// user may have chosen a size that the old associativity does not fit.
 func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	lines := c.SizeBytes / uint64(c.LineBytes)
 	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {

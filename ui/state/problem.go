@@ -14,7 +14,7 @@ type Problem struct {
 // problemGap separates problems in one text.
 const problemGap = "\n\n"
 
-// AddProblem appends a problem to those that the reader has not dismissed, unless it is already
+// AddProblem appends a problem to those that the user has not dismissed, unless it is already
 // among them.
 func AddProblem(problems, problem string) string {
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 // Screen is the content of the URL's hash: the analysis, the view of it, and the view's settings.
-// It contains no data: a link reveals only the key of an entry in the reader's own store.
+// It contains no data: a link reveals only the key of an entry in the user's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis to compare with; "": none

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources holds the source files that the reader gave, which the page shows with the misses of each
+// Sources holds the source files that the user gave, which the page shows with the misses of each
 // line. They are kept in memory only. Files are matched by name, and by the folders that both the
 // profile and the browser know.
 type Sources struct{ files map[string][]*Source }

@@ -128,7 +128,7 @@ func besideWhole(path string) string {
 	return strings.TrimSuffix(path, ending) + ".partial" + ending + packed
 }
 
-// aboutTables names the table that describes the other tables in its folder.
+// aboutTables is the name of the table that describes the other tables in its folder.
 const aboutTables = "input"
 
 // saveTables writes each table to a separate file in a folder. The table that describes the other
@@ -261,8 +261,7 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	return err
 }
 
-// over reports whether a pass that ended with err has read everything that can be read of its
-// trace.
+// over reports whether a pass that ended with err has read all readable data of its trace.
 func over(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
 // reason returns the text of an error without its path.

@@ -98,7 +98,7 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 	return d
 }
 
-// profileInfo prints what part of a trace a profile covers.
+// profileInfo prints which part of its trace a profile covers.
 func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) error {
 	result, err := in.Analyze(ctx, pass.Options{})
 	if err != nil {
@@ -186,7 +186,7 @@ func quotient(a, b uint64) report.Value {
 	return report.Decimal(float64(a) / float64(b))
 }
 
-// endOf describes how the run of a trace ended.
+// endOf describes how the traced run ended.
 func endOf(f *pass.Facts) report.Value {
 	switch how := f.Container.Ending.String(); {
 	case how != "":

@@ -91,8 +91,8 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 }
 
 // readHierarchy parses a file in YAML or in one of the formats of package config. h.About lists the
-// settings of the file that a [hierarchy.Hierarchy] cannot express. where is the option that names
-// the file.
+// settings of the file that a [hierarchy.Hierarchy] cannot express. where is the option with which
+// the user named the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)

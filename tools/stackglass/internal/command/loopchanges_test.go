@@ -14,7 +14,7 @@ var rebuilt = []struct {
 	name, change string
 	cache        string
 	before       string
-	replace      []string // pairs of texts: old text in before, new text in the changed program
+	replace      []string // pairs: a text in before, then its replacement in the changed program
 }{
 	{"pad", "--pad b=+64", "L1=32KiB,8", `
 #define N 128

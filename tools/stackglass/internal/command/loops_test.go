@@ -8,7 +8,7 @@ import (
 )
 
 // TestLoopMissesAddUp checks that the misses of all loops and outside loops add up to the misses of
-// a simulation, in every format and for any number of printed rows.
+// a simulation, in every format and however many rows are printed.
 func TestLoopMissesAddUp(t *testing.T) {
 	type row struct {
 		Loop             string

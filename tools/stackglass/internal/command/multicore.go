@@ -28,10 +28,10 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// multicoreOptions contains the options that only the command has, and the prediction.
+// multicoreOptions contains the options that the page does not offer, and the prediction.
 type multicoreOptions struct {
 	r         *reading
-	at, check string // the input to predict for, and a run with this input
+	at, check string // the input to predict for, and a recorded run with this input
 	output    string
 	analyses  string
 	ppt       pptFiles
@@ -143,7 +143,8 @@ type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }
 
-// predict predicts the threads of a trace and returns the answer to a question about them.
+// predict predicts the threads of a run on several cores from a trace, and returns the answer to a
+// question about them.
 func (a *app) predict(m *multicoreOptions, l *answerable, words answers.MulticoreQuestion) (*answers.Reply, error) {
 	q, err := m.question(words)
 	if err != nil {
@@ -204,7 +205,7 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	return &answerable{Result: &pass.Result{}, name: name}, err
 }
 
-// pptFiles contains the names of PPT's files that belong to a trace.
+// pptFiles contains the names of the additional files of a PPT trace.
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {

@@ -30,12 +30,12 @@ type reading struct {
 	skipBad     uint64
 	strict      bool
 	mergeable   bool
-	analyses    string           // a list for analysis.ParseAnalyses; "" selects the default analyses
+	analyses    string           // in the syntax of analysis.ParseAnalyses; "" selects the default analyses
 	usual       bool             // use analysis.Usual unless the user lists analyses
-	sets        stack.SetNumbers // for the set tables; 0 selects the default
-	stacks      analysis.Stacks  // the stacks of cores; 0 selects all
+	sets        stack.SetNumbers // which set tables to compute; 0 selects the default
+	stacks      analysis.Stacks  // which per-core stacks to compute; 0 selects all
 	setCounts   string           // "all" or "most"
-	sample      string           // a sample for sample.Parse; "" analyses all references
+	sample      string           // in the syntax of sample.Parse; "" analyses all references
 	seed        uint64           // seed of the sample
 	memory      string
 	spill       string // folder for data that do not fit in memory, or ""
@@ -44,11 +44,11 @@ type reading struct {
 	format      string
 	lineOptions []string // options that choose the line sizes of an analysis, which a profile already has
 
-	utilisation []string          // caches for which sites measure utilisation, as typed
-	levels      []hierarchy.Cache // the default for utilisation
-	previous    bool              // sites record which site accessed a line before
+	utilisation []string          // caches whose utilisation is measured by site, as typed
+	levels      []hierarchy.Cache // the default value of utilisation
+	previous    bool              // record, for each site, which sites accessed its lines before
 
-	cores, domains string // groups of threads for analysis.ParseGroups, or ""
+	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
 	// asked is the hierarchy of the question. The cores that share its caches are the
 	// domains of the analysis, unless the option domains is set.
 	asked hierarchy.Hierarchy
@@ -196,7 +196,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	switch {
-	case r.changed("sets") == "": // a saved run resumes with its own numbers of sets
+	case r.changed("sets") == "": // the default; a resumed run keeps its own numbers of sets
 	case r.setCounts == "all":
 		o.Spec.SetNumbers = stack.AllSetNumbers
 	case r.setCounts == "most":
@@ -237,13 +237,13 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	return o, nil
 }
 
-// measured describes a cache for which sites measure utilisation.
+// measured describes a cache whose utilisation is measured by site.
 type measured struct {
 	bytes uint64
 	ways  uint32 // 0 if it is fully associative
 }
 
-// measure adds the caches for which sites measure utilisation to a spec, in ascending order.
+// measure adds the caches whose utilisation is measured by site to a spec, in ascending order.
 func (r *reading) measure(spec *analysis.Spec) error {
 	list, err := parseMeasured(r.utilisation)
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	line := uint64(spec.SiteLineBytes())
 	for _, c := range r.levels {
 		if uint64(c.LineBytes) != line {
-			continue // sites have another line size
+			continue // sites are measured at another line size
 		}
 		m := measured{c.SizeBytes, c.Ways}
 		if c.Full() || c.Hashed {

@@ -122,7 +122,7 @@ func (p *paged) command(verb string, options ...string) map[string]any {
 	return d
 }
 
-// rows returns the rows of one table of a decoded JSON answer.
+// rows returns the rows of one table in a decoded JSON answer.
 func rows(d map[string]any, table string) (list []map[string]any) {
 	whole, _ := d[table].([]any)
 	for _, row := range whole {
@@ -136,7 +136,7 @@ func bare(text string) string {
 	return strings.NewReplacer("≈", "", " ", "", "\u202f", "", "\u00a0", "", "%", "", "cycles", "", "−", "-").Replace(text)
 }
 
-// same compares a text of the page with a number of the command.
+// same compares a number on the page with a number that the command printed.
 func (p *paged) same(what, page string, command any, write func(float64) string) {
 	p.Helper()
 	x, is := command.(float64)
@@ -228,8 +228,8 @@ func factOf(list []state.Fact, id string) string {
 	return ""
 }
 
-// numbersOf returns rows of numbers as sorted texts. So rows that are equal in the column by which
-// a table is sorted may have any order.
+// numbersOf returns rows of numbers as sorted texts, because rows with equal sort keys may appear
+// in any order.
 func numbersOf(list [][]float64) (text []string) {
 	for _, row := range list {
 		line := ""
@@ -610,7 +610,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, cores := &paged{T: t, file: file}, new(state.Cores)
-	predicted := func(numbers ...int) { // asks for all numbers in one question
+	predicted := func(numbers ...int) { // predicts for all these core counts in one question
 		q := state.Screen{}.CoresQuestion(h)
 		q.Name = file
 		for _, n := range numbers {
@@ -629,7 +629,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 			t.Fatal(cores.Problem)
 		}
 	}
-	predicted(4) // the page asks for the chosen number first, and then for the others
+	predicted(4) // the page asks for the chosen core count first, and then for the others
 	predicted(1, 2, 16)
 	options = append(options, "--cores", "1,2,4,16", "--processor", costmodel.DefaultProcessor)
 	for _, by := range []string{"rates", "speedup", "work", "cores"} {

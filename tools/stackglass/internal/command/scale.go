@@ -21,7 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// scaleOptions contains the options of the verb scale, and its question.
+// scaleOptions contains the options of the verb scale, and the question that they describe.
 type scaleOptions struct {
 	machineOptions
 	processor string
@@ -311,7 +311,7 @@ func (o *scaleOptions) addTables(d *report.Document, predicted, real *runAnswers
 	}
 }
 
-// tables returns the tables with a name of scaleTables.
+// tables returns the tables for a value of --by (see scaleTables).
 func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *answers.Reply) []report.Table {
 	switch name {
 	case "law":
@@ -351,8 +351,8 @@ func (o *scaleOptions) cut(t report.Table) report.Table {
 	return t
 }
 
-// laws returns a table with a row for each executed block, in descending order of executed
-// instructions.
+// laws returns a table of the formulas for block executions, with a row for each executed block, in
+// descending order of executed instructions.
 func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
 	t := report.Table{Key: "laws", Title: "Executions of blocks, as formulas", Columns: report.Columns(
 		"function", "block", "file", "line", "law", "basis", "executions")}
@@ -456,7 +456,8 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 // sameFigure is the largest relative difference that rounding can cause.
 const sameFigure = 1e-12
 
-// checked returns a table with a row for each figure, as predicted and as in the real run.
+// checked returns a table with a row for each figure: its predicted value and its value in the real
+// run.
 func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply) report.Table {
 	t := report.Table{Key: "check", Title: "Compared with " + o.check, Columns: report.Columns(
 		"figure", "predicted", "run=in the run", "difference", "off=off by")}
@@ -483,7 +484,7 @@ func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply
 	for i := range predicted.levels.Levels {
 		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
 		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
-		if y.Beside && !x.Beside { // compares both results of SDCM, to show only the error of scaling
+		if y.Beside && !x.Beside { // compare two results of SDCM, so that the difference is only the error of scaling
 			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
 		}
 	}

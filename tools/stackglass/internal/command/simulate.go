@@ -26,7 +26,7 @@ type simulation struct {
 
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	s := &simulation{r: addReading(cmd)}
-	hide(cmd, "workers") // workers are for analyses; a simulation needs the order of the trace
+	hide(cmd, "workers") // a simulation processes the trace in order, so it cannot use several workers
 	s.addMachine(cmd, cacheUsage)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, as in '"+budgetExample+"' (may be repeated)")
@@ -229,7 +229,7 @@ func addWrites(t *report.Table, r simulate.Result) {
 		report.Count(r.Flush.Writes), report.Count(r.Flush.BytesWritten))
 }
 
-// flowTable counts all other events at each level.
+// flowTable counts the events at each level that the other tables do not contain.
 func flowTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "flow", Title: "Demand reads and writes, and other traffic", Columns: report.Columns(
 		"name=level", "reads", "read_misses=read misses", "writes", "write_misses=write misses",

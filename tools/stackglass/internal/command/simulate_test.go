@@ -45,7 +45,7 @@ func TestSimulationEqualsExact(t *testing.T) {
 	}
 }
 
-// levelsOf returns the rows of a command's CSV output.
+// levelsOf runs a command line and returns the rows of its CSV output.
 func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	t.Helper()
 	got := stackglass(words(line)...)

@@ -134,7 +134,7 @@ func TestSitesSortByAll(t *testing.T) {
 	}
 }
 
-// --top selects the rows with the largest values of the sorted column, whatever their rank by
+// --top selects the rows with the largest values of the sorted column, not the rows with the most
 // misses.
 func TestSitesTopByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
@@ -151,7 +151,7 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// However rows are grouped, the answer lists previous accesses, or says which format does.
+// The answer lists previous accesses, or says which format lists them, however rows are grouped.
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
@@ -277,8 +277,8 @@ func TestBadLoopIsFirst(t *testing.T) {
 	}
 }
 
-// Files with the same name in two folders are distinguished in every answer, and each line has the
-// text of its own file or none.
+// Files with the same name in two folders are distinguished in every answer, and each line is shown
+// with text from its own file or with no text.
 func TestFilesWithTheSameName(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
@@ -441,8 +441,8 @@ func TestManySites(t *testing.T) {
 	expect(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
 }
 
-// TestTableOfOneNumber checks that a table with one number equals the whole table without the other
-// numbers.
+// TestTableOfOneNumber checks that a table reduced to one number has the same rows and values as
+// the whole table.
 func TestTableOfOneNumber(t *testing.T) {
 	h, err := chooseHierarchy([]string{"L1=2KiB,8"}, "")
 	if err != nil {

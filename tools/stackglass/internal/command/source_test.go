@@ -12,8 +12,8 @@ import (
 )
 
 // TestRecordedSource checks that a trace contains the text of the program's source files, including
-// its own headers but no system headers. Every format to which the trace is converted must still
-// show the text, unless it was not embedded.
+// its own headers but no system headers. If the text was embedded, it must still be shown after the
+// trace is converted to any other format.
 func TestRecordedSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")

@@ -62,16 +62,16 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	return n.doubts(), nil
 }
 
-// naming adds names to the instructions in one file.
+// naming adds names to the instructions of one executable or library.
 type naming struct {
 	file  *symbols.File
 	name  string
 	base  uint64 // load address of the file, for sites without a module
-	moved bool   // the user gave the address
+	moved bool   // the user specified the address
 
 	paths            map[*profile.Site]string // paths of the source files
 	addresses, named int
-	lines            int      // named sites that have a source line
+	lines            int      // number of named sites that have a source line
 	unaddressed      bool     // no site has an address
 	others           []string // other modules in the trace
 }
@@ -118,7 +118,7 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	}
 }
 
-// doubts warns about a file that does not seem to be the traced one.
+// doubts returns a warning if the file does not seem to be the traced one.
 func (n *naming) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
@@ -137,11 +137,11 @@ func (n *naming) doubts() (list []string) {
 	return list
 }
 
-// sources contains source files. A profile names a file by the end of its path.
+// sources contains source files. A profile contains only the last part of a file's path.
 type sources struct {
 	paths map[string][]string // absolute paths by base name
 	lines map[string][]string // contents of the files read so far
-	asked map[string]bool     // files that rows refer to
+	asked map[string]bool     // files for which rows requested a line
 }
 
 // mostSourceFiles is the maximum number of files in a folder.
@@ -227,7 +227,7 @@ func readLines(path string) []string {
 	return strings.Split(string(content), "\n")
 }
 
-// doubts warns about files that were not found, or found twice.
+// doubts warns about files that were not found, or that were found in several places.
 func (s *sources) doubts() (list []string) {
 	var missing []string
 	for file := range s.asked {

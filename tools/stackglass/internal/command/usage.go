@@ -137,7 +137,7 @@ func manualPage(name string) []byte {
 	return nil
 }
 
-// wanted describes the valid values of an option by its type.
+// wanted maps the type of an option to a description of its valid values.
 var wanted = map[string]string{
 	"uint32":    "a whole number without a unit, as in 64",
 	"uint64":    "a whole number without a unit or sign, as in 1000000",
@@ -168,7 +168,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return asUsage(err)
 }
 
-// The exit codes.
+// The exit codes of the command.
 const (
 	exitOK          = 0
 	exitBudget      = 1
@@ -194,7 +194,8 @@ func asUsage(err error) error {
 
 func usagef(parts ...string) error { return &usageError{errors.New(strings.Join(parts, ""))} }
 
-// usage is like asUsage, for errors of package ask, which name options without dashes.
+// usage is like asUsage, but for errors of package ask, which name options without the leading
+// dashes.
 func usage(err error) error {
 	var option *trace.OptionError
 	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {

@@ -95,8 +95,8 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates the built-in kernels. The default caches are the caches for which
-// DineroIV's counts are recorded.
+// validateKernels validates the built-in kernels. By default it uses the caches for which counts of
+// DineroIV are recorded.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {
 		caches = []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}

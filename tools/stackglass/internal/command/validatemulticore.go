@@ -43,7 +43,7 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	return o
 }
 
-// numbered is a file and its number of cores.
+// numbered is a file and the number of cores of the run that it records.
 type numbered struct {
 	cores int
 	name  string
@@ -245,7 +245,7 @@ func (o *multicoreValidation) table() report.Table {
 }
 
 // addComparison adds rows for each level: the mean ratio of private caches, and the global ratio.
-// weighed says that the weights of blocks come from equations.
+// weighed means that the weights of blocks come from equations.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]

@@ -14,15 +14,15 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// sampledPass is a pass over the trace, and the shortest time of its repetitions.
+// sampledPass is a pass over the trace with one sample, and the shortest time of its repetitions.
 type sampledPass struct {
-	text  string // a sample for sample.Parse; "" analyses every access
+	text  string // in the syntax of sample.Parse; "" analyses every access
 	found *answerable
 	took  time.Duration
 }
 
 const (
-	timedPasses = 3               // passes of each sample, interleaved
+	timedPasses = 3               // passes with each sample; passes with different samples alternate
 	longPass    = 5 * time.Second // a longer pass is not repeated
 )
 

@@ -92,13 +92,12 @@ func saveChart(path string, format chart.Format, draw func() (*chart.Chart, erro
 	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-// exactRows reports whether a format is meant for programs, and so has every row.
+// exactRows reports whether a format is meant for programs and therefore contains every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// sites adds the options of verbs about source lines, with which they read the program and its
-// source.
+// sites adds the options with which verbs about source lines read the program and its source.
 func (a *app) sites(cmd *cobra.Command, o *asking) {
 	var (
 		places, symbols []string
@@ -143,13 +142,13 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 	return err
 }
 
-// addMeasures adds options for measurements that sites make only on request.
+// addMeasures adds options for measurements by site that are made only on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
 	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by its ways unless fully associative, as in 32KiB,8,1MiB")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
-// readable returns a demangled function name.
+// readable demangles a function name.
 func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
 
 // loops adds the option to read symbols from the program, which a loop-compressed trace does not
@@ -290,7 +289,7 @@ type tableBudget struct {
 }
 
 // parseTableBudgets parses conditions TABLE.COLUMN OP NUMBER, where OP is one of > >= < <= and
-// NUMBER may end in %. tables defines the columns.
+// NUMBER may end in %. tables defines the tables and columns that conditions can name.
 func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudget, err error) {
 	for _, text := range texts {
 		b := tableBudget{budget: budget{text: text}}

@@ -1,16 +1,17 @@
 // Package folder stores checkpoints of runs in a folder: it implements [profile.Checkpoints] for
 // the command.
 //
-// A generation is a file KEY-NUMBER.checkpoint with the data and 24 more bytes:
+// A generation is one saved state of a run, in a file KEY-NUMBER.checkpoint. The file contains the
+// data and 24 more bytes:
 //
 //	magic  8 bytes  "sgckpt1\n"
 //	bytes  8 bytes little-endian: length of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
 // KEY.part is a generation that is being written. When it is flushed to the disk, it is renamed,
-// and the second-last generation is removed. So one of the two newest generations is complete,
-// whenever the program or the machine stops. The process that runs the analysis holds a lock on
-// KEY.lock.
+// and the second-last generation is removed. So at least one of the two newest generations is
+// complete, whenever the program or the machine stops. The process that runs the analysis holds a
+// lock on KEY.lock.
 package folder
 
 import (
@@ -65,7 +66,7 @@ func (f *Folder) Own(key string) (release func(), err error) {
 		if stillThere(path, lock) {
 			_ = os.Remove(f.part(key)) // if this fails, writing the file will fail, too
 			return func() {
-				_ = os.Remove(path) // while the lock is held, so that no other process owns the file
+				_ = os.Remove(path) // remove the file while the lock is held, so that no other process can own it
 				lock.Close()
 			}, nil
 		}

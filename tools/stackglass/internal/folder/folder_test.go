@@ -122,7 +122,7 @@ func TestTornGenerations(t *testing.T) {
 			torn = append(bytes.Clone(torn), make([]byte, len(whole)-len(torn))...)
 		}
 		if bytes.Equal(torn, whole) {
-			return // the last byte was a zero
+			return // the file is intact, because its last byte was a zero
 		}
 		path := f.file("k", 3)
 		if rapid.Bool().Draw(r, "without its name") {

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Checkpoints defines where a pass stores its state, so that the same pass can resume, however it
-// was stopped.
+// Checkpoints defines where a pass stores its state, from which the same pass can resume after it
+// was stopped for any reason.
 type Checkpoints struct {
 	Store      profile.Checkpoints
 	Key        string
@@ -47,7 +47,7 @@ func (in *Input) Key(o Options) string {
 		}
 		return '-'
 	}, strings.TrimLeft(base, "."))
-	const most = 100 // file names have at most 255 bytes
+	const most = 100 // file systems limit names to 255 bytes
 	return safe[:min(len(safe), most)] + "-" + strconv.FormatUint(binary.BigEndian.Uint64(h.Sum(nil)), 16)
 }
 

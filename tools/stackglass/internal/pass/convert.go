@@ -99,7 +99,7 @@ func (c *conversion) rewrite(r *sgt.Reader, w io.Writer) error {
 	}
 }
 
-// over reports whether reading has ended. An error means that the output is useless.
+// over reports whether reading has ended. A non-nil error means that the output is unusable.
 func (c *conversion) over(err error) (bool, error) {
 	c.bar.show(c.in.read.Load(), c.done.References, 0, time.Now())
 	var damage *trace.DamageError
@@ -115,7 +115,8 @@ func (c *conversion) over(err error) (bool, error) {
 	return err != nil, err
 }
 
-// how returns how the recorded run ended, for the end of the converted trace.
+// how describes how the recorded run ended; the description is stored at the end of the converted
+// trace.
 func (c *conversion) how() string {
 	switch limit := c.options.Part.Limit; {
 	case c.done.Stopped != nil:
@@ -158,8 +159,8 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 	}
 }
 
-// choose keeps the references of a batch that are within the part, and the entries of blocks
-// around them. It returns the number of references.
+// choose keeps the references of a batch that belong to the part to convert, and the entries of
+// blocks around them. It returns the number of references.
 func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {

@@ -41,8 +41,8 @@ type Input struct {
 	opened  os.FileInfo   // state of the file when it was opened
 }
 
-// Open opens the input with a name: "-" is stdin, "demo:NAME" an embedded demo, everything else a
-// file. Cancelling ctx ends a read that waits for stdin.
+// Open opens the input with a name: "-" is stdin, "demo:NAME" is an embedded demo, and every other
+// name is a file. Cancelling ctx ends a read that waits for stdin.
 func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, close: func() error { return nil }}
 	var source io.Reader

@@ -45,7 +45,7 @@ func memoryInUse() uint64 {
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64() - uint64(len(ballast))
 }
 
-// spill limits the memory of the models, which move the rest of their data to a spill store. end
+// spill limits the memory of the models, which move data that does not fit to a spill store. end
 // removes the spill store, unless a checkpoint needs it.
 func (o *Options) spill() (end func(), err error) {
 	var folder *shelf.Folder

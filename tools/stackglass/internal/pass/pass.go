@@ -1,6 +1,6 @@
 // Package pass computes the profile of a file: it opens a trace, reads it once and shows its
 // progress. A pass ends with a partial result if it is interrupted, if the trace is damaged, or if
-// memory runs low. If the file is a profile, it is only read.
+// memory runs low. If the file is already a profile, the package only reads it.
 //
 //  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a trace.
 //  2. [Input.Analyze] returns the profile. [Result.Stopped] says why a pass ended early; then
@@ -54,7 +54,7 @@ type Result struct {
 	Trace    bool               // the profile was computed from a trace, not read from a file
 	Stopped  error              // why the pass ended early, or nil
 	FirstBad *trace.SyntaxError // the first tolerated record that could not be read
-	LeftOut  string             // the records that are not references, see trace.Header.LeftOut
+	LeftOut  string             // describes the records that are not references; see trace.Header.LeftOut
 	Changed  bool               // the file was modified while it was read
 	Unsaved  error              // why the last checkpoint could not be saved, or nil
 }
@@ -118,7 +118,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	stopped := in.run(ctx, runner, o, saver)
 	done := runner.Progress()
 	if p, ok := runner.(*analysis.Parallel); ok && !p.Close() {
-		watched = &watcher{} // the other watcher is still waiting for input
+		watched = &watcher{} // the original watcher is still in use, waiting for input
 	} else {
 		in.verify(ctx, content)
 	}
@@ -162,7 +162,7 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	return runner, nil
 }
 
-// foresee reads the index of a container in advance, for the reader.
+// foresee reads the index of a container before the trace, so that the reader can use it.
 func (in *Input) foresee(t *open.Trace) {
 	if in.places == nil || in.Bytes == 0 {
 		return
@@ -190,9 +190,9 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 	defer bar.finish()
 	const (
 		stepsBetweenLooks = 64      // about 260,000 references
-		linesBetweenLooks = 1 << 17 // some 10 MB, because a few range references can touch many lines
+		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; a few range references can touch many lines
 	)
-	looked := uint64(0) // lines at the last check
+	looked := uint64(0) // number of lines at the last check
 	begun := false      // at least one reference was analysed
 	for step := 0; ; step++ {
 		if ctx.Err() != nil && !halt(runner) {
@@ -236,8 +236,8 @@ func (in *Input) verify(ctx context.Context, content *workers.File) {
 	}
 }
 
-// blame returns the error that the input has changed in place of an error that resulted from the
-// change. err is nil at the end of the input.
+// blame returns an error that says that the input has changed, if err resulted from such a change.
+// err is nil at the end of the input.
 func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
 	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
 		return o.Checkpoints.refuse(in, other)
@@ -256,7 +256,8 @@ func (in *Input) readError(ctx context.Context, err error) error {
 	return err
 }
 
-// watcher is a reader that records the first bad record, which the runner only counts.
+// watcher is a reader that remembers the first bad record, because the runner only counts bad
+// records.
 type watcher struct {
 	reader   trace.Reader
 	firstBad *trace.SyntaxError

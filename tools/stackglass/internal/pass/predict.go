@@ -34,7 +34,8 @@ type Predicted struct {
 	Stopped    error // the damage that ended the trace early, or nil
 }
 
-// Predict predicts from the trace with a name, which it reads once for each number of cores.
+// Predict predicts a run on several cores from the named trace. It reads the trace once for each
+// number of cores.
 func Predict(ctx context.Context, name string, q predict.Question, o PredictOptions) (*Predicted, error) {
 	p := &prediction{ctx: ctx, name: name, options: o}
 	r, err := predict.New(q, p.open)
@@ -145,7 +146,7 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 	return f.Mark(rows)
 }
 
-// mimicked contains synthesised threads and the trace to close.
+// mimicked contains synthesised threads and the trace that Close closes.
 type mimicked struct {
 	predict.Threads
 	in    *Input

@@ -71,8 +71,8 @@ func peak() uint64 {
 	return kib << 10
 }
 
-// A loop over more lines than fit in memory: between two accesses to a line, all other lines are
-// accessed.
+// The trace is a loop over more lines than fit in memory: between two accesses to a line, all other
+// lines are accessed.
 func TestCyclic(t *testing.T) {
 	p := analyze(t, tracetest.Stream(size.references, tracetest.Strided(64, size.lines*64)), size.memory)
 	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {

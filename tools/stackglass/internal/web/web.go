@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// types maps file name extensions to media types, because the system's table differs between
-// machines.
+// types maps file name extensions to media types, because the table of the operating system differs
+// between machines.
 var types = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".js":          "text/javascript; charset=utf-8",
@@ -37,8 +37,8 @@ var types = map[string]string{
 	".names":       "text/plain; charset=utf-8",
 }
 
-// codings lists the content codings, the best first: their names in HTTP, and the file name
-// extensions of compressed files.
+// codings lists the content codings, the best first, with their names in HTTP and the extensions of
+// compressed files.
 var codings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // form is the content of a file as it is sent, either plain or compressed.
@@ -51,7 +51,7 @@ type form struct {
 // file is one file of the page, in memory.
 type file struct {
 	plain     *form
-	packed    [len(codings)]*form // nil if there is no such variant
+	packed    [len(codings)]*form // by coding; nil if the file has no such variant
 	mediaType string
 }
 
