@@ -24,14 +24,14 @@ type App struct {
 	Shelves Shelves // nil if there are no spill stores
 
 	Screen  state.Screen
-	Problem string // what went wrong, until dismissed; see [state.AddProblem]
-	Note    string // a message that is not a problem, until the next event
+	Problem string // the problems that the user has not dismissed; see [state.AddProblem]
+	Note    string // a message that is not a problem; removed by the next event
 
 	kept      []profile.Entry
 	elsewhere map[string]bool // keys of the analyses that ran in any tab when kept was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
 	listed    bool            // kept was read, or reading it failed
-	used      uint64          // bytes of storage used when kept was read, or 0 if unknown
+	used      uint64          // bytes of storage in use when kept was read, or 0 if unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
 	doomed    string // key of the entry whose deletion the user must confirm
@@ -50,7 +50,7 @@ type App struct {
 	both   View               // the view that compares two results
 
 	result  *Result
-	other   *Result // the result with which result is compared; see comparing
+	other   *Result // the result that result is compared with; see comparing
 	against string  // key of the analysis to compare the next result with
 
 	compared       *state.Comparison
@@ -59,7 +59,7 @@ type App struct {
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
 	smalls    *state.Threads          // the threads whose small charts are drawn
-	chosen    map[string]int          // the user's predictions in exercises, by demo; nil if not read yet
+	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
 	nests     loopState
 	diagnosis diagnosisState
@@ -145,9 +145,9 @@ func (a *App) reload() {
 	})
 }
 
-// Follow navigates to a changed hash of the URL. If several links are followed in quick succession,
-// the last one wins, even over an earlier change of the screen that is still pending. It must be
-// called on the event thread.
+// Follow navigates to the screen in the URL's hash after the hash has changed. If several links are
+// followed in quick succession, the last one wins, even over an earlier change of the screen that
+// is still pending. It must be called on the event thread.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {
@@ -330,7 +330,7 @@ func (a *App) giveUp(problem string) {
 func (a *App) present(r *Result) {
 	a.result = r
 	if a.models.of != nil && a.models.of != r.Profile {
-		a.endModels() // their worker has another program in memory
+		a.endModels() // the models' worker has loaded another program
 	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
@@ -351,7 +351,7 @@ func (r *Result) show(lineBytes uint32) {
 }
 
 // goTo changes the screen and the URL, so that the browser's Back button works. Small changes
-// replace the history entry. It removes the note, which refers to the previous screen.
+// replace the history entry. goTo also removes the note, which refers to the previous screen.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
 	a.Note = ""
@@ -379,8 +379,8 @@ func (a *App) adjust(control string, s state.Screen) {
 // needs no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
-// Dismiss removes the problem and the note, together with the dismiss button, and so moves the
-// focus.
+// Dismiss removes the problem and the note. The dismiss button disappears with them, so Dismiss
+// also moves the focus.
 func (a *App) Dismiss() {
 	a.Problem, a.Note = "", ""
 	if a.Port.Focus("result-title"); a.Screen.Open == "" {

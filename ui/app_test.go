@@ -40,8 +40,8 @@ type desk struct {
 
 	mu      sync.Mutex
 	hash    string
-	history []string // hashes in the history, for Back
-	demos   []Demo   // nil for two default demos
+	history []string // the browser history: the hashes to which Back returns
+	demos   []Demo   // nil: two default demos
 	first   bool
 	focus   string
 	charts  map[string]*state.Chart
@@ -431,7 +431,7 @@ func TestMachineFromFile(t *testing.T) {
 	if len(d.entries()) != 1 || d.picked != 1 {
 		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
 	}
-	d.app.Offer(textItem()) // a trace is still accepted as a trace
+	d.app.Offer(textItem()) // a trace is still analysed as a trace
 	if len(d.entries()) != 2 {
 		t.Errorf("%d analyses kept after a trace", len(d.entries()))
 	}
@@ -460,7 +460,7 @@ func TestAssociativity(t *testing.T) {
 	}
 	d.act(d.app.AskCell)
 	d.wants(`id="level-1"`, "2 KiB", "8 ways")
-	d.app.MoveCell(99, 99) // the pick stays on the map
+	d.app.MoveCell(99, 99) // the selected cell is clamped to the map
 	if d.app.Screen.Cell != (state.Cell{Log2Sets: 16, Ways: 32}) {
 		t.Errorf("picked a cell beyond the map: %+v", d.app.Screen.Cell)
 	}
@@ -597,7 +597,7 @@ func TestDamagedFileIsPartial(t *testing.T) {
 	}
 }
 
-// dying is a worker that ends as soon as it can after a snapshot.
+// dying is a worker that ends as soon as possible after it has sent a snapshot.
 type dying struct {
 	workers.Carrier
 	ready func() bool

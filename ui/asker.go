@@ -8,12 +8,12 @@ import (
 )
 
 // asker runs a separate program, a workers.AnswerHost, that answers questions about one subject. A
-// question replaces the previous one. A nil asker has no program. The methods must be called with
-// the lock held.
+// new question replaces the previous one. A nil asker has no program. The methods must be called
+// with the lock held.
 type asker struct {
 	app     *App
 	subject func() workers.Subject      // called without holding the lock
-	take    func(*answers.Reply, error) // receives a reply to the last question, or the reason why there are no more
+	take    func(*answers.Reply, error) // called with each reply to the last question, or with the error that ends the replies
 
 	carrier workers.Carrier // nil while the program is starting, or before it is needed
 	last    workers.Message // the last question
@@ -36,7 +36,7 @@ func (x *asker) ask(q answers.Question, attachment any) {
 // busy reports whether a reply is expected.
 func (x *asker) busy() bool { return x != nil && x.running }
 
-// end ends the program; take is not called again.
+// end ends the program. It guarantees that take is not called again.
 func (x *asker) end() {
 	if x == nil {
 		return
@@ -79,7 +79,8 @@ func (x *asker) run() {
 	}
 }
 
-// openSubject starts the answering program and sends it the subject of the questions. It waits.
+// openSubject starts the answering program and sends it the subject of the questions. It blocks
+// until the program has started.
 func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	c, err := a.Port.Answerer()
 	if err != nil {

@@ -21,16 +21,16 @@ type modelState struct {
 	module  *module // an LLVM IR module given in addition to the profile; nil: none
 	asker   *asker  // nil before the first question
 	asked   answers.Question
-	blocks  *state.Blocks // the answer to that question; nil: none yet
-	saving  string        // file name for the branch-probability file in the answer; "": the answer has none
+	blocks  *state.Blocks // the answer to asked; nil: none yet
+	saving  string        // the name under which to save the answer's branch-probability file; "": the answer has none
 	problem string        // why there is no answer
 	tables  map[string]*state.Table
 
-	executed verbAnswer // what "stackglass blocks" answers about the recorded run
+	executed verbAnswer // the answer of "stackglass blocks" about the recorded run
 
-	file       []string // lines of the branch-probability file that the user gave
-	named      string   // rejected text in the field for a new parameter
-	branches   []edit   // in the order of the changes
+	file       []string // lines of the branch-probability file that the user opened
+	named      string   // the text in the field for a new parameter, if it was rejected
+	branches   []edit   // in the order in which the user made them
 	parameters []edit
 }
 
@@ -88,7 +88,8 @@ func newBlocks(a *App) View {
 // Placed implements [placed].
 func (c *BlocksView) Placed() bool { return true }
 
-// Waits implements [View]: a program that never ran has blocks too.
+// Waits implements [View]. It does not wait for a run, because even a program that never ran has
+// blocks.
 func (c *BlocksView) Waits() string {
 	switch r := c.App.result; {
 	case r == nil || r.Profile == nil:
@@ -107,8 +108,8 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw draws the models' answer. If that is the answer to another question, Draw also asks the
-// current one.
+// Draw draws the models' answer. If the last answer is to an earlier question, Draw also asks the
+// current question.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
 	if m.of != r.Profile {
@@ -123,7 +124,7 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
-	if r.Profile.Totals.AllReferences() > 0 { // the result is not a module without a run
+	if r.Profile.Totals.AllReferences() > 0 { // there was a run: the result is not just a module
 		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
 	}
 	m.tables = nil
@@ -207,7 +208,8 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabBlocks)
 }
 
-// subjectOf returns a function that opens what questions are about: a profile, a module, or both.
+// subjectOf returns a function that opens the subject of the questions: a profile, a module, or
+// both.
 func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
 	return func() (s workers.Subject) {
 		if of != nil {
@@ -311,7 +313,7 @@ func (a *App) SetBranch(name, text string) {
 		s.Function = int(b.Function)
 		a.goTo(s, true)
 	}
-	a.drawCharts() // the answer changes the page
+	a.drawCharts() // asks the models again; their answer changes the page
 }
 
 // named reports whether a branch or parameter was changed.

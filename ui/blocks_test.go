@@ -123,7 +123,7 @@ func TestModuleAlone(t *testing.T) {
 	if len(entries) != 1 || entries[0].Name != "matmul-naive.ll" {
 		t.Fatalf("kept %+v", entries)
 	}
-	for _, tab := range state.Tabs() { // no other view fails on it
+	for _, tab := range state.Tabs() { // no other view fails for a module
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.html()
 	}

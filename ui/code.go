@@ -14,23 +14,23 @@ import (
 )
 
 // codeState is the part of the state of the Code view that is not in the URL: the search, the
-// source files that the user gave, and the results of the last render.
+// source files that the user opened, and the results of the last render.
 type codeState struct {
 	search  string
 	sourced bool // the text of some source file of the profile is available
 	wide    bool // the ranking shows all columns and is above the source
 	sources state.Sources
 	fetched string         // the demo source that was requested last
-	chosen  map[string]int // which of several files of one name is shown
+	chosen  map[string]int // by file name: which of several files with that name is shown
 
-	recorded   *sourcefile.Files // recorded in this profile
+	recorded   *sourcefile.Files // the source files recorded in the profile recordedIn
 	recordedIn *profile.Profile
 
 	of      *state.View
 	machine hierarchy.Hierarchy
 	levels  []attribution.Attribution
 	doubts  []hierarchy.Warning
-	sums    map[attribution.By]*state.Code // attribution for these levels
+	sums    map[attribution.By]*state.Code // attribution of the misses in levels
 	view    *state.CodeView
 	tables  map[string]*state.Table // tables of the selected row
 	picked  int
@@ -147,7 +147,7 @@ func (c *CodeView) Table(name string) *state.Table {
 	return made.tables[name]
 }
 
-// SumCodeBy groups misses in another way.
+// SumCodeBy changes how misses are grouped.
 func (a *App) SumCodeBy(by attribution.By) { a.goTo(a.Screen.SummedIn(by), true) }
 
 // Search shows only the rows that contain the words.
@@ -236,7 +236,7 @@ func (a *App) ShowAllColumns() {
 	a.goTo(a.Screen, true)
 }
 
-// source returns the file and the line of the selected row; nil if the user has not given the
+// source returns the file and the line of the selected row; nil if the user has not opened the
 // file.
 func (a *App) source() (f *state.Source, line uint32) {
 	v, place := a.codeView(), a.pickedPlace()
@@ -251,7 +251,7 @@ func (a *App) source() (f *state.Source, line uint32) {
 }
 
 // sourcesOf returns the source files for a name in the profile: the file that was recorded with the
-// program, or the files that the user gave.
+// program, or the files that the user opened.
 func (a *App) sourcesOf(name string) []*state.Source {
 	if r, made := a.result, &a.code; r != nil && r.Profile != nil {
 		if made.recordedIn != r.Profile {
@@ -273,8 +273,8 @@ func (a *App) ChooseSource(name string, number int) {
 	a.goTo(a.Screen, true)
 }
 
-// takesSource reports whether a file is source code: it has the extension of one, or the result in
-// view names it.
+// takesSource reports whether a file is source code: its extension says so, or the result in view
+// refers to a file of that name.
 func (a *App) takesSource(name string) bool {
 	if state.IsSource(name) {
 		return true

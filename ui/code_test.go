@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// saw waits until a goroutine has saved a file, and returns its content.
+// saw waits until the page has saved a file with that name, and returns its content.
 func (d *desk) saw(name string) (content string) {
 	d.t.Helper()
 	until(d.t, func() bool {
@@ -68,7 +68,7 @@ func TestCode(t *testing.T) {
 	if d.app.Screen.Picked != picked {
 		t.Error("a line without references was selected")
 	}
-	// The keys step through the lines with misses, and start again after the last one.
+	// The keys step through the lines with misses, and wrap around at the end.
 	before := d.grids["source"].Selected
 	d.act(func() { d.app.NextHot(true) })
 	if after := d.grids["source"].Selected; after == before {

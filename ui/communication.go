@@ -85,7 +85,7 @@ func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[
 // window returns the number of the window in view, from 1; 0 for the whole run.
 func (a *App) window() int { return min(a.Screen.Window, len(a.communication().Windows)) }
 
-// measure returns the unit in which flows are counted.
+// measure returns the unit in which the flows in view are counted.
 func (a *App) measure() state.FlowMeasure {
 	if a.Screen.Measure == "" {
 		return state.Transfers
@@ -112,7 +112,7 @@ func (a *App) drawMatrix(m *state.Matrix) {
 	}
 }
 
-// look changes which flows are shown.
+// look changes the selection of the flows that are shown.
 func (a *App) look(control string, change func(s *state.Screen)) {
 	s := a.Screen
 	change(&s)

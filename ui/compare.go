@@ -61,7 +61,7 @@ func (a *App) loadOther() {
 	})
 }
 
-// sideName returns the name of A or of B.
+// sideName returns the name of analysis A (side 0) or B (side 1).
 func (a *App) sideName(side int) string {
 	r := a.result
 	if side == 1 {
@@ -87,7 +87,7 @@ func (a *App) Candidates() (list []profile.Entry) {
 const otherFile = "-file"
 
 // CompareWith compares the analysis in view with a kept one, or with the next file that the user
-// gives.
+// opens.
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
 		a.against = ""
@@ -100,7 +100,7 @@ func (a *App) CompareWith(key string) {
 	a.touch()
 }
 
-// Against selects the first of two kept analyses to compare; "": none.
+// Against selects the first of two kept analyses to compare. The key "" cancels the selection.
 func (a *App) Against(key string) {
 	a.against = key
 	a.touch()

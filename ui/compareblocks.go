@@ -11,7 +11,7 @@ import (
 
 // pairState holds the models' answer about the two analyses that are compared.
 type pairState struct {
-	of      *state.Comparison // that the answer is about
+	of      *state.Comparison // the comparison that the answer is about
 	asked   answers.Question
 	asking  bool
 	blocks  *state.BlocksPair // the answer; nil: none yet
@@ -26,7 +26,7 @@ func (a *App) pairBlocks() *state.BlocksPair {
 	return nil
 }
 
-// drawPairBlocks asks the models about both analyses, unless they have already answered. The
+// drawPairBlocks asks the models about both analyses, unless the answer is already known. The
 // caller holds the lock.
 func (a *App) drawPairBlocks(c *state.Comparison) {
 	if a.pair.of != c {

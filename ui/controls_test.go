@@ -13,9 +13,9 @@ import (
 // control is an input, a list or a button in the built page.
 type control struct {
 	node *vugu.VGNode
-	// place is the path from the root to the control, as child numbers and tags. The renderer
-	// matches elements by place. If a control moved to another place, a drag would continue with
-	// the element at the old place.
+	// place is the path from the root to the control: the tag and child number of each element on
+	// the way. The renderer matches elements by place. If a control moved to another place, a drag
+	// would continue with the element at the old place.
 	place string
 }
 
@@ -108,7 +108,7 @@ func (d *desk) settle() {
 // A control remains the same element, whatever it changes, so that a drag and the focus stay with
 // the control.
 func TestControlsStay(t *testing.T) {
-	leads := map[string]bool{"compare-with": true, "export-as": true} // these lead to another page
+	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to another page
 	screens := map[string]func(d *desk){
 		"one thread": func(d *desk) {
 			d.settings.Loops, d.settings.LineBytes = true, []string{"64", "128"}
@@ -187,7 +187,7 @@ func TestBackUndoesADrag(t *testing.T) {
 	drag(1, 16<<10, 8<<10, 4<<10)
 	drag(1, 2<<10)
 	drag(2, 512<<10, 1<<20)
-	for range 4 { // with the keyboard
+	for range 4 { // the same with the keyboard
 		d.act(func() { d.app.StepWays(2, -1) })
 	}
 	before = append(before, d.hash)

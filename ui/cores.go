@@ -14,11 +14,11 @@ import (
 type coreState struct {
 	of     *profile.Profile
 	asker  *asker                    // nil before the first question
-	asked  answers.MulticoreQuestion // the last question; while the asker is busy, some of its Cores have no answer
-	known  *state.Cores              // the answers to asked, for all numbers of cores so far
+	asked  answers.MulticoreQuestion // the last question; while the asker is busy, some of its numbers of cores have no answer yet
+	known  *state.Cores              // the answers to asked so far, for each number of cores
 	begun  bool                      // the user started a prediction that takes long
 	keep   int                       // the number of cores whose threads are to be kept; 0: none
-	beside *state.View               // the predicted threads, to compare with measured ones; nil: not yet
+	beside *state.View               // the predicted threads, to compare with measured ones; nil: not known yet
 	failed string                    // why there are no predictions, in a sentence
 	tables map[string]*state.Table
 }
@@ -70,7 +70,7 @@ func (a *App) coresQuestion() answers.MulticoreQuestion {
 	return q
 }
 
-// sameCores reports whether two questions differ in the numbers of cores only.
+// sameCores reports whether two questions are equal except for the numbers of cores.
 func sameCores(x, y answers.MulticoreQuestion) bool {
 	x.Cores, x.Keep, y.Cores, y.Keep = nil, 0, nil, 0
 	return slices.Equal(x.Question().Words, y.Question().Words)
@@ -114,7 +114,7 @@ func (a *App) waitsForWord() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
 }
 
-// askCores asks about those numbers of cores that have no answer yet, the chosen one first. It
+// askCores asks about the numbers of cores that have no answer yet, the chosen number first. It
 // cancels predictions for other questions. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
@@ -131,7 +131,7 @@ func (a *App) askCores() {
 		keep = chosen
 	}
 	if running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && keep == int(s.asked.Keep) {
-		return // the answer will come
+		return // the question has already been asked
 	}
 	if !s.known.Known(chosen) || keep != 0 {
 		q.Cores, q.Keep = append(q.Cores, uint32(chosen)), uint32(keep)
@@ -254,10 +254,10 @@ func (a *App) SetCores(n int) {
 // SetDivision chooses how work is divided; "" selects the default, here and in the methods below.
 func (a *App) SetDivision(name string) { a.predictBy(func(s *state.Screen) { s.Division = name }) }
 
-// SetSchedule sets the loop schedule, as OpenMP writes it.
+// SetSchedule sets the loop schedule, in OpenMP's notation.
 func (a *App) SetSchedule(text string) { a.predictBy(func(s *state.Screen) { s.Schedule = text }) }
 
-// SetInterleave sets the order of the cores' references.
+// SetInterleave sets how the references of the cores are interleaved.
 func (a *App) SetInterleave(name string) { a.predictBy(func(s *state.Screen) { s.Interleave = name }) }
 
 // SetModel sets the input of SDCM.

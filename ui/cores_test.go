@@ -76,8 +76,8 @@ func TestPredictCores(t *testing.T) {
 	}
 }
 
-// The input of SDCM can be chosen, and the page describes the sample. The order by clocks works,
-// and so do divisions without times.
+// The input of SDCM can be chosen, and the page describes the sample. References can be interleaved
+// by clocks, and work can be divided in ways that predict no times.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1. Bands and ± are 95 % confidence intervals.")

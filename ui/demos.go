@@ -41,7 +41,7 @@ func (d *Demo) item(link string) Item {
 	return Item{Demo: d.Name, URL: d.URL, Title: d.Title, opens: link, link: true}
 }
 
-// screenOf returns the screen that an item opens under a key.
+// screenOf returns the screen to show when an item is opened as the analysis with the given key.
 func (a *App) screenOf(item Item, key string) state.Screen {
 	d := a.demo(item.Demo)
 	if d == nil {
@@ -72,7 +72,7 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
 		spec.Analyses &^= analysis.Regular
 	}
-	if d != nil && !item.again { // every link measures a demo in the same way
+	if d != nil && !item.again { // links to a demo always use the same analysis
 		h = a.askedOn(state.ParseScreen(d.screen()))
 	}
 	state.Measure(&spec, h.Levels)
@@ -186,7 +186,7 @@ func (a *App) analysesLinked(key string) bool {
 }
 
 // analyseLinked analyses the demos of a screen that are not kept, and then shows the screen. It
-// waits.
+// blocks until they are analysed.
 func (a *App) analyseLinked(s state.Screen) {
 	for _, key := range []*string{&s.Open, &s.Other} {
 		d := a.demoOfKey(*key)

@@ -118,8 +118,8 @@ func (c *Diagnosis) toggle() {
 // hrefOf returns the address of a view of the result.
 func (a *App) hrefOf(t state.Tab) string { return "#" + a.Screen.With(t).Hash() }
 
-// hrefOfLine returns the address of a source line in the Code view, or that of the Caches view if
-// file is "".
+// hrefOfLine returns the address of a source line in the Code view, or the address of the Caches
+// view if file is "".
 func (a *App) hrefOfLine(file string, line uint32) string {
 	if file == "" {
 		return a.hrefOf(state.TabCaches)
@@ -150,7 +150,7 @@ func (a *App) askDiagnosis() {
 		return
 	}
 	if !a.comparing() {
-		a.diagnoses.other.asker.end() // the program would keep its memory
+		a.diagnoses.other.asker.end() // otherwise the program would keep its memory
 		a.diagnoses = diagnosesState{}
 	}
 	if s.of != r.Profile {
@@ -209,7 +209,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 			return without(state.SideName(side) + ": " + x.reply.Problem + ".")
 		}
 	}
-	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // then one reply may be about another hierarchy
+	busy := a.diagnosis.asker.busy() || s.other.asker.busy() // one of the two replies may still be about another hierarchy
 	if s.of != of && !busy {
 		s.of = of
 		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)

@@ -24,7 +24,7 @@ func TestExercise(t *testing.T) {
 	if got := d.remembered["exercises"]; got != naive+"=0" {
 		t.Errorf("%q is kept", got)
 	}
-	d.act(func() { d.app.chosen = nil }) // another visit
+	d.act(func() { d.app.chosen = nil }) // a later visit to the page
 	d.wants(`id="judgement"`)
 	d.act(func() { d.app.Predict(-1) })
 	d.wants(`id="predict-2"`)

@@ -9,8 +9,8 @@ import (
 
 // Fit adapts a component to the renderer. It shortens long texts: the renderer fails if a text has
 // more than 16 KiB, and function names can have any length. It also puts a text into empty
-// containers: the renderer keeps the old content of an element that becomes empty. Only elements
-// that scripts draw into need to keep it.
+// containers: the renderer keeps the old content of an element that becomes empty. Fit puts no text
+// into elements that scripts draw into, because they must keep their content.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }
 
 func fitAll(r *vugu.BuildResults, out *vugu.BuildOut) {

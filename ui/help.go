@@ -1,6 +1,6 @@
 package ui
 
-// These are the explanations of the charts.
+// The explanations that the page shows with its charts.
 const (
 	helpCurve = "The share of all line accesses that miss in a fully associative LRU cache, at every cache size. " +
 		"It comes from the exact stack distances: an access hits in a cache of C lines if fewer than C other lines were used since the last access to its line. " +

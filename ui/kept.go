@@ -52,7 +52,7 @@ func (a *App) Rename() {
 	}()
 }
 
-// Doom asks whether to delete an entry.
+// Doom asks the user to confirm the deletion of an entry.
 func (a *App) Doom(key string) {
 	a.doomed, a.editing = key, ""
 	a.Port.Focus("delete-no")

@@ -9,18 +9,18 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// changeState holds the changes to the code that are tried on a nest, each with a separate
+// changeState holds the code changes that the user tries on a loop nest. Each change is a separate
 // question.
 type changeState struct {
-	nest int // the nest's first loop
+	nest int // number of the nest's outermost loop
 
 	kind, text string   // the contents of the form
 	problem    string   // what is wrong with the form's contents, in a sentence
 	tried      []string // arguments of "stackglass loops", as in pad=b=+8
-	search     bool     // the user wants proposals
+	search     bool     // the user has asked for proposals
 	busy       bool     // misses are being counted
 
-	replies map[string]*answers.Reply // keyed by the words of the questions
+	replies map[string]*answers.Reply // replies by the words of their questions
 	tables  map[*answers.Reply]*state.Table
 }
 

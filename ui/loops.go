@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// loopState is the part of the state of the Loops view that is not in the URL: what "stackglass
-// loops" answers for the run in view.
+// loopState is the part of the state of the Loops view that is not in the URL: the answer of
+// "stackglass loops" for the run in view.
 type loopState struct {
 	of     *profile.Profile
 	asker  *asker       // nil before the first question
@@ -103,7 +103,7 @@ func (a *App) pickedLoop() int {
 	return l.Hottest()
 }
 
-// loopsCounted reports whether the misses in the hierarchy in question are known.
+// loopsCounted reports whether the loops' misses are known for the hierarchy in question.
 func (a *App) loopsCounted() bool {
 	l := a.loops()
 	return l != nil && l.Counted(a.Levels())
@@ -135,7 +135,7 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // it is large and not needed
+		part.Blocks = nil // the program's memory is large and no longer needed
 		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)

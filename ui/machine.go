@@ -74,7 +74,7 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// change changes the levels on behalf of a control, but not the memory and the clock.
+// change changes the levels on behalf of a control, and keeps the memory and the clock.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
@@ -96,7 +96,7 @@ func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	a.sayAnswer()
 }
 
-// of returns the element id of a level's control. Levels count from 1.
+// of returns the element id of a level's control; level counts from 1.
 func of(control string, level int) string { return control + "-" + strconv.Itoa(level) }
 
 // sayAnswer announces the prediction for the hierarchy to screen readers.
@@ -174,7 +174,7 @@ func typed(text string) (x float64, ok bool) {
 	return hierarchy.ParsePositive(text)
 }
 
-// AddLevel adds a level after the last.
+// AddLevel adds a level after the last one.
 func (a *App) AddLevel() {
 	a.change("level-add", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		return state.WithLevel(levels, uint32(a.result.View.LineBytes))
@@ -194,7 +194,7 @@ func (a *App) RemoveLevel(level int) {
 	a.Port.Focus("level-add")
 }
 
-// asks reports whether the result in view can be asked about a hierarchy.
+// asks reports whether the result in view can answer questions about a hierarchy.
 func (a *App) asks() bool {
 	return a.result != nil && (a.result.View != nil || a.blocks() != nil)
 }
@@ -280,8 +280,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes reports whether a file name is one of a hierarchy description, not of a trace or source
-// file.
+// describes reports whether a file's name shows that it describes a hierarchy, rather than being a
+// trace or source file.
 func describes(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
@@ -291,9 +291,9 @@ func describes(name string) bool {
 	return false
 }
 
-// takeMachine opens a file that describes a hierarchy, in a view that uses one, and reports whether
-// it did: it does so if the user chose the file for this, or the file's name shows it. It may
-// block.
+// takeMachine opens a file as the description of a hierarchy, and reports whether it did. It does
+// so in a view that uses a hierarchy, if the user chose the file for this purpose or if the file's
+// name shows that it describes one. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

@@ -97,7 +97,7 @@ type File struct {
 // Demo is a trace that comes with the page, with the lesson that it teaches.
 type Demo struct {
 	Name, Question    string
-	Title             string // describes the demo's program
+	Title             string // the description of the demo's program
 	URL               string // the address of its trace
 	Opens             string // the screen that the demo opens, as in the URL's hash: the view and the caches
 	Source            string // the address of its source; "" if it has none
@@ -117,18 +117,18 @@ type Sentence struct {
 	Tab  state.Tab // the tab that shows it
 }
 
-// Item is a file or a demo that the user opens.
+// Item is a file or a demo that is to be opened.
 type Item struct {
 	File  File   // the file; empty for a demo
-	More  bool   // the item was dropped together with the previous one
+	More  bool   // the item was dropped together with the previous item
 	Demo  string // name of a demo
 	URL   string // the address of the demo's trace
-	Title string // of the demo
+	Title string // title of the demo
 	opens string // the settings of the link to the demo, which override the demo's
-	link  bool   // a link led to the demo, and Back must not lead to the link again
-	again bool   // the item is analysed again, for the view that asked for it
+	link  bool   // the demo was opened by a link, to which Back must not return
+	again bool   // the item is analysed again because a view requested this
 
-	domains  [][]uint32        // groups of threads that share a cache in that view
+	domains  [][]uint32        // groups of threads that share a cache in the requesting view
 	needs    [][]uint32        // groups of threads that share a cache in the hierarchy in question
-	analyses analysis.Analyses // in addition to the analyses of the settings
+	analyses analysis.Analyses // analyses in addition to the ones in the settings
 }

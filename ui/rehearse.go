@@ -10,9 +10,9 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// Rehearse returns steps that show a small profile in every view of an invisible page: a browser
-// compiles a function on its first call, and these steps make that happen before the first result.
-// build builds a component.
+// Rehearse returns steps that show a small profile in every view of an invisible page. A browser
+// compiles a function on its first call, so the steps make it compile the views before the first
+// result. build builds a component.
 func Rehearse(build func(vugu.Builder)) []func() {
 	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}
 	root := NewRoot(a)
@@ -66,7 +66,7 @@ func walked() []byte {
 	return runner.Profile(profile.State{}).Encode()
 }
 
-// walk reads rows of lines, each one longer than the row before.
+// walk reads rows of lines; each row is longer than the one before.
 type walk struct{ row int }
 
 func (w *walk) Next(b *trace.Batch) error {

@@ -9,7 +9,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// how describes how the drawn numbers were computed; for two analyses, how their estimates were.
+// how describes how the drawn numbers were computed; for two analyses, how their estimates were
+// computed.
 func (a *App) how() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {
@@ -27,8 +28,8 @@ func (a *App) draw(c *state.Chart) {
 	}
 }
 
-// handsOver reports whether the browser has yet to draw this object under that id. Drawing many
-// curves or cells again would take long.
+// handsOver reports whether drawn must be passed to the browser, because the last object passed
+// under that id was another one. This avoids drawing many curves or cells again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -89,7 +90,7 @@ func (a *App) sumUp() {
 	}
 }
 
-// export calls take with the table of a chart.
+// export calls take with the table of a chart and a file name for it.
 func (a *App) export(chart string, take func(t *state.Table, name string)) {
 	if t := a.table(chart); t != nil && t.Exports() {
 		take(t, FileName(a.result.Name)+"-"+chart)

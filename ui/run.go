@@ -38,7 +38,7 @@ type run struct {
 	stopping  bool             // Cancel was sent
 	snapshot  []byte           // the last snapshot, still encoded
 	growing   *profile.Profile // the last snapshot, decoded
-	leave     chan struct{}    // closing it ends watching another tab; nil: the run is in this tab
+	leave     chan struct{}    // closed to stop watching another tab; nil: the run is in this tab
 	release   func()           // lets other tabs take over the analysis
 	left      bool             // the page was left
 }
@@ -147,7 +147,7 @@ func digestOf(p *profile.Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put stores a profile; if that fails, it returns a sentence that says why.
+// put stores a profile; if that fails, put returns a sentence that explains why.
 func (a *App) put(e profile.Entry, data []byte) string {
 	if a.Store == nil {
 		return a.NoStore
@@ -292,7 +292,7 @@ func (a *App) repeat(item Item) {
 	go a.Offer(item)
 }
 
-// stopped ends a run that has not started.
+// stopped ends a run that has not started, and shows the problem.
 func (a *App) stopped(problem string) {
 	a.update(func() {
 		a.run = nil
@@ -313,7 +313,7 @@ func (a *App) Waiting() string {
 	return text + "."
 }
 
-// trouble adds a problem to those that the page shows. The caller holds the lock.
+// trouble adds a problem to the problems that the page shows. The caller holds the lock.
 func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
 // next starts the analysis of the next waiting item.
@@ -518,7 +518,7 @@ func (a *App) lost(err error) {
 	e, kept := a.entry(key)
 	switch {
 	case kept && e.State != profile.EntryInterrupted:
-		// The worker had already stored its result, but died before it reported that.
+		// The worker had already stored its result, but died before it reported the result.
 		a.endRun(key)
 		return
 	case kept:

@@ -27,7 +27,7 @@ func TestBeyondMemory(t *testing.T) {
 	d.wants(`id="storage-total"`, `id="storage-finished"`, "finished analyses", e.Reason)
 }
 
-// drawers is a Shelves with some keys.
+// drawers is a Shelves that contains the given keys.
 type drawers struct {
 	mu            sync.Mutex
 	keys, deleted []string

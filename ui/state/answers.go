@@ -12,16 +12,16 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Answers holds the documents that answer questions about a run, and the page's tables of these
-// documents. Each is made when it is first needed. Only the answers to the last few questions are
-// kept, because a document about a long run has a million rows.
+// Answers holds the documents that answer questions about a run, and the tables in which the page
+// shows them. Documents and tables are made when they are first needed. Only the answers to the
+// last few questions are kept, because a document about a long run has a million rows.
 type Answers struct {
 	Run       *ask.Run
 	documents map[string]*report.Document
 	tables    map[string]*Table
 }
 
-// The numbers of documents and tables that are kept.
+// The maximum numbers of documents and tables that are kept.
 const (
 	keptDocuments = 4
 	keptTables    = 16
@@ -81,14 +81,15 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 	return a.tables[name]
 }
 
-// table shows columns of the first table of an answer. If there is no answer, the caption says why.
-// If caption is "", the table keeps its own title. where and keys are passed to show.
+// table returns the first table of an answer, reduced to the given columns. If there is no answer,
+// the caption says why. If caption is "", the table keeps its own title. where and keys are passed
+// to show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {
 		return &Table{Caption: upper(err.Error())}
 	}
-	q.Brief = false // exports contain all rows
+	q.Brief = false // exports must contain all rows
 	t := show(&d.Tables[0], answerWords, where, keys...).unsorted().of(a.document(q))
 	t.Caption = cmp.Or(caption, t.Caption)
 	return t
@@ -114,7 +115,8 @@ func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Qu
 	return answers.Question{Of: answers.OfVerb, Words: words}
 }
 
-// question returns a question to a verb, for the line size in view if the verb takes one.
+// question returns a question for a verb of the command. If the verb has an option for the line
+// size, the question is about the line size in view.
 func (v *View) question(verb string) ask.Question {
 	q := ask.New(ask.VerbOf(verb))
 	if q.Verb.Arg("line") != nil {

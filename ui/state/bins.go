@@ -10,8 +10,8 @@ func binLabel(k int) string {
 	return Exact(1<<(k-1)) + "–" + Exact(1<<k-1)
 }
 
-// Bins sums the histogram into these bins, from distance 0 to the longest distance, including empty
-// bins, and counts the cold accesses.
+// Bins sums the histogram of stack distances into bins, from distance 0 to the longest distance,
+// including empty bins. It also returns the number of cold accesses.
 func (v *View) Bins() (counts []uint64, cold uint64) {
 	if longest, ok := v.Curve.Longest(); ok {
 		upto := uint64(0)

@@ -17,7 +17,7 @@ import (
 // shows.
 type Blocks struct {
 	*answers.Reply
-	Function, Block uint32 // the selected ones; 0: none
+	Function, Block uint32 // the selected function and block; 0: none
 
 	Graph *Graph      // the function's graph; nil if it has too many blocks
 	Rows  []BranchRow // the outcomes of the function's first branches
@@ -25,8 +25,8 @@ type Blocks struct {
 	document func() *report.Document
 }
 
-// NewBlocks lays out the models' reply about a run and a hierarchy. The result serves any number of
-// renders.
+// NewBlocks lays out the models' reply about a run and a hierarchy. The result can be rendered any
+// number of times.
 func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	b := &Blocks{Reply: r}
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{run.Profile: r}))
@@ -53,13 +53,13 @@ func cell(t *report.Table, row int, key string) report.Value {
 	return report.None()
 }
 
-// number returns a value as a number; text is 0.
+// number returns a value as a number, or 0 for text.
 func number(v report.Value) float64 {
 	x, _ := v.Number()
 	return x
 }
 
-// blockWords formats the models' numbers. Real numbers are written with few digits.
+// blockWords formats the models' numbers. Real numbers have three significant digits.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
 // modelled formats a number that a model computed.
@@ -70,7 +70,7 @@ func modelled(x float64) string {
 	return significant(x)
 }
 
-// Shown returns some columns of a table; nil if the table has no rows.
+// Shown returns the given columns of the table with a key; nil if the table has no rows.
 func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	whole := b.Table(key)
 	if whole == nil || len(whole.Rows) == 0 {
@@ -245,10 +245,9 @@ func (b *Blocks) graph() *Graph {
 	return g
 }
 
-// BranchRow is one outcome of a branch, or of another instruction that can continue at several
-// places.
+// BranchRow is one outcome of a branch, or of another instruction with several possible successors.
 type BranchRow struct {
-	Branch string // its name in the branch-probability file
+	Branch string // the branch's name in the branch-probability file
 	Way    int    // the number of the outcome, from 0
 	Head   string // text before the first outcome: block, source line, origin of the numbers
 	To     string // the block at which the outcome continues
@@ -325,7 +324,7 @@ func (b *Blocks) MoreBranches() string {
 	return ""
 }
 
-// DoubtsWord returns the heading of n caveats.
+// DoubtsWord returns the heading for n caveats.
 func DoubtsWord(n int) string {
 	return Plural(uint64(n), "caveat", "caveats") + " about these numbers"
 }
@@ -338,7 +337,7 @@ func Unmodelled(list []string) string {
 // linesAround is the number of source lines that are shown before and after a block.
 const linesAround = 3
 
-// BlockSource returns the source lines of a block and around it.
+// BlockSource returns the source lines of a block and the lines around them.
 func BlockSource(f *Source, first, last int) *Grid {
 	from, to := max(first-linesAround, 1), min(last+linesAround, len(f.Lines))
 	if from > to {

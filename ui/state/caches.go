@@ -16,15 +16,15 @@ type LevelCard struct {
 	Numbers []Fact // the prediction; IDs are CSS classes; nil if there is no answer
 	Chip    string // how the prediction was computed, in a word
 	Method  string // how it was computed, in a sentence
-	Note    string // says that the answer is for another line size; otherwise ""
+	Note    string // a note that the answer is for another line size, or ""
 }
 
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
-	Memory   []Fact   // like the Numbers of a level
+	Memory   []Fact   // numbers of the memory, like the Numbers of a level
 	Average  string   // average access time; "": unknown
-	Unknown  string   // the latencies that the average needs
+	Unknown  string   // names the missing latencies, without which Average is unknown
 	Warnings []string // caveats, in sentences
 	Problem  string   // why there is no answer; "" if there is one
 	// Missing lists the groups of threads that share a cache but for which the profile has no
@@ -61,7 +61,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		}
 		number("accesses", "accesses", "accesses")
 		if other || l.Method != hierarchy.Exact {
-			mark = about // then the accesses to the next level are estimates too
+			mark = about // the misses are estimates, and so are the accesses to the next level
 		}
 		number("hits", "hits", "hits")
 		number("misses", "misses", "misses")
@@ -126,7 +126,8 @@ func (card *LevelCard) otherLines(asked uint32) {
 		"-byte lines. Select " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 
-// modelWords describes SDCM's estimate for a level whose misses the table of sets gives exactly.
+// modelWords describes SDCM's estimate for a level whose exact misses are known from the table of
+// sets.
 func modelWords(l *hierarchy.Level) string {
 	text := Count(l.SDCMMisses)
 	switch off := l.SDCMMisses - l.Misses; {
@@ -178,8 +179,8 @@ func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	return "give the latency of " + strings.Join(names, ", ")
 }
 
-// Warnings returns the warnings as sentences. A warning that several levels share is written once,
-// with their names.
+// Warnings returns the warnings as sentences. A warning that applies to several levels is listed
+// once, with their names.
 func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	var list, rests []string
 	var also [][]string
@@ -249,7 +250,8 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
-// between each two of them, since real caches have such sizes, and the size also.
+// between each pair of neighbours, because real caches have such sizes, and the size passed as
+// also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {

@@ -10,7 +10,7 @@ type Chart struct {
 	Marks   []Mark
 	Split   int    // in bar charts, the index of the first bar that is set apart; 0: none
 	Summary string // a summary of the chart, for screen readers
-	How     string // how the chart was computed, if not like the run's other numbers; otherwise ""
+	How     string // how the chart was computed, or "" if in the same way as the run's other numbers
 	Small   bool   // the chart is one of several side by side
 }
 
@@ -27,14 +27,14 @@ type Axis struct {
 // Unit tells charts.js how to format a value.
 type Unit string
 
-// The units.
+// The units of values in charts.
 const (
 	UnitBytes      Unit = "bytes"      // binary prefixes
 	UnitShare      Unit = "share"      // 0 to 1, written as a percentage
 	UnitReferences Unit = "references" // SI prefixes
 	UnitBin        Unit = "bin"        // the index of a bin label
 	UnitCores      Unit = "cores"
-	UnitTimes      Unit = "times" // a factor
+	UnitTimes      Unit = "times" // a factor, as in "2 times"
 )
 
 // Series is one curve or one set of bars.
@@ -51,9 +51,9 @@ type Series struct {
 // Shape is how a series is drawn.
 type Shape string
 
-// The shapes.
+// The shapes of series.
 const (
-	ShapeStep Shape = "step" // holds its value up to the next point
+	ShapeStep Shape = "step" // a step function: each value is valid up to the next point
 	ShapeLine Shape = "line"
 	ShapeBars Shape = "bars"
 )

@@ -25,7 +25,7 @@ type Code struct {
 	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
-// NewCode attributes the misses of the levels. r is the profile's ranker.
+// NewCode attributes the misses of the levels, with r, the profile's ranker.
 func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: &answers.Sites{Profile: p, Ranker: r, Levels: levels, By: by}, first: map[int]int{}}
 	c.rows = c.Rows()
@@ -35,8 +35,8 @@ func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, level
 	return c
 }
 
-// ID returns an identifier of a row that is independent of the order and the levels: its object or
-// its first site.
+// ID returns an identifier of a row that depends on neither the order nor the levels: the row's
+// data structure or its first site.
 func (c *Code) ID(place int) int {
 	if c.By == attribution.Object {
 		return c.rows[place].Object
@@ -78,8 +78,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords returns a sentence that says how many of the top rows cause 90 % of a level's misses,
-// or which share all rows cause if that is less.
+// MostWords returns a sentence that says how many of the top rows cause 90 % of a level's misses.
+// If all rows together cause less, it says what share they cause.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {
@@ -131,8 +131,8 @@ func (c *Code) Ranked(by, search string) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
-// Level returns the level, from 0, by whose misses a sort key orders the rows; 0 for other sort
-// keys.
+// Level returns the level (from 0) to whose misses a sort key refers, or 0 if the key does not
+// refer to misses.
 func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }
@@ -218,7 +218,7 @@ func objectName(d *profile.DataObject) string {
 	return "all the rest"
 }
 
-// strideWords describes the strides of a row by the most frequent class and its share.
+// strideWords describes the strides of a row: the most frequent class and its share.
 func strideWords(r *attribution.Row) string {
 	if r.References == 0 {
 		return "–"

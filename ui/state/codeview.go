@@ -22,10 +22,10 @@ type CodeView struct {
 	Document     func() *report.Document // the document to export; nil: none
 	// OfPlace returns the document that exports the stack distances of a row; nil if there is none.
 	OfPlace func(named string) func() *report.Document
-	// Brief limits the ranking to names, the column that it is sorted by, and the share of the
-	// misses, to fit next to the source.
+	// Brief limits the ranking to the names, the sorted column and the share of the misses, so that
+	// it fits next to the source.
 	Brief bool
-	// Lines attributes the same misses by source line, for the source.
+	// Lines attributes the same misses by source line, to show them next to the source.
 	Lines *Code
 	// Advice returns the problem that the diagnosis found in a line, or nil if there is none.
 	// Advice itself may be nil.
@@ -267,7 +267,7 @@ func (c *Code) Files() []string {
 	return list
 }
 
-// FilesNamed returns those Files that have a name, in any folder.
+// FilesNamed returns the Files with a given name, in any folder.
 func (c *Code) FilesNamed(name string) (list []string) {
 	for _, f := range c.Files() {
 		if path.Base(f) == name {
@@ -277,7 +277,7 @@ func (c *Code) FilesNamed(name string) (list []string) {
 	return list
 }
 
-// Named returns the command's name for a row.
+// Named returns the name by which the command refers to a row.
 func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]) }
 
 // Distances returns the histogram of a row's stack distances.
@@ -319,7 +319,7 @@ func (c *Code) shareOf(r *attribution.Row, level int) float64 {
 	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
 }
 
-// InFile returns the rows of a file by line, if rows are lines.
+// InFile returns the rows of a file, keyed by line number, if rows are lines.
 func (c *Code) InFile(name string) map[uint32]int {
 	if c.files == nil {
 		c.files = map[string]map[uint32]int{}
@@ -426,8 +426,8 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	return strings.Join(texts, "; ")
 }
 
-// Hot returns the lines of a file, in ascending order, that cause at least 1 % of the misses of the
-// level in question.
+// Hot returns the numbers of the lines of a file that cause at least 1 % of the misses of the level
+// in question, in ascending order.
 func (v *CodeView) Hot(name string) (hot []uint32) {
 	level := v.Level(v.Sort)
 	for line, place := range v.Lines.InFile(name) {
@@ -453,8 +453,8 @@ func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *r
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument returns a function that makes, for the name of a row, the document about its stack
-// distances.
+// PlaceDocument returns a function that takes the name of a row and returns the maker of the
+// document about the row's stack distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))
@@ -497,7 +497,7 @@ func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName returns the page's name for a row in such a grouping.
+// PlaceName returns the page's word for a row under such a grouping.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

@@ -41,7 +41,7 @@ func (m FlowMeasure) of(f *profile.Flow) uint64 {
 	return f.Transfers
 }
 
-// text formats a number in that measure.
+// text formats a number of units of that measure.
 func (m FlowMeasure) text(n uint64) string {
 	if m == FlowBytes {
 		return Bytes(n)
@@ -49,19 +49,19 @@ func (m FlowMeasure) text(n uint64) string {
 	return Exact(n)
 }
 
-// Communication is the view of the values that one thread writes and another uses.
+// Communication is the view of the values that one thread writes and another reads.
 type Communication struct {
 	*profile.Communication
 	view    *View
 	threads []uint32               // the threads that the profile distinguishes, ascending
 	objects []int                  // see Objects
-	answers *answers.Communication // the answers that the command gives, too
+	answers *answers.Communication // the same answers that the command prints
 	flowMap drawnMatrix
 	owned   drawnMatrix
 	falses  []answers.FalseFinding
 }
 
-// drawnMatrix is the matrix that was drawn last, and its subject.
+// drawnMatrix is the last matrix that was drawn, and the subject for which it was drawn.
 type drawnMatrix struct {
 	of     any
 	matrix *Matrix
@@ -85,8 +85,9 @@ func (v *View) Communication() *Communication {
 	return v.communication
 }
 
-// toldApart returns the threads that flows and owners distinguish, and as many other threads as
-// there is room for. The last thread of the flows may stand for several threads.
+// toldApart returns the threads that are shown separately: those that flows and owners distinguish,
+// and as many others as there is room for. The last thread in the flows may stand for several
+// threads.
 func (c *Communication) toldApart() []uint32 {
 	named := map[uint32]bool{}
 	for i := range c.Granules {
@@ -382,7 +383,8 @@ func (c *Communication) OwnerName(i int) string {
 	return c.view.ObjectName(o.Object) + ", " + Plural(uint64(len(o.Parts)), "part", "parts") + " of " + Bytes(o.PartBytes)
 }
 
-// OwnerMap draws who touched each part of a data structure first, and who touches it most.
+// OwnerMap draws, for each part of a data structure, the thread that touched it first and the
+// thread that touches it most.
 func (c *Communication) OwnerMap(i int) *Matrix {
 	return c.owned.once(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
 }
@@ -474,8 +476,8 @@ func (c *Communication) OwnersTable(i int) *Table {
 // Sentence summarises the flows between threads.
 func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
-// SourceSentence returns a sentence that says where transferred lines come from, with private
-// caches of a size.
+// SourceSentence returns a sentence that says where transferred lines come from if each core has a
+// private cache of the given size.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "The sources of lines were not counted: analyse the trace again with “sharing” among its analyses."

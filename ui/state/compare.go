@@ -148,8 +148,8 @@ type answer struct {
 	joined []answers.Compared
 	shown  string // the key of the table to show
 	err    error
-	// document returns the document that the command prints, ranked by the difference of a number;
-	// "" selects the main number.
+	// document returns the document that the command prints, ranked by the difference in the given
+	// number; "" selects the main number.
 	document func(number string) func() *report.Document
 }
 
@@ -157,7 +157,7 @@ type answer struct {
 func (c *Comparison) ask(q ask.Question, key string) answer {
 	runs := [2]*ask.Run{c.A.Run, c.B.Run}
 	for _, r := range runs {
-		r.Asker() // keeps the asker of this run
+		r.Asker() // creates the asker now, so that it is reused for later questions
 	}
 	a := answer{shown: key}
 	_, a.joined, a.err = ask.Compare(runs, q, onWords(q))
@@ -185,7 +185,8 @@ func onWords(q ask.Question) string {
 	}), " ")
 }
 
-// table returns the answer's table, laid out by lay. The exported document is ranked by number.
+// table returns the answer's table in the layout that lay returns. In the exported document, the
+// rows are ranked by number.
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
 	switch {
@@ -200,15 +201,15 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	return t.of(a.document(number))
 }
 
-// byNumber shows one row for each of these numbers, or of all numbers if none is given, with the
-// columns of these keys and the columns of both runs.
+// byNumber returns a table with one row for each of the given numbers, or for all numbers if none
+// is given. Its columns are the given columns and the values in both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
 		joined := j.Joined
 		if len(numbers) > 0 {
 			joined = joined.Pick(numbers...)
 			for i := range joined.Cells {
-				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // the neighbouring column explains it
+				if c := &joined.Cells[i]; c.Key == "coherence_misses" { // the neighbouring column explains which level is meant
 					c.Label = "coherence misses"
 				}
 			}
@@ -218,9 +219,9 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 	})
 }
 
-// byRow shows the rows of the join, with the columns of these keys and, for each number, the
-// columns of both runs. Rows are sorted by the column by, or by the difference of the first number
-// if by is "".
+// byRow returns a table with the joined rows of both runs. Its columns are the given columns and,
+// for each number, the values in both runs. Rows are sorted by the column by, or by the difference
+// of the first number if by is "".
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {
@@ -264,7 +265,7 @@ func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	return list
 }
 
-// Mismatches lists the differences that are due to the analyses rather than the programs.
+// Mismatches lists differences in how the runs were analysed, rather than in the programs.
 func (c *Comparison) Mismatches() (list []string) {
 	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
 		list = append(list, doubtOf(m))
@@ -296,8 +297,9 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code returns CodeBy, but grouped by function if the sources have no line in common, because
-// functions of the same name can be compared even then. The table's By contains the grouping.
+// Code is like CodeBy, but groups by function if the sources have no line in common, because
+// functions of the same name can be compared even then. The By of the returned table says which
+// grouping was used.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -460,7 +462,7 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// brief returns a question about the line size in view, for a short answer.
+// brief returns a question about the line size in view that asks for a short answer.
 func (c *Comparison) brief(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true
@@ -480,7 +482,7 @@ func (c *Comparison) HistogramTable() *Table {
 }
 
 // TimeTable shows the misses of both runs by window, for one capacity. If the runs differ in
-// length, so do their windows; each row has the windows with the same number.
+// length, so do their windows; each row shows the windows of both runs that have the same number.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
 	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))

@@ -67,8 +67,8 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same returns the number of the function in B with the same name as the selected function of A, or
-// 0 if there is none.
+// Same returns the number of the function of B that has the same name as the selected function of
+// A, or 0 if there is none.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {

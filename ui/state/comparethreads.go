@@ -5,14 +5,15 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// Own compares private caches of a size by thread; nil if one run has no per-thread stacks.
+// Own compares the misses of each thread in private caches of the given size. It returns nil if
+// either run has no per-thread stacks.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
 	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")
 }
 
-// Shared compares a cache of a size that all threads share; nil if one run has no per-thread
-// stacks.
+// Shared compares the misses in a cache of the given size that all threads share. It returns nil if
+// either run has no per-thread stacks.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
 	return c.threadsTable("domain", bytes, "A and B: misses in a cache of "+Bytes(bytes)+" shared by all threads", by, []string{"cores", "core"},
 		"misses", "alone_misses", "accesses")
@@ -31,12 +32,13 @@ func (c *Comparison) threadsTable(of string, bytes uint64, title, by string, col
 	return a.byRow(title, answerWords, by, columns, numbers...)
 }
 
-// Flows compares the flows between threads; nil if one run has none.
+// Flows compares the flows between threads. It returns nil if either run has none.
 func (c *Comparison) Flows(by string) *Table {
 	return c.communicationTable("flow", "flows", "Words from thread to thread, A and B", by, "from", "to")
 }
 
-// Pairs compares the pairs of source locations that write and use values; nil if one run has none.
+// Pairs compares the pairs of source locations that write and use values. It returns nil if either
+// run has none.
 func (c *Comparison) Pairs(by string) *Table {
 	t := c.communicationTable("site", "sites", "Source locations that write values for other threads, A and B", by,
 		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")
@@ -54,7 +56,7 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides writes the same sentence for each run.
+// sides returns a text with the same sentence about each run.
 func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }

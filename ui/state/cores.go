@@ -67,7 +67,7 @@ func Models() []Choice {
 	return []Choice{{Title: "a few lines"}, {Name: "windows", Title: "1 % of windows"}, {Name: "windows-10", Title: "10 % of windows"}, {Name: "all", Title: "all accesses"}, {Name: "none", Title: "nothing"}}
 }
 
-// ModelWords translates a choice from Models to arguments of the command.
+// ModelWords returns the arguments of the command for a choice from Models.
 func ModelWords(name string) string {
 	if percent, found := strings.CutPrefix(name, "windows-"); found {
 		return "windows,rate=" + percent + "e-2"
@@ -75,8 +75,8 @@ func ModelWords(name string) string {
 	return name
 }
 
-// CoresQuestion returns the question that the page asks about several cores with the caches
-// of h, without the trace and the numbers of cores.
+// CoresQuestion returns the page's question about several cores with the caches of h. The caller
+// adds the trace and the numbers of cores.
 func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 	q := answers.MulticoreQuestion{Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
 		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}
@@ -96,13 +96,13 @@ func Divisions() []Choice {
 
 // Cores contains the predictions so far.
 type Cores struct {
-	answers.Reply // the answers for all numbers of cores so far
+	answers.Reply // the answers so far, for all numbers of cores
 	asked         answers.MulticoreQuestion
 	known         []int
 }
 
-// Ask sets the question. It must differ from the previous one only in the numbers of cores, so that
-// the answers so far remain valid.
+// Ask sets the question. The new question may differ from the previous one only in the numbers of
+// cores, so that the answers so far remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.
@@ -146,7 +146,7 @@ func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 // Some reports whether there is an answer for any number of cores.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
-// overCores draws series over the answered numbers of cores.
+// overCores draws series over the number of cores, with a point for each number that has an answer.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
 	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
@@ -209,7 +209,8 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor returns the start of an axis of shares such that shares near 1 can be distinguished.
+// floor returns the lower end of an axis of shares, chosen so that shares near 1 can be
+// distinguished.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {

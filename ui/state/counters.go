@@ -13,7 +13,7 @@ import (
 // words formats values in the page's style.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 
-// about is the prefix of inexact numbers.
+// about precedes numbers that are not exact.
 const about = "≈ "
 
 // CounterTables returns the tables of a profile's counters and their keys in order: the program's

@@ -11,7 +11,8 @@ import (
 // pixels. The chart's table has all points.
 const curvePoints = 2000
 
-// MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy on it.
+// MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy marked
+// on it.
 func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	lowest := v.MissRatio(math.MaxUint64)
 	chart := &Chart{
@@ -24,7 +25,7 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 		most = max(most, float64(l.SizeBytes)*1.5)
 	}
 	chart.X.Min, chart.X.Max = float64(v.LineBytes), most
-	if lowest > 0 && lowest < 0.3 { // a linear axis would hide the steps near it
+	if lowest > 0 && lowest < 0.3 { // a linear axis would hide the steps near the lowest ratio
 		chart.Y.Log, chart.Y.Min = true, math.Pow(10, math.Floor(math.Log10(lowest)))
 		if lowest >= 2*chart.Y.Min {
 			chart.Y.Min *= 2
@@ -78,8 +79,8 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 }
 
 // curvePoints fills the chart's At and returns the ratios. If there are more breakpoints than a
-// screen can show, only the first and the last one in each step of the axis are kept: the value of
-// the last one is valid up to the next step. All kept points are exact.
+// screen can show, only the first and the last one in each step of the axis are kept. The value of
+// the last breakpoint is valid up to the next step. All kept points are exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if v.Curve.Len() > curvePoints {

@@ -17,7 +17,7 @@ type Advice struct {
 
 	File   string // "" if the finding is not about one source location
 	Line   uint32
-	Misses string  // misses by level, before and after the change; "" if not counted
+	Misses string  // misses in each level, before and after the change; "" if not counted
 	Tab    Tab     // the tab that shows more; TabDiagnosis: none
 	Share  float64 // the share of the run's cycles that the fix saves, 0 to 1
 }
@@ -28,7 +28,7 @@ var tabsOfVerbs = map[string]Tab{
 	"blocks": TabBlocks, "curve": TabCaches, "what-if": TabCaches, "sets": TabAssociativity, "histogram": TabLocality,
 }
 
-// Diagnosis returns the verdict of a reply, and at most that many of its findings.
+// Diagnosis returns the verdict in a reply and up to the given number of its findings.
 func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	if t := reply.Table("verdict"); t != nil && len(t.Rows) > 0 {
 		verdict = Spaced(t.Rows[0][0].Plain()) + "."
@@ -82,7 +82,8 @@ func kindTitle(kind string) string {
 	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
-// missesOf says how the fix of a finding, given by its rank, changes the misses of each level.
+// missesOf returns a text that says how the fix of the finding with a rank changes the misses in
+// each level.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""

@@ -2,12 +2,12 @@
 // its findings, bins, curves and tables; the texts about a run and the list of kept analyses; the
 // URL's hash; and the format of numbers.
 //
-// It depends on neither the browser nor Vugu, so everything that a person reads is tested natively.
-// Data flow through it as follows:
+// The package depends on neither the browser nor Vugu, so native tests cover everything that a
+// person reads. Data flows through the package as follows:
 //
 //  1. [NewView] summarises a profile for one line size.
-//  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn it into sentences,
-//     charts and tables.
+//  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn the summary into
+//     sentences, charts and tables.
 //  3. The components of package ui lay these out; charts.js draws each [Chart].
 package state
 

@@ -18,7 +18,7 @@ type Loops struct {
 	reply   *answers.Reply
 	loops   *report.Table
 	levels  []string         // the levels whose misses are known
-	misses  [][]report.Value // by loop, in the order of levels
+	misses  [][]report.Value // by loop: the misses in each level, in the order of levels
 	labels  map[string]int
 }
 
@@ -28,7 +28,7 @@ func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
-// NewLoops returns the loops in the answer to a question; asked is the words of the question.
+// NewLoops returns the loops in the answer to a question; asked contains the words of the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l := &Loops{Profile: p, asked: asked, reply: reply, loops: reply.Table("loops"), labels: map[string]int{}}
 	if l.loops == nil {
@@ -70,7 +70,7 @@ func (l *Loops) text(loop int, key string) string { return cell(l.loops, loop, k
 
 func (l *Loops) number(loop int, key string) uint64 { return uint64(number(cell(l.loops, loop, key))) }
 
-// own returns the number of references that a loop makes outside its inner loops.
+// own returns the number of references in a loop that are outside its inner loops.
 func (l *Loops) own(loop int) uint64 {
 	n, depth := l.number(loop, "references"), l.number(loop, "depth")
 	for i := loop + 1; i < l.Len() && l.number(i, "depth") > depth; i++ {
@@ -81,7 +81,8 @@ func (l *Loops) own(loop int) uint64 {
 	return n
 }
 
-// Hottest returns the loop with most references outside its inner loops, or -1 if there is no loop.
+// Hottest returns the loop with the most references outside its inner loops, or -1 if there is no
+// loop.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
@@ -262,7 +263,8 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
-// ArraysTable lists the arrays that a loop accesses, with the class of each if misses were counted.
+// ArraysTable lists the arrays that a loop accesses. If misses were counted, it also shows the
+// class of each array.
 func (l *Loops) ArraysTable(loop int) *Table {
 	return l.shown("arrays", "Arrays of loop "+l.Label(loop), map[string]bool{l.Label(loop): true},
 		"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base")
@@ -307,8 +309,9 @@ func (l *Loops) MissesTable(loop int) *Table {
 		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})
 }
 
-// EvictionsTable shows, for pairs of arrays, how often lines of one evicted lines of the other from
-// the first level over the whole run; nil if no level was counted, or nothing was evicted.
+// EvictionsTable shows, for each pair of arrays, how often lines of one array evicted lines of the
+// other from the first level during the whole run. It returns nil if no level was counted, or if
+// nothing was evicted.
 func (l *Loops) EvictionsTable() *Table {
 	t := l.reply.Table("evictions")
 	if t == nil {

@@ -28,7 +28,7 @@ func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cac
 	})
 }
 
-// WithLevel returns the levels with another one added after the last, eight times as large.
+// WithLevel returns the levels with one more level at the end, eight times as large as the last.
 func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	if len(levels) >= MaxLevels {
 		return levels
@@ -178,7 +178,7 @@ func parseLevel(f []string) (c hierarchy.Cache, ok bool) {
 	return fitWays(c), ok
 }
 
-// numberOf parses a letter and its number.
+// numberOf parses a field that consists of a letter and a number.
 func numberOf(field string) (float64, bool) {
 	if field == "" {
 		return 0, false
@@ -225,7 +225,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 // safe returns the letters, digits and hyphens of a name.
 func safe(name string) string { return keep(name, "-") }
 
-// keep returns the characters of a text that are letters, digits or in also.
+// keep returns the letters and digits of a text, and its characters that also contains.
 func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
@@ -266,7 +266,7 @@ func Placements(p *profile.Profile) []Choice {
 	return []Choice{{Title: own}, {Name: oneCore, Title: "all threads on one core"}}
 }
 
-// ThreadsOn says on which cores the threads of A and of B run.
+// ThreadsOn returns a sentence that says on which cores the threads of A and of B run.
 func (c *Comparison) ThreadsOn(h hierarchy.Hierarchy) string {
 	a, b := answers.ThreadsOn(c.A.Profile, h), answers.ThreadsOn(c.B.Profile, h)
 	if a == b {

@@ -54,7 +54,7 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 		chart.At = append(chart.At, float64((w.First+uint64(i))*w.References))
 	}
 	if n := len(chart.At); n > 0 {
-		// The value of the last window holds up to its end.
+		// The value of the last window is valid up to its end.
 		end := chart.At[n-1] + float64(w.References)
 		chart.At = append(chart.At, end)
 		chart.X.Min, chart.X.Max = chart.At[0], end
@@ -132,7 +132,7 @@ func (v *View) WorkingSet() *Chart {
 		most, sum = max(most, lines), sum+lines
 	}
 	n := len(y)
-	end := chart.At[n-1] + float64(w.References) // the value of the last window holds up to its end
+	end := chart.At[n-1] + float64(w.References) // the value of the last window is valid up to its end
 	chart.At, y = append(chart.At, end), append(y, y[n-1])
 	chart.X.Min, chart.X.Max, chart.Y.Max = chart.At[0], end, float64(most*v.LineBytes)*1.1
 	chart.Series = []Series{{Label: "working set", Color: "ink", Shape: ShapeStep, Y: y}}
@@ -149,7 +149,8 @@ func (v *View) WorkingSetTable() *Table {
 }
 
 // LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it, which
-// represents the level over time. estimates names the levels that are larger than this capacity.
+// stands for the level in the view over time. estimates names the levels that are larger than this
+// capacity, so that their values are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {
