@@ -6,13 +6,13 @@ import (
 )
 
 // Tabs gives access to the other tabs of this page in the same browser. Each analysis runs in one
-// tab. Other tabs that were given the same file watch that tab, and one of them takes over if it
-// ends for any reason.
+// tab, its owner. If the same file is opened in other tabs, they watch the owner's progress, and
+// one of them takes over if the owner's tab ends for any reason.
 type Tabs interface {
 	// Own makes this tab the owner of the analysis with a key until release is called or the tab
 	// ends. It returns nil if another tab is the owner.
 	Own(key string) (release func())
-	// Await waits until this tab becomes the owner. It returns nil if leave is closed before. Like
+	// Await waits until this tab becomes the owner. It returns nil if leave is closed first. Like
 	// Own, it may block.
 	Await(key string, leave <-chan struct{}) (release func())
 	// Owned returns the keys of all analyses that are running in some tab. It may block.
@@ -74,7 +74,8 @@ func (a *App) tell() {
 }
 
 // own makes this tab run the analysis with a key. If another tab is running it, this tab watches
-// that tab, and takes over if it ends early. over reports that there is nothing left to run.
+// that tab, and takes over if that tab ends before the analysis is finished. over reports that
+// there is nothing left to run.
 func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// window is a browser with several tabs.
+// window is a simulated browser with several tabs.
 type window struct {
 	mu    sync.Mutex
 	freed sync.Cond
@@ -236,7 +236,7 @@ func TestPoisonFromAnotherTab(t *testing.T) {
 type keeper struct {
 	mu    sync.Mutex
 	files map[string]File
-	err   error // the error of Reopen
+	err   error // the error that Reopen returns
 }
 
 func (k *keeper) Keep(key string, f File) {

@@ -41,7 +41,8 @@ func (c *threadsView) Waits() string {
 	return why
 }
 
-// Processors implements [timed]: if work is divided without blocks, there are no times.
+// Processors implements [timed]. There are no times if block executions are divided instead of
+// iterations.
 func (c *threadsView) Processors() (list *report.Table, depends bool) {
 	if k := c.App.predicted(); k != nil {
 		list = k.Table("processors")
@@ -134,7 +135,7 @@ func (a *App) stack() state.Stack {
 	return a.Screen.Stack
 }
 
-// ShowStack shows the curves of all threads on another stack.
+// ShowStack shows the curves of all threads for another kind of stack.
 func (a *App) ShowStack(s state.Stack) {
 	screen := a.Screen
 	if screen.Stack = s; s == state.PrivateStack {

@@ -16,7 +16,7 @@ import (
 // threaded returns a demo with several threads.
 func threaded(name string) Item { return Item{Demo: name, URL: "demos/" + name + ".sgt", Title: name} }
 
-// at returns a desk that shows a tab of a demo with several threads.
+// at returns a desk that shows the given tab of a demo with several threads.
 func at(t *testing.T, demo string, tab state.Tab) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -245,8 +245,8 @@ func TestOwners(t *testing.T) {
 	d.wants(c.OwnerName(list[0]))
 }
 
-// The page names the falsely shared data structure, both source locations and the fix; the overview
-// does so for the first case.
+// The page names the falsely shared data structure, both source locations and the fix. The overview
+// names these for the first case only.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// verbAnswer is the answer program's last answer to a verb about the run in view. The caller of its
-// methods holds the lock.
+// verbAnswer holds the answer program's last answer to a question about the run in view. The caller
+// of its methods holds the lock.
 type verbAnswer struct {
 	of    *profile.Profile
 	asker *asker // nil before the first question
@@ -41,8 +41,8 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	x.asker.ask(q, nil)
 }
 
-// namedSubject returns a function that makes a subject of a profile, to which answers refer by that
-// name.
+// namedSubject returns a function that makes a profile the subject of questions. Answers refer to
+// the profile by the given name.
 func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }

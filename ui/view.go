@@ -23,15 +23,15 @@ type View interface {
 
 // repeater is a view that may need another analysis of the trace.
 type repeater interface {
-	// Repeat returns the button's text and its action.
+	// Repeat returns the text of the button that starts the analysis, and its action.
 	Repeat() (words string, analyse func())
 }
 
 // placed is a view whose numbers depend on the cores on which threads run.
 type placed interface{ Placed() bool }
 
-// timed is a view whose numbers may depend on a processor. Processors reports whether they do, and
-// returns the table of processors, nil while it is unknown.
+// timed is a view whose numbers may depend on a processor. Processors reports whether the numbers
+// depend on a processor, and returns the table of processors, which is nil while it is unknown.
 type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
@@ -121,7 +121,8 @@ func (a *App) drawCharts() {
 	}
 }
 
-// drawAgain draws a tab whose answer has arrived, if the tab is in view. The caller holds the lock.
+// drawAgain redraws a tab after its answer has arrived, if the tab is in view. The caller holds the
+// lock.
 func (a *App) drawAgain(t state.Tab) {
 	if a.Screen.Tab == t {
 		a.drawCharts()

@@ -11,8 +11,8 @@ import (
 // AnswerHost.
 const AnswerHostName = "answers"
 
-// Answerer answers a question about one subject. It receives the question's attachment, calls give
-// with each reply, and from time to time calls goOn, which reports whether the answer is still
+// Answerer answers a question about one subject. It receives the question's attachment, and calls
+// give with each reply. From time to time it calls goOn, which reports whether the answer is still
 // wanted. Its error explains, in a sentence, why there is no answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
@@ -23,13 +23,13 @@ type AnswerHost struct {
 	// Open contains functions that open an answerer for a subject, by the names of questions. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe lets messages arrive during computations; nil if they arrive without it.
+	// Breathe lets messages arrive during computations; nil if messages arrive without it.
 	Breathe func()
 
 	subject Subject
 	opened  map[string]opened // the answerers opened for the subject
 	arrived chan arrival
-	waiting []arrival // received during a computation
+	waiting []arrival // arrivals that were received during a computation
 }
 
 // opened is an answerer, or the reason why there is no answerer.
@@ -41,7 +41,7 @@ type opened struct {
 // arrival is a received message or an error.
 type arrival struct {
 	message  Message
-	question answers.Question // of a TypeAsk message
+	question answers.Question // the question, if the message has type TypeAsk
 	wrong    error            // what is wrong with the message
 	err      error            // the error that ended the connection
 }
@@ -99,8 +99,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether the answer to a question of that name is still wanted, that is, no arrival
-// has made it superfluous.
+// wanted reports whether the answer to a question of that name is still wanted, that is, whether no
+// arrival has made it superfluous.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()

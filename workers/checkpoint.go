@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Checkpoint describes a run that can be resumed: its options, enough about the file to recognise
-// it, and the state of the analyses.
+// Checkpoint describes a run that can be resumed: its options, enough information to recognise its
+// file, and the state of the analyses.
 type Checkpoint struct {
 	Name   string // the file's name, to ask the user for the file
 	Format string
@@ -81,8 +81,8 @@ type Keeper struct {
 	Outside func() uint64
 
 	// A checkpoint is due after Bytes of the (compressed) file or after References were analysed,
-	// whichever comes first; 0 means 256 MiB and 2^24. So checkpoints are at the same places on
-	// every machine, but slow machines skip some unless References is set.
+	// whichever comes first; 0 means 256 MiB and 2^24. So checkpoints are due at the same positions
+	// on every machine, but slow machines skip some of them unless References is set.
 	Bytes, References uint64
 
 	pace       share
@@ -102,7 +102,7 @@ const (
 // doubles the time.
 const costPerLine = 250 * time.Nanosecond
 
-// Begin records where the run begins, which is its start or a restored checkpoint.
+// Begin records where the run begins: at the start of the trace or at a restored checkpoint.
 func (k *Keeper) Begin() {
 	if k.Bytes == 0 {
 		k.Bytes = defaultBytes
@@ -135,7 +135,7 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	c.Read = k.File.Prefix() // read the prefix after the state, which depends on no later byte
+	c.Read = k.File.Prefix() // take the prefix after the state, so that it covers every byte on which the state depends
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
 		e.Done = float64(c.Read.Bytes) / float64(c.Size)

@@ -24,8 +24,8 @@ import (
 //	list     number of elements + 1, elements; 0 for nil, which is not empty
 //	profile  the rest of the body
 //
-// The version distinguishes damage from different builds of page and worker, which can meet if a
-// browser has cached one of them.
+// The version makes it possible to distinguish damage from a page and a worker of different builds,
+// which can meet if a browser has cached one of them.
 const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.
@@ -236,7 +236,8 @@ func (b *body) budget(v **locality.Budget) {
 	below(b, &(*v).Events, 1<<32, "the events")
 }
 
-// sample encodes or decodes how to sample. Workers support only the options of package sample.
+// sample encodes or decodes the sampling options. Workers support only the options of package
+// sample.
 func (b *body) sample(s *analysis.Sampling) {
 	o, there := (*s).(sample.Options)
 	if b.flag(&there, "the sample flag"); !there {
@@ -261,7 +262,7 @@ type body struct {
 	want string
 }
 
-// encode returns the bytes that the function code writes.
+// encode returns the bytes that the function named code writes.
 func encode(code func(*body)) []byte {
 	b := &body{Coder: codec.Writer([]byte{protocolVersion})}
 	code(b)
@@ -319,7 +320,7 @@ func (b *body) text(v *string, want string) {
 	b.failed(want)
 }
 
-// texts encodes or decodes a list. It does not distinguish nil from an empty list.
+// texts encodes or decodes a list of texts. It does not distinguish nil from an empty list.
 func (b *body) texts(v *[]string, want string) {
 	codec.Slice(b.Coder, v, 1, b.Text)
 	b.failed(want)

@@ -167,7 +167,7 @@ func (c *leaping) Now() time.Time {
 	return now
 }
 
-// A clock that jumps does not change the result, and the run ends.
+// A clock that jumps does not change the result, and does not keep the run from ending.
 func TestClockLeaps(t *testing.T) {
 	b := din(120_000)
 	f := newFixture(t)
@@ -249,8 +249,8 @@ func TestCancelAtEveryMessage(t *testing.T) {
 	}
 }
 
-// A trace that unpacks to endless blank lines never returns a row. The run can still be cancelled,
-// even while the trace is being opened, whether it is compressed or not.
+// A trace that decompresses to an endless sequence of blank lines never returns a row. The run can
+// still be cancelled, even while the trace is being opened, whether it is compressed or not.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
@@ -269,7 +269,7 @@ func TestCancelWithoutRows(t *testing.T) {
 			f := newFixture(t)
 			yields, deep := 0, make(chan struct{})
 			f.host.Yield = func() {
-				if yields++; yields == 6 { // the job's turns are over, and a step checks for messages
+				if yields++; yields == 6 { // after the job's turns, the sixth call comes from within a step
 					close(deep)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// BlockBytes is the length of the blocks of a file that have a checksum each. The first different
-// block reveals another file.
+// BlockBytes is the length of the blocks of a file; each block has its own checksum. The first
+// block that differs reveals another file.
 const BlockBytes = 4 << 20
 
 // Prefix describes the first bytes of a file.
@@ -20,18 +20,18 @@ type Prefix struct {
 }
 
 // File counts the bytes read from a file, computes their checksums, and compares these with a
-// checkpoint's. It returns no byte from the first different block on. Read is for one goroutine;
-// the other methods are for any goroutine.
+// checkpoint's. It returns no bytes from the first block that differs. Only one goroutine may call
+// Read; any goroutine may call the other methods.
 type File struct {
 	name string
 	size uint64 // 0: unknown
 	file io.Reader
 
 	mu    sync.Mutex
-	read  Prefix // Tail is not set; see hash
+	read  Prefix // its Tail is not set; see hash
 	hash  *xxhash.Digest
 	want  *Checkpoint // the checkpoint that the first bytes must match; nil: none, or already checked
-	wrong error       // final, once set
+	wrong error       // the error that ended reading; never changed once set
 }
 
 // NewFile returns a file of that name and size; size is 0 if unknown. want is the checkpoint from
@@ -101,11 +101,11 @@ func (f *File) take(p []byte) bool {
 	return true
 }
 
-// Verify reads up to the checkpoint if necessary. After it, Wrong reports whether this is another
+// Verify reads up to the checkpoint if necessary. Afterwards, Wrong reports whether this is another
 // file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
-		_, _ = f.Read(skipped) // the error is in wrong, or a later read returns it again
+		_, _ = f.Read(skipped) // the error is stored in wrong, or a later read will return it again
 	}
 }
 

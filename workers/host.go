@@ -26,16 +26,16 @@ type Host struct {
 
 	// OpenFile opens the attachment of a Start. size is 0 if unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options; it stops
-	// a job that gets no rows.
+	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options; it can
+	// stop a job that receives no rows.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
 	// Outline reads the index of the attachment of a Start; its error reports that there is no
-	// index. nil if attachments cannot be read at arbitrary positions.
+	// index. Outline is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
 	// OpenShelf opens the spill store of the run with that key, empty unless the run is resumed.
-	// remove deletes it. nil if there are no spill stores.
+	// remove deletes it. OpenShelf is nil if there are no spill stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
@@ -45,10 +45,11 @@ type Host struct {
 	Yield func()
 	// Now returns the current time; nil: time.Now.
 	Now func() time.Time
-	// Memory returns the memory of the program in bytes; nil: the figure of the Go runtime.
+	// Memory returns the memory of the program in bytes; nil: the value that the Go runtime
+	// reports.
 	Memory func() uint64
-	// Live returns the part of Memory that is in use or not collected yet; nil: the figure of the
-	// Go runtime.
+	// Live returns the part of Memory that is in use or not collected yet; nil: the value that the
+	// Go runtime reports.
 	Live func() uint64
 	// SetLimit limits the memory of the program as far as possible; it may be nil.
 	SetLimit func(bytes uint64)
@@ -74,7 +75,7 @@ func (h *Host) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)
 	}
-	const unread = 16 // a page sends fewer messages before it cancels
+	const unread = 16 // a page sends fewer messages than this before it cancels
 	h.inbox = make(chan Message, unread)
 	go receive(h.Carrier, h.inbox, &h.end, func(m Message) {
 		if m.Type == TypeCancel {
@@ -88,7 +89,7 @@ func (h *Host) Serve() error {
 				return endOf(h.end)
 			}
 			h.took(m)
-			if m.Type == TypeStart { // other messages are late, because their job is over
+			if m.Type == TypeStart { // drop other messages: they came too late, after their job had ended
 				h.pending = append(h.pending, m)
 			}
 			continue
@@ -124,7 +125,7 @@ func (h *Host) took(m Message) {
 // unopened is the problem of a job that was cancelled before its trace was opened.
 const unopened = "This analysis was cancelled before any record of the trace was found."
 
-// endOf returns nil for a carrier's regular end, and other errors unchanged.
+// endOf returns nil if a carrier ended regularly, and other errors unchanged.
 func endOf(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return nil

@@ -251,7 +251,7 @@ func TestCompleteRun(t *testing.T) {
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("at the end: %+v", last)
 	}
-	for i := 1; i < len(progress)-1; i++ { // the last message is sent at the end, earlier than scheduled
+	for i := 1; i < len(progress)-1; i++ { // the last message is sent when the run ends, earlier than scheduled
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
 			t.Errorf("%d ms between two progress messages", d)
 		}
@@ -430,7 +430,7 @@ func TestCancelAtOnce(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser {
 		f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
-		time.Sleep(100 * time.Millisecond) // until the host has received it
+		time.Sleep(100 * time.Millisecond) // long enough for the host to receive it
 		return io.NopCloser(bytes.NewReader(din(10)))
 	}})
 	if _, p := f.done(); !p.State.Partial {

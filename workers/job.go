@@ -36,8 +36,8 @@ type job struct {
 	start  Start
 	opened io.Closer
 	file   *File         // the opened file
-	whole  trace.Outline // from the file's index; zero if there is none
-	size   uint64        // of the file; 0: unknown
+	whole  trace.Outline // the outline in the file's index; zero if there is no index
+	size   uint64        // size of the file; 0: unknown
 	runner run
 	team   *team // helpers; nil if there are none
 	keeper Keeper
@@ -49,7 +49,7 @@ type job struct {
 	speed     speed
 	snapshot  pace
 	unsaved   string // why no more checkpoints are saved
-	saved     bool   // there is a checkpoint
+	saved     bool   // a checkpoint has been saved or restored
 	outside
 	shown   uint64 // number of references in the last snapshot
 	watched uint64 // number of calls of watch
@@ -174,9 +174,9 @@ func (j *job) blame(err error) error {
 }
 
 // Reads call watch within a step, which may take long and return no rows. watch only reports
-// whether the job was cancelled, because a run can do nothing else within a step. While a trace is
-// being opened, watch ignores a Cancel for the first reads, because the message is better once the
-// trace is open.
+// whether the job was cancelled, because a run cannot react to other messages within a step. While
+// a trace is being opened, watch ignores a Cancel during the first reads, because the user gets a
+// better message once the trace is open.
 func (j *job) watch() error {
 	const every, opening = 256, 1024 // reads of 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
@@ -324,7 +324,8 @@ func (j *job) wasPaused(begin time.Time) {
 	j.keeper.Paused(d)
 }
 
-// sendProgress sends the run's progress. If tell is not nil, it changes the progress before.
+// sendProgress sends the run's progress. If tell is not nil, sendProgress calls it first to change
+// the message.
 func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
 	p := Progress{
@@ -382,8 +383,8 @@ func (j *job) sendSnapshot(obeys bool) error {
 
 const (
 	// snapshotBytes limits the exact histograms of a snapshot, which have about one byte for each
-	// stack distance that occurs. The page needs about forty bytes for each, which the run's budget
-	// does not include, and keeps several snapshots in memory.
+	// stack distance that occurs. The page needs about forty bytes for each of these stack
+	// distances, which the run's budget does not include, and it keeps several snapshots in memory.
 	snapshotBytes = 1 << 20
 	// snapshotDigits is the number of significant bits of rounded distances, which leaves 512
 	// distances between two powers of two.
@@ -410,7 +411,7 @@ func (j *job) send(t Type, body []byte) error {
 	return nil
 }
 
-// finish ends a job whose run ended for that reason.
+// finish ends a job whose run ended with the given reason.
 func (j *job) finish(why error) {
 	if why == errGone {
 		return
@@ -461,7 +462,7 @@ func (j *job) conclude(state profile.State) {
 		e.Reason = leftOut
 	}
 	problem := j.host.put(e, data)
-	if j.unshelve() && problem != "" { // the storage has room now
+	if j.unshelve() && problem != "" { // the storage has room again
 		problem = j.host.put(e, data)
 	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}

@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// insideShare is the percentage of the memory limit that models may use before they are spilled,
-// and modelShare that of spilled models. Results, the file and garbage need the rest, and segments
-// leave gaps that WebAssembly's memory never returns.
+// insideShare is the percentage of the memory limit that models may use before they are spilled;
+// modelShare is the percentage that spilled models may use. Results, the file and garbage need the
+// rest, and segments leave gaps that WebAssembly's memory never returns.
 const (
 	insideShare = 42
 	modelShare  = 34
@@ -26,10 +26,10 @@ type outside struct {
 	stays  bool        // nothing can be spilled
 	looked uint64      // bytes in use after the last garbage collection for isTooLarge
 	held   []Message   // messages that arrived while the spill store was busy
-	ended  error       // the error that one of these messages causes, which ends the run
+	ended  error       // the error that one of these messages caused; it ends the run
 }
 
-// errNoShelf reports that a run with a budget has no spill store.
+// errNoShelf reports that there is no spill store for a run with a budget.
 var errNoShelf = errors.New("there is no storage here for data that do not fit in memory; analyse without a memory limit")
 
 // fullOutside is the problem of a run that can be resumed once the storage has room.
@@ -120,7 +120,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve deletes the spill store; there reports whether there was one.
+// unshelve deletes the spill store. The result there reports whether there was one.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false

@@ -64,7 +64,7 @@ func beyond(t *testing.T, b []byte) []byte {
 }
 
 // A run that exceeds its memory limit spills, and gives the same result as a run that spilled from
-// its start. Nothing is left in the spill store.
+// its start. Afterwards, the spill store is empty.
 func TestRunSpills(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace spaces out a repeated task. Its runs are at least the duration least apart, and so far apart
-// that the task takes at most a twentieth of the time.
+// pace spaces out a repeated task. Its runs are separated by at least the duration least, and by
+// enough time that the task takes at most a twentieth of it.
 type pace struct {
 	least time.Duration
 	next  time.Time

@@ -37,7 +37,7 @@ func TestSpeedIsRecent(t *testing.T) {
 	var s speed
 	part, millis, last := uint64(0), uint64(0), uint64(0)
 	for _, phase := range []uint64{3_000_000, 140_000} {
-		for range 100 { // 20 seconds
+		for range 100 { // run for 20 seconds
 			last = s.at(part, millis)
 			part, millis = part+phase/5, millis+200
 		}
@@ -45,7 +45,7 @@ func TestSpeedIsRecent(t *testing.T) {
 			t.Errorf("the speed is %d per second, want about %d", last, phase)
 		}
 	}
-	if s.at(5, millis) != 0 { // the count starts again
+	if s.at(5, millis) != 0 { // the count starts again from a lower number
 		t.Error("a falling count has a speed")
 	}
 }

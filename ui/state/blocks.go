@@ -59,7 +59,7 @@ func number(v report.Value) float64 {
 	return x
 }
 
-// blockWords formats the models' numbers. Real numbers have three significant digits.
+// blockWords formats the models' numbers; modelled formats the real ones.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
 // modelled formats a number that a model computed.

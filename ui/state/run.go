@@ -19,7 +19,7 @@ type RunBar struct {
 // Fact is one number with its name.
 type Fact struct {
 	ID, Name, Value string
-	Share           string // share of a limit, as text or, for a meter, from 0 to 1; "": none
+	Share           string // the share of a limit, as text or, for a meter, as a number from 0 to 1; "": none
 }
 
 // NewRunBar returns the bar for the progress of a run.
@@ -109,8 +109,8 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates the remaining time from the recent speed. It returns "" before 2 % of the work or
-// half a second.
+// left estimates the remaining time from the recent speed. During the first half second, or the
+// first 2 % of the work, it returns "".
 func left(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:

@@ -16,30 +16,30 @@ import (
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis to compare with; "": none
-	Demo      string // name of the demo to which a link leads; an open demo has Open instead
+	Demo      string // name of the demo to which a link leads; "" once the demo is open, because Open then contains its key
 	Exercise  int    // number of the workshop's exercise, from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are expanded
-	LineBytes uint32            // 0: the profile's default
-	Levels    []hierarchy.Cache // nil: the preset's levels
-	Memory    hierarchy.Memory  // the memory below Levels
+	LineBytes uint32            // the line size in view; 0: the profile's default
+	Levels    []hierarchy.Cache // the levels of the hierarchy in question; nil: the preset's levels
+	Memory    hierarchy.Memory  // the memory below the caches in Levels
 	ClockGHz  float64           // the clock frequency for Levels
-	Preset    string            // "": the default preset
+	Preset    string            // name of the preset hierarchy; "": the default preset
 	Threads   hierarchy.Placement
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
 	Cell      Cell               // the selected sets × ways
-	Conflicts bool               // the map shows conflict misses
+	Conflicts bool               // the map shows conflict misses instead of miss ratios
 	Log2Lines []int              // capacities of the view over time; nil: the default ones
 	Table     string             // the chart whose table is open; "": none
 	Page      int                // the page of that table, from 0
 	By        answers.CountersBy // how counters are grouped; "": for the program
-	Sort      string             // the column by which counters, or rows of the code, are sorted; "": the default
+	Sort      string             // the column by which counters or the rows of the Code view are sorted; "": the default
 	Place     attribution.By     // how misses in the code are grouped; "": by line
-	Picked    int                // the selected row of the code, from 1; 0: none
+	Picked    int                // the selected row of the Code view, from 1; 0: none
 
-	Stack       Stack  // the stack whose curves are shown for all threads; "": private
-	OwnBytes    uint64 // size of each thread's private cache; 0: that of the first level
-	SharedBytes uint64 // size of a cache that threads share; 0: that of the last level
+	Stack       Stack  // the kind of LRU stack whose curves are shown for all threads; "": private
+	OwnBytes    uint64 // size of each thread's private cache; 0: the size of the first level
+	SharedBytes uint64 // size of a cache that threads share; 0: the size of the last level
 	Groups      string // threads that share a cache, in the format of [Groups]; "": all share one
 
 	Granule int         // granularity of flows between threads: 0 words, 1 lines, 2 pages
@@ -47,17 +47,17 @@ type Screen struct {
 	Window  int         // the window of the run, from 1; 0: the whole run
 	Flow    [2]int      // selected row and column of the matrix, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
-	Loop    int         // the selected loop, from 1; 0: the one with most references outside its inner loops
+	Loop    int         // the selected loop, from 1; 0: the one with the most references outside its inner loops
 
 	Cores      int    // the number of cores to predict, from 1; 0: 4
-	Division   string // how work is divided among them; "": by iterations
+	Division   string // how work is divided among the cores; "": by iterations
 	Schedule   string // schedule of loops; "": as in the program
-	Interleave string // how their references are interleaved; "": round robin
-	Model      string // input of SDCM, see Models; "": a few lines
+	Interleave string // how the cores' references are interleaved; "": round robin
+	Model      string // the input of SDCM (see Models); "": a few lines
 
 	Processor string // the processor for run times; "": the default one
-	Function  int    // the selected function, from 1; 0: the one that takes most time
-	Block     int    // its selected block, from 1; 0: the one that takes most time
+	Function  int    // the selected function, from 1; 0: the one that takes the most time
+	Block     int    // the selected block of the function, from 1; 0: the one that takes the most time
 }
 
 // setting is a setting of a screen, written in the URL as NAME=TEXT.
@@ -162,7 +162,8 @@ var settings = []setting{
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open demo has Open instead
 }
 
-// against is the name of an argument of "stackglass what-if", and of the setting with its values.
+// against is the name of an argument of "stackglass what-if", and also of the setting that contains
+// the values of this argument.
 const against = "against"
 
 // word returns a setting whose text consists of letters and digits.
@@ -170,7 +171,7 @@ func word(name string, of func(*Screen) *string) setting {
 	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
 }
 
-// counted returns a setting that is a number from 1, with at most that many bits.
+// counted returns a setting that is a number from 1, with at most the given number of bits.
 func counted(name string, bits int, of func(*Screen) *int) setting {
 	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
 }
@@ -183,7 +184,7 @@ func positive(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// parse parses a number with at most that many bits. For any other text it returns 0.
+// parse parses a number with at most the given number of bits. It returns 0 for any other text.
 func parse(text string, bits int) uint64 {
 	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
@@ -192,7 +193,8 @@ func parse(text string, bits int) uint64 {
 	return n
 }
 
-// Hash returns the URL's hash for the screen, without "#". It omits defaults.
+// Hash returns the URL's hash for the screen, without "#". Settings with their default values are
+// omitted.
 func (s Screen) Hash() string {
 	if s.Open == "" {
 		return ""
@@ -206,8 +208,8 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen parses a hash, with or without "#". Settings that it does not understand keep their
-// defaults, so that no link is an error.
+// ParseScreen parses a hash, with or without "#". Settings that it does not understand get their
+// default values, so that every link leads to a screen.
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -273,8 +275,8 @@ func safeKey(key string) string { return keep(key, "-_") }
 // safeLine removes characters that do not occur in a hierarchy's lines.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
-// Anew returns the screen of a new analysis. It keeps the processor and the hierarchy in question,
-// which the analysis measures. It starts with the diagnosis.
+// Anew returns the screen of a new analysis: the diagnosis, with the current processor and the
+// current hierarchy in question, which the analysis measures.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
@@ -330,8 +332,8 @@ func (s Screen) Toggle(chart string) Screen {
 }
 
 // ToggleCapacity shows or hides a capacity in the view over time. shown lists the capacities shown
-// now. If there would be more than [MaxLines], the first one is removed. The only remaining one
-// cannot be hidden.
+// now. If there would be more than [MaxLines], the first one is removed. The last remaining
+// capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false

@@ -21,7 +21,8 @@ func (c Cell) valid() bool {
 // Lines returns the number of lines that the cache holds.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
-// Move returns the cell that is that many steps away in sets and ways, within the map.
+// Move returns the cell that is the given numbers of steps away in sets and ways, clamped to the
+// map.
 func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
@@ -49,7 +50,7 @@ func parseCell(s string) Cell {
 }
 
 // CellAnswer divides the misses of a cell's cache by cause. The misses are the sum of the cold,
-// capacity and conflict misses, of which the last may be negative.
+// capacity and conflict misses. The number of conflict misses may be negative.
 type CellAnswer struct {
 	Misses   uint64
 	Cold     uint64 // misses on the first access to a line
@@ -66,7 +67,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 		}
 	}
 	row := c.Ways - 1
-	for a := range c.Log2Sets { // the table has only those numbers of sets that were counted
+	for a := range c.Log2Sets { // the table contains only the numbers of sets that were counted
 		if v.Locality.Sets.Counts(a) {
 			row += profile.MaxWays
 		}
@@ -78,7 +79,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
-// Counted returns the nearest cell, in one direction, whose number of sets was counted.
+// Counted returns the nearest cell in one direction whose number of sets was counted.
 func (v *View) Counted(c Cell, fewer bool) Cell {
 	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
 		if c.Log2Sets++; fewer {
@@ -122,7 +123,7 @@ type HeatMap struct {
 	// zero.
 	Values []float64
 	Signed bool
-	Least  float64 // the least of Values
+	Least  float64 // the minimum of Values
 	Most   float64
 	Cell   Cell
 	Marks  []HeatMark

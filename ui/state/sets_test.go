@@ -15,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tabled returns the view of a trace, given as line numbers, with a naively counted table of sets.
+// tabled returns the view of a trace, which is given as line numbers. The table of sets is counted
+// naively.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -120,7 +121,7 @@ func TestSetsMap(t *testing.T) {
 	}
 }
 
-// The table has a row for every cell, with the cell's misses.
+// The table has a row with the misses of every cell.
 func TestSetsTable(t *testing.T) {
 	v := tabled(columns())
 	table := v.SetsTable()
@@ -157,7 +158,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// With a table of sets, levels are exact, and the cards also show the number of the model.
+// If the profile has a table of sets, the levels are exact, and the cards also show the model's
+// estimates.
 func TestCardsOfTables(t *testing.T) {
 	v := tabled(columns())
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{

@@ -18,7 +18,7 @@ type Settings struct {
 	Kinds     string
 	Format    string // the trace's format; "": detect it
 	Touched   bool   // count each byte's accesses
-	Reuse     bool   // record which site accessed a line before, and the line utilisation
+	Reuse     bool   // record, for each site, which sites accessed its lines before, and its line utilisation
 	Loops     bool   // compress the trace to loops
 	Cores     string // groups of threads that share a private cache, as in 0,1/2,3; "": none
 	Sample    string // the sample, in the syntax of [sample.Parse]; "": the whole trace
@@ -107,9 +107,10 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	return nil
 }
 
-// Measure adds to the spec a measurement by site of a hierarchy's levels, because stack distances
-// alone cannot attribute misses in sets. It does so for levels whose line size is that of the sites
-// or is not analysed at all. Levels with hashed sets, and samples, cannot be measured.
+// Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
+// distances alone cannot attribute the misses of set-associative caches. It does so for levels
+// whose line size is the one of the sites or is not analysed at all. Levels with hashed sets, and
+// samples, cannot be measured.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return
@@ -130,7 +131,8 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	}
 }
 
-// SpecKey returns a text with the settings that distinguish two analyses of one file.
+// SpecKey returns a text that differs between two analyses of the same file if their settings
+// differ.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources holds the source files that the user gave, which the page shows with the misses of each
+// Sources holds the source files that the user opened. The page shows them with the misses of each
 // line. They are kept in memory only. Files are matched by name, and by the folders that both the
 // profile and the browser know.
 type Sources struct{ files map[string][]*Source }
@@ -120,8 +120,8 @@ func (s *Sources) Add(f *Source) {
 	s.files[f.Name] = append(s.files[f.Name], f)
 }
 
-// Of returns the files to which a name in a profile may refer: of the files with that base name,
-// those that share most folders with it. If there are several, the name is ambiguous.
+// Of returns the files to which a name in a profile may refer: the files with the same base name
+// that have the most folders in common with it. If there are several, the name is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))

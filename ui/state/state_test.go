@@ -349,8 +349,8 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("the curve ends at %g, want the cold share", last)
 	}
-	// The value of a point holds up to the next point, except for breakpoints within a pixel of the
-	// next one.
+	// The value of a point is valid up to the next point, except for breakpoints that are less than
+	// a pixel before the next one.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
 			continue
@@ -367,7 +367,7 @@ func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 }
 
 // Charts do not need documents, which have a million rows for a long run. The document of a table
-// is made once.
+// is made only once.
 func TestDocumentsAreMadeForTables(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)
@@ -385,7 +385,7 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 	if v.CurveTable().Source() != source || len(v.documents) != 1 {
 		t.Errorf("the document of the curve was made %d times", len(v.documents))
 	}
-	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // as a slider does
+	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // as when a slider is dragged
 		v.Threads().OwnTable(bytes)
 	}
 	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {
@@ -670,7 +670,7 @@ func TestRunBar(t *testing.T) {
 }
 
 func TestWhen(t *testing.T) {
-	now := time.Date(2026, 3, 10, 0, 30, 0, 0, time.UTC) // half past midnight, a Tuesday
+	now := time.Date(2026, 3, 10, 0, 30, 0, 0, time.UTC) // a Tuesday, half past midnight
 	for want, then := range map[string]time.Time{
 		"today 00:10":     now.Add(-20 * time.Minute),
 		"yesterday 23:50": now.Add(-40 * time.Minute),

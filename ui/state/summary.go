@@ -10,13 +10,13 @@ import (
 
 // Summary is the content of a result's header.
 type Summary struct {
-	Facts  []Fact   // numbers with their nouns
+	Facts  []Fact   // numbers, each with its noun
 	Chips  []string // how the result was computed, and from which part of the run
 	Digest string   // the first eight digits of the profile's digest; "" while the result is growing
 	Whole  string   // the whole digest
 }
 
-// NewSummary describes a view. digest is hexadecimal, "" while the profile is still growing.
+// NewSummary describes a view. digest is hexadecimal, or "" while the profile is still growing.
 func NewSummary(v *View, digest string, live bool) Summary {
 	t := &v.Profile.Totals
 	s := Summary{Whole: digest}

@@ -14,7 +14,7 @@ import (
 type Column struct {
 	_     [0]func() // prevents the compiler from generating code that compares columns
 	Name  string
-	Unit  string // "" if the name contains it
+	Unit  string // the unit of the values, or "" if Name contains it
 	Key   string // the sort key; "" if the order is fixed
 	Words bool   // the column contains text, which is left-aligned
 }
@@ -38,7 +38,7 @@ type Table struct {
 	key      string                  // the table's key in the document
 }
 
-// show returns a table with the columns that have these keys and exist, or with all columns if no
+// show returns a table with the existing columns among the given keys, or with all columns if no
 // key is given. The half-width of a confidence interval follows its number. The key
 // "file,line,function" stands for one column with the source location. where selects rows by their
 // values in columns.
@@ -135,7 +135,7 @@ const PageRows = 20
 // Pages returns the number of pages, at least one.
 func (t *Table) Pages() int { return max(1, (t.Rows+PageRows-1)/PageRows) }
 
-// Page returns the rows of a page (counted from 0), and the number of its first row.
+// Page returns the rows of a page and the number of its first row; pages count from 0.
 func (t *Table) Page(page int) (rows [][]string, first int) {
 	page = min(max(page, 0), t.Pages()-1)
 	first = page * PageRows
@@ -191,7 +191,7 @@ func (t *Table) JSON() []byte {
 type Grid struct {
 	*Table
 	ID       string
-	Order    string // changes with the rows and their order, and resets scrolling
+	Order    string // identifies the rows and their order; a new value resets scrolling
 	Selected int    // the selected row; -1: none
 	// Mark returns a row's class in app.css. If it is nil, no row has a class.
 	Mark func(i int) string

@@ -9,7 +9,7 @@ import (
 // Tab is a view of a result.
 type Tab uint8
 
-// These are the tabs.
+// The tabs of a result.
 const (
 	TabDiagnosis Tab = iota
 	TabLocality
@@ -26,8 +26,8 @@ const (
 )
 
 // tabs contains, for each tab, its name, its slug in the URL, and a function that explains why the
-// tab has nothing to show for a profile, or returns "". alone is the explanation that the tab
-// cannot compare two runs.
+// tab has nothing to show for a profile, or returns "". alone explains why the tab cannot compare
+// two runs, or is "" if it can.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
@@ -46,7 +46,7 @@ var tabs = [numTabs]struct {
 	TabFootprint:     {"Footprint", "footprint", missingFootprint, "Footprints of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on footprint”."},
 }
 
-// TabGroup is a group of views on one subject. Its position is its number key.
+// TabGroup is a group of views on one subject. The digit key of its position in TabGroups opens it.
 type TabGroup struct {
 	Name string
 	Tabs []Tab

@@ -17,9 +17,9 @@ import (
 // Stack is one of the LRU stacks that count a core's accesses (MODELS §6).
 type Stack string
 
-// These are the stacks.
+// The kinds of stacks.
 const (
-	PrivateStack  Stack = "private"  // the core's own stack, without other cores' stores
+	PrivateStack  Stack = "private"  // the core's own stack, which ignores the stores of other cores
 	CoherentStack Stack = "coherent" // the core's own stack, in which other cores' stores invalidate lines
 	SharedStack   Stack = "shared"   // the stack of all cores
 )
@@ -50,8 +50,8 @@ type Threads struct {
 	stack    Stack // the stack of overlaid
 }
 
-// coreCurves holds the miss-ratio curves of one core. A coherence miss misses in a cache of any
-// size; lost counts these misses by depth.
+// coreCurves holds the miss-ratio curves of one core. A coherence miss occurs in a cache of any
+// size, so the curves do not contain these misses; lost counts them by depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve
 	lost                      *profile.Curve // coherence misses, by the depth at which the line was invalidated
@@ -106,7 +106,7 @@ func (t *Threads) CoreName(core int) string {
 	return "threads " + strings.Join(words, ", ")
 }
 
-// curve returns the curve of a core on one of its stacks.
+// curve returns the curve of a core for one kind of stack.
 func (t *Threads) curve(core int, s Stack) *profile.Curve {
 	switch s {
 	case CoherentStack:
@@ -129,8 +129,8 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid draws the curves of all cores on one of their stacks. If the chart has not changed, it
-// returns the same pointer.
+// Overlaid draws, in one chart, the curves of all cores for one kind of stack. If the chart has not
+// changed, it returns the same pointer.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
@@ -276,7 +276,7 @@ func (t *Threads) level(bytes uint64, sharedBy uint32) hierarchy.Cache {
 	return hierarchy.Cache{Name: name, SizeBytes: bytes, LineBytes: t.LineBytes, SharedBy: sharedBy}
 }
 
-// OwnTable lists, for private caches of a size, the misses of every core by cause.
+// OwnTable lists the misses of every core by cause, for private caches of the given size.
 func (t *Threads) OwnTable(bytes uint64) *Table {
 	return t.view.once("own "+strconv.FormatUint(bytes, 10), func() *Table {
 		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.about("core", bytes, 0), nil,
@@ -305,15 +305,15 @@ func sum(t *report.Table, key string) uint64 {
 	return uint64(all + 0.5)
 }
 
-// Groups describes the caches that cores share. It contains the group number of each core. Groups
+// Groups says which cores share a cache: it contains the group number of each core. Groups
 // are numbered from 0 in the order of their first cores.
 type Groups []int
 
 // OneGroup returns one group of all cores.
 func OneGroup(cores int) Groups { return make(Groups, cores) }
 
-// ParseGroups parses the output of String for that many cores. For any other text it returns one
-// group.
+// ParseGroups parses the output of String for the given number of cores. It returns one group for
+// any other text.
 func ParseGroups(text string, cores int) Groups {
 	g := make(Groups, 0, cores)
 	for _, word := range strings.Split(text, "-") {
@@ -453,8 +453,8 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	return text + "with a cache of that size for each thread, they would miss as often."
 }
 
-// ChangeTable lists why stack distances on the stack of all cores differ from those on private
-// stacks.
+// ChangeTable lists the reasons why stack distances on the stack of all cores differ from stack
+// distances on private stacks.
 func (t *Threads) ChangeTable() *Table {
 	return t.view.once("change", func() *Table {
 		caption := "How distances change when threads share a stack"

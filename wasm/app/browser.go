@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// address returns the page's address of a site file: "worker" starts this program in a worker,
-// "unpacker" the second program.
+// address returns the address of a file of the site, as recorded in the page. The file "worker"
+// starts this program in a worker, and "unpacker" starts the second program.
 func address(file string) string {
 	return document().Get("documentElement").Get("dataset").Get(file).String()
 }
@@ -24,7 +24,7 @@ func address(file string) string {
 type browser struct {
 	focus   string // id of the element to focus after the render of the next build
 	demos   []ui.Demo
-	grids   map[string]*state.Grid // passed on to tables.js, by id
+	grids   map[string]*state.Grid // tables passed to tables.js, by id
 	problem string                 // the problem that was last scrolled into view
 
 	hash      string // the hash that waits to be set
@@ -32,9 +32,9 @@ type browser struct {
 	hashes    int // the number of hashes set within the last hashPause
 
 	app      *ui.App
-	matrices map[string]*state.Matrix  // passed on to matrix.js, by id; nil before it is loaded
-	maps     map[string]*state.HeatMap // passed on to heatmap.js, by id; nil before it is loaded
-	graph    *state.Graph              // passed on to graph.js; nil before it is loaded
+	matrices map[string]*state.Matrix  // matrices passed to matrix.js, by id; nil before matrix.js is loaded
+	maps     map[string]*state.HeatMap // maps passed to heatmap.js, by id; nil before heatmap.js is loaded
+	graph    *state.Graph              // the graph passed to graph.js; nil before graph.js is loaded
 }
 
 func document() js.Value { return js.Global().Get("document") }
@@ -48,7 +48,7 @@ func listen(event string, f func(event js.Value)) {
 	js.Global().Call("addEventListener", event, web.Function(func(args []js.Value) { f(args[0]) }))
 }
 
-// building returns a function to call after the current build was rendered.
+// building returns a function that must be called after the current build has been rendered.
 func (b *browser) building() (rendered func()) {
 	focus := b.focus
 	b.focus = ""
@@ -113,7 +113,7 @@ func (b *browser) Demos() []ui.Demo {
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
 			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String(),
 			Source: web.Text(attributes, "source")}
-		// A card without these numbers matches no result.
+		// A card without these numbers does not match any result.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)
 		lesson := card.Call("closest", ".card").Call("querySelectorAll", "[data-view]")
@@ -212,8 +212,8 @@ const (
 	hashPause  = 1250 * time.Millisecond
 )
 
-// finishHash sets the waiting hash before a link is followed. It needs no lock, because it does not
-// block.
+// finishHash sets a hash that is still waiting to be set. It is called before a link is followed.
+// It needs no lock, because it does not block.
 func (b *browser) finishHash() {
 	if b.hashWaits {
 		b.hashWaits = false

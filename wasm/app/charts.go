@@ -160,9 +160,9 @@ func (b *browser) Matrix(m *state.Matrix) {
 	}
 }
 
-// load loads a rarely used script on first use, and then calls connect. The single-file page
-// contains all scripts. load returns false if the script is already connected. Otherwise connect
-// draws everything that was passed on before.
+// load loads a rarely used script on first use, and then calls connect. In the single-file page,
+// all scripts are already there. load returns false if the script is already connected. Otherwise
+// connect will draw everything that was passed before.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {

@@ -57,7 +57,7 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 	if err != nil {
 		return ui.File{}, err
 	}
-	// Without a date, a demo is the same file every time.
+	// The date is fixed, so that a demo counts as the same file every time it is fetched.
 	file := js.Global().Get("File").New([]any{blob}, name, map[string]any{"lastModified": 0})
 	return fileOf(file), nil
 }

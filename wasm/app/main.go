@@ -19,7 +19,7 @@ import (
 	"github.com/vugu/vugu/domrender"
 )
 
-// memoryLimit makes the garbage collector keep the page smaller than a worker may become.
+// memoryLimit makes the garbage collector keep the page's memory below the limit for workers.
 const memoryLimit = 1 << 30
 
 func main() {
@@ -52,14 +52,14 @@ func run() error {
 	go begin(app, page)
 
 	for ok := true; ok; ok = renderer.EventWait() {
-		page.Breathe() // let the work that changed the page finish
+		page.Breathe() // let the task that changed the page finish
 		if !app.Changed() {
 			continue
 		}
 		rendered := page.building()
 		built := builder.RunBuild(root)
 		ui.Fit(built)
-		page.Breathe() // changes from now on are in the next build
+		page.Breathe() // later changes are rendered in the next build
 		if err := renderer.Render(built); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func begin(app *ui.App, page *browser) {
 	app.Sweep()
 }
 
-// warmUpAfter is how long the page must be idle before warmUp.
+// warmUpAfter is how long the page must be idle before warmUp runs.
 const warmUpAfter = 300 * time.Millisecond
 
 // warmUp makes the browser compile the code of the first view of a result. Browsers compile a

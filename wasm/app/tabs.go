@@ -20,7 +20,8 @@ type tabs struct {
 	channel js.Value
 }
 
-// newTabs returns nil if the browser lacks locks or channels, as for pages that are not secure.
+// newTabs returns nil if the browser does not offer locks or channels, as on pages in an insecure
+// context.
 func newTabs(app *ui.App) ui.Tabs {
 	locks, kind := js.Global().Get("navigator").Get("locks"), js.Global().Get("BroadcastChannel")
 	if !locks.Truthy() || !kind.Truthy() {
@@ -72,7 +73,7 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 // request requests a lock. It returns the function that releases the lock, or nil if the lock was
 // not granted.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
-	granted := make(chan js.Value, 1) // receives the function that ends the promise that holds the lock; undefined: not granted
+	granted := make(chan js.Value, 1) // receives the function that settles the promise and so releases the lock; undefined: the lock was not granted
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		if !args[0].Truthy() {
 			granted <- js.Undefined()

@@ -1,5 +1,5 @@
 // Package file reads a local file that the user chose in the browser (a File or a Blob) as an
-// io.Reader. It holds only a few megabytes of the file in memory, and nothing leaves the machine.
+// io.Reader. It keeps only a few megabytes of the file in memory, and no data leaves the machine.
 // It builds for js/wasm only.
 //
 // It uses the fastest method that the browser supports:

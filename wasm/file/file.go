@@ -29,7 +29,7 @@ type File struct {
 	at     int      // number of bytes of view that were read
 	length int      // number of bytes in view
 	small  []byte   // the unread part of buffer
-	buffer []byte   // for small reads
+	buffer []byte   // buffer for small reads
 	read   uint64
 	end    error // io.EOF or an error; final
 }
@@ -150,8 +150,8 @@ func (f *File) turnOver() error {
 	return nil
 }
 
-// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check that
-// when they open a file, not while they read it, so the last byte is read once more.
+// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check this
+// when they open a file, not while they read it, so unchanged reads the last byte once more.
 func (f *File) unchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {
@@ -173,7 +173,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// words returns the browser's text of an error, including the kind of error.
+// words returns the browser's description of an error, including the kind of error.
 func words(err error) string {
 	thrown, ok := err.(js.Error)
 	if !ok || thrown.Value.Type() != js.TypeObject {
@@ -188,7 +188,7 @@ type source interface {
 	// begin requests the next chunk and returns its promise. It may reuse the memory of spare,
 	// which is an ArrayBuffer or undefined.
 	begin(spare js.Value) (promise js.Value)
-	// take returns the chunk, a Uint8Array, from the promise's value.
+	// take returns the chunk, a Uint8Array, that the settled promise contains.
 	take(result js.Value) (chunk js.Value, done bool)
 	// cancel cancels the current request.
 	cancel()

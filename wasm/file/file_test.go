@@ -23,7 +23,7 @@ func pattern(size int) []byte {
 	return data
 }
 
-// newFile makes a File of the browser from data, in several parts to limit the memory.
+// newFile makes a browser File from data, in several parts to limit the memory.
 func newFile(data []byte, times int) js.Value {
 	part := js.Global().Get("Uint8Array").New(len(data))
 	js.CopyBytesToJS(part, data)
@@ -34,7 +34,7 @@ func newFile(data []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "some.din")
 }
 
-// sources contains all kinds of sources, whichever this browser would use.
+// sources contains all kinds of sources, not only the one that this browser would use.
 var sources = map[string]func(blob js.Value) source{
 	"chosen": newSource,
 	"own buffers": func(b js.Value) source {

@@ -37,8 +37,8 @@ func setQuota(t *testing.T, bytes uint64) {
 
 func storeName() string { return "host test " + strconv.Itoa(stores) }
 
-// A run that has no room to spill keeps its counts and says why it ended. (Chromium checks the
-// remaining space only every half a minute, so that it would not notice a later limit.)
+// A run that has no room to spill keeps its counts and says why it ended. (The limit is set first,
+// because Chromium checks the remaining space only every half a minute.)
 func TestNoRoomToSpill(t *testing.T) {
 	setQuota(t, 3<<20)
 	defer setQuota(t, 0)

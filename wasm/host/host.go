@@ -27,18 +27,19 @@ import (
 )
 
 const (
-	// memoryLimit makes the garbage collector work harder long before the program reaches the 4 GiB
-	// limit of WebAssembly's memory.
+	// memoryLimit makes the garbage collector run more often long before the program reaches
+	// WebAssembly's memory limit of 4 GiB.
 	memoryLimit = 3 << 30
-	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint copies the
-	// state, which is smaller than the models, so both fit within memoryLimit.
+	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint makes a
+	// copy of the state. The copy is smaller than the models, so both fit within memoryLimit.
 	checkpointMemory = memoryLimit / 2
 	// collectAt is the heap growth, in percent, at which garbage is collected. It is low because
 	// the models are a few large arrays, which are cheap to scan, and the address space is small.
 	collectAt = 50
 )
 
-// unpackScript, relative to this worker's own script, starts unpackers.
+// unpackScript is the address of the script that starts unpackers, relative to this worker's own
+// script.
 const unpackScript = "worker.js?wasm=unpack.wasm"
 
 // InWorker reports whether the program runs in a worker, where there is no document.
@@ -88,7 +89,7 @@ func newHost() *workers.Host {
 	return h
 }
 
-// setLimit limits the program's memory, except for the runtime's own; 0 means all memory.
+// setLimit limits the program's memory, not including the runtime's own; 0 selects memoryLimit.
 func setLimit(bytes uint64) {
 	limit := int64(memoryLimit)
 	if bytes > 0 {
@@ -98,8 +99,8 @@ func setLimit(bytes uint64) {
 }
 
 // memory returns a function that returns the size in bytes of the program's linear memory, which
-// never shrinks. It returns nil, which means the Go runtime's own figure, if worker.js has not
-// provided that memory.
+// never shrinks. It returns nil, which selects the Go runtime's own figure, if worker.js has not
+// provided access to that memory.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {
@@ -108,8 +109,9 @@ func memory() func() uint64 {
 	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
-// setting returns a parameter of the worker's address. The site sets the decompressors' script;
-// tests set a database, the interval between checkpoints, and another program as decompressor.
+// setting returns a parameter of the worker's address. The site sets the parameter for the
+// decompressors' script. Tests set a database, the interval between checkpoints, and another
+// program as decompressor.
 func setting(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()
@@ -136,7 +138,7 @@ func checkpointReferences() uint64 {
 // traces opens the traces of successive analyses.
 type traces struct{ unpackers unpack.Workers }
 
-// traceFile is a file that ends its decompressors when it is closed.
+// traceFile is a file whose decompressors end when it is closed.
 type traceFile struct {
 	*file.File
 	unpackers *unpack.Workers

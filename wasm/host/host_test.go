@@ -56,7 +56,8 @@ func TestMain(m *testing.M) {
 
 const jobNumber = 5
 
-// run is a worker that is ready for a Start, and the store in which it keeps results.
+// run is a worker that is ready for a Start message, and the store in which the worker keeps
+// results.
 type run struct {
 	t     testing.TB
 	store *idb.Store
@@ -118,7 +119,7 @@ func (r *run) send(t workers.Type) {
 	}
 }
 
-// next returns the next message of that type, and drops other messages before it.
+// next returns the next message of the given type, and drops other messages before it.
 func (r *run) next(want workers.Type) workers.Message {
 	r.t.Helper()
 	for {

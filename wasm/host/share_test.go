@@ -20,15 +20,15 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// die makes a helper end soon after it has started, in the way that the address of its script
-// names.
+// die makes a helper end soon after it has started, in the way that a parameter of its script's
+// address selects.
 func die() {
 	how := setting("dies", "")
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// The helper must first announce its lock. If it ended before that, the run would wait for it
-	// for a while.
+	// The helper must announce its lock first, because otherwise the run would wait some time for
+	// it.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -62,7 +62,8 @@ func end(how string) {
 	}
 }
 
-// container returns a container with a run of that many steps, in chunks of one thread.
+// container returns a container with a run of the given number of steps, in which each chunk
+// belongs to one thread.
 func container(t testing.TB, seed uint64, steps int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -174,7 +175,7 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 }
 
-// A shared run whose worker is killed resumes, shared again, and gives the same bytes.
+// A shared run whose worker is killed can be resumed, shared again, and gives the same bytes.
 func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)

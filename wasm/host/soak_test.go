@@ -45,7 +45,7 @@ func soakLoops() *loops { return &loops{lines: 20_000_000, rounds: 4, stays: 3} 
 func soakHost() *workers.Host {
 	h := newHost()
 	h.OpenTrace = func(string, io.Reader, string, func() error) (trace.Reader, error) { return soakLoops(), nil }
-	program := js.Global() // value number 5 in wasm_exec.js; the program itself is number 6
+	program := js.Global() // global is value number 5 in wasm_exec.js; value number 6 is the program itself
 	*(*uint64)(unsafe.Pointer(&program))++
 	memory := program.Get("_inst").Get("exports").Get("mem")
 	h.Memory = func() uint64 { return uint64(memory.Get("buffer").Get("byteLength").Float()) }
@@ -53,7 +53,8 @@ func soakHost() *workers.Host {
 }
 
 // A trace with far more lines than fit in memory is analysed exactly, and the program stays within
-// its memory limit. A quarter of the references follow references to all other lines.
+// its memory limit. For a quarter of the references, all other lines were referenced since the last
+// reference to the same line.
 func TestSoakSpilling(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")

@@ -1,5 +1,5 @@
-// Package idb is the profile.Store of the browser. It keeps analyses and checkpoints in IndexedDB,
-// on the user's disk, until the user deletes them. It builds for js/wasm only.
+// Package idb implements profile.Store in the browser. It keeps analyses and checkpoints in
+// IndexedDB, on the user's disk, until the user deletes them. It builds for js/wasm only.
 //
 // The database has two object stores:
 //

@@ -21,13 +21,13 @@ func TestFull(t *testing.T) {
 	storetest.TestFull(t, openNew(t))
 }
 
-// Whichever write of a checkpoint or a result finds no room, earlier data is kept, and later data
-// is accepted.
+// Whichever write of a checkpoint or a result fails for lack of space, earlier data is kept, and
+// later data is accepted.
 func TestAnyWriteIsRefused(t *testing.T) {
 	stores := js.Global().Get("IDBObjectStore").Get("prototype")
 	put := stores.Get("put")
 	defer stores.Set("put", put)
-	// This throws like a full storage, which a Go function cannot do.
+	// This JavaScript function throws as a full storage does; a Go function cannot throw.
 	crypto := js.Global().Get("crypto")
 	full := crypto.Get("getRandomValues").Call("bind", crypto, js.Global().Get("Uint8Array").New(1<<17))
 	calls := 0 // number of calls before the storage is full

@@ -12,8 +12,8 @@ import (
 
 const handlesStore = "handles"
 
-// Handles is a database of opaque browser values, such as file handles. As with a [Store], event
-// handlers must not use it.
+// Handles is a database of opaque browser values, such as file handles. Event handlers must not use
+// it, as they must not use a [Store].
 type Handles struct{ db *idb.Database }
 
 // OpenHandles opens the database, and creates it if necessary.

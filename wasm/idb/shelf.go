@@ -24,8 +24,8 @@ const (
 	blockBytes = 2 << 20
 	// collectEvery is the number of bytes read and written between two of Go's garbage collections.
 	// The browser keeps the data of a request while Go refers to the request. Go's garbage
-	// collector sees only a few words of each request, and may not run before the requests refer to
-	// a gigabyte.
+	// collector sees only a few words of each request, so it may not run before the requests refer
+	// to a gigabyte of data.
 	collectEvery = 64 << 20
 )
 
@@ -36,7 +36,7 @@ type Shelf struct {
 	db      *idb.Database
 	name    string
 	sizes   map[float64]uint64 // sizes of the blocks
-	bytes   uint64             // sum of sizes
+	bytes   uint64             // the sum of sizes
 	changes []change           // changes that are not written yet, in order
 	staged  int                // bytes in changes
 	writing chan error         // receives the end of the current transaction; nil if there is none
@@ -57,8 +57,8 @@ type fetched struct {
 	err   error
 }
 
-// OpenShelf opens the spill store of an entry in the named store. If asItIs is not set, it empties
-// the spill store.
+// OpenShelf opens the spill store of an entry in the named store. If asItIs is false, OpenShelf
+// empties the spill store.
 func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
 	s := &Shelf{name: store + shelfMark + key, sizes: map[float64]uint64{}}
 	var err error
@@ -204,7 +204,7 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	}
 	got := <-asked
 	if got.err == nil && !got.isBlock() {
-		if err := s.wait(); err != nil { // the block may not have been written yet
+		if err := s.wait(); err != nil { // the block may still be among the changes that are not written yet
 			return nil, shelfError(err)
 		}
 		got.err = profile.ErrDamaged

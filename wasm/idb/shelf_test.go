@@ -79,7 +79,7 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	var read []js.Value // blocks that came from the database
+	var read []js.Value // number of blocks that came from the database
 	object, requests := js.Global().Get("Object"), js.Global().Get("IDBRequest").Get("prototype")
 	whole := object.Call("getOwnPropertyDescriptor", requests, "result")
 	get := js.FuncOf(func(request js.Value, _ []js.Value) any {

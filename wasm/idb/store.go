@@ -28,7 +28,8 @@ const (
 	chunkBytes   = profile.PieceBytes
 )
 
-// openPatience limits the wait for a database, because there is no event if opening is blocked.
+// openPatience limits the wait for a database, because there may be no event while the opening is
+// blocked.
 var openPatience = 10 * time.Second
 
 // Store is a database of kept analyses. Other tabs and workers may use it, too. Its methods may be
@@ -94,8 +95,8 @@ func (s *Store) connect() error {
 
 // open opens a database with these object stores, and creates it if necessary.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// A database that opens late needs its object stores, too. Otherwise it would have this version
-	// without object stores, and could never be used.
+	// A database that opens after the wait has ended needs its object stores, too. Otherwise it
+	// would have the current version but no object stores, and could never be used.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -217,7 +218,7 @@ func chunkRange(key string) js.Value {
 
 // generation is the data of an entry, or of its previous checkpoint.
 type generation struct {
-	number int // 0 for finished analyses
+	number int // 0 for the data of a finished analysis
 	sum    profile.Sum
 }
 
@@ -274,7 +275,8 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	return err
 }
 
-// save stores a checkpoint in addition to the previous one (beside), or replaces it.
+// save stores a checkpoint, either in addition to the previous one (if beside is set) or in its
+// place.
 func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
 		old, err := find(entries, e.Key)
@@ -314,7 +316,8 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 	})
 }
 
-// makeRoom removes the generations that a new one replaces: all but the newest (beside), or all.
+// makeRoom removes the generations that a new one replaces: all but the newest if beside is set,
+// otherwise all.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
 		_, err := chunks.Delete(chunkRange(key))
@@ -351,7 +354,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 
 // read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
-	const mostBytes = 1 << 32 // more bytes do not fit in a program
+	const mostBytes = 1 << 32 // more bytes do not fit in the memory of a program
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
 		return nil, profile.ErrDamaged
 	}

@@ -143,8 +143,9 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// hold opens a database like a page that does not release it, and requests its deletion, so that
-// all others who open it have to wait. The returned function releases the database.
+// hold opens a database, as a page that does not release it would, and requests its deletion, so
+// that everyone else who opens the database has to wait. The returned function releases the
+// database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
 	indexedDB := js.Global().Get("indexedDB")
@@ -192,7 +193,7 @@ func TestBlocked(t *testing.T) {
 }
 
 // A newer page that is about to change the database is not blocked by an older page that has it
-// open. The older page learns that it is older.
+// open. The older page is told that a newer version exists.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)
@@ -338,7 +339,7 @@ func TestDamage(t *testing.T) {
 const tornName = "test torn"
 
 // putForever is the program of a worker that replaces one entry again and again. Each value
-// consists of one repeated byte.
+// consists of the same byte, repeated.
 func putForever() {
 	c := web.Self()
 	s, err := Open(tornName)

@@ -1,12 +1,12 @@
 // Package unpack reads less common compression formats in a separate worker, the decompressor.
 //
 // The decoders would add a tenth to the download of every first visit. So they are in a second
-// program, unpack.wasm (./program), which the analysis worker starts if a file needs it, from the
-// same site and under the same policy. [Workers] is the side of the analysis worker, [Serve] that
-// of the decompressor.
+// program, unpack.wasm (./program), on the same site and under the same policy. The analysis worker
+// starts it if a file needs it. [Workers] implements the side of the analysis worker, and [Serve]
+// the side of the decompressor.
 //
-// Both sides are sequential: each computes until it needs a message, and then waits for one, in
-// order. Two bounded streams connect them:
+// Both sides are sequential: each computes until it needs a message, then waits for the next
+// message, and handles messages in order. Two bounded streams connect them:
 //
 //	analysis                      decompressor
 //	begin (the compression) ───→
@@ -24,8 +24,8 @@
 // on the position in the trace and not on which side is faster (G. Kahn, "The semantics of a simple
 // language for parallel programming", 1974).
 //
-// The analysis worker reads the file itself, so hashing, resuming and disk errors work as for other
-// files. A stream ends as [open.Packing] specifies. Cut or damaged data result in a
-// [trace.DamageError], and a missing or dead decompressor in an [open.UnpackerError]. Ending the
-// analysis worker also ends its decompressors.
+// The analysis worker reads the file itself, so checksums, resuming and disk errors work as for
+// other files. A stream ends as [open.Packing] specifies. Truncated or damaged data results in a
+// [trace.DamageError]; a missing or dead decompressor results in an [open.UnpackerError]. Ending
+// the analysis worker also ends its decompressors.
 package unpack

@@ -3,14 +3,14 @@ package unpack
 // Names returns the compression formats that are decompressed in a worker: all but LZ4.
 func Names() []string { return []string{"gzip", "zstd", "xz"} }
 
-// protocolVersion distinguishes builds. Different builds meet if a site is updated between the
-// downloads of the two programs.
+// protocolVersion distinguishes builds. The two programs are from different builds if the site was
+// updated between their downloads.
 const protocolVersion = 1
 
 const (
 	packedBytes   = 64 << 10  // size of each compressed part but the last
 	unpackedBytes = 256 << 10 // size of a decompressed part
-	ahead         = 4         // maximum number of parts of either kind in transit
+	ahead         = 4         // maximum number of parts in transit in each direction
 )
 
 // mostWaiting is the maximum number of messages that can wait on either side: the parts, an answer
@@ -20,13 +20,13 @@ const mostWaiting = 2*ahead + 2
 type kind uint8
 
 const (
-	// From the analysis worker.
-	begin  kind = iota + 1 // text: the packing's name
+	// Messages from the analysis worker.
+	begin  kind = iota + 1 // decompress a stream; text: the packing's name
 	packed                 // bytes
 	more                   // a decompressed part was read
-	ended                  // no compressed bytes follow, because the file has ended
-	broken                 // no compressed bytes follow, because the file cannot be read
-	// From the decompressor.
+	ended                  // no more compressed bytes follow, because the file has ended
+	broken                 // no more compressed bytes follow, because the file cannot be read
+	// Messages from the decompressor.
 	ready    // number: protocolVersion
 	took     // the decompressor has started on a compressed part
 	unpacked // bytes
@@ -48,11 +48,11 @@ type message struct {
 type port interface {
 	// post sends m without waiting. It copies the bytes of m.
 	post(m message)
-	// take waits for the next message. Its bytes belong to the receiver until free.
+	// take waits for the next message. Its bytes belong to the receiver until it calls free.
 	take() message
 	// free reuses memory for later messages.
 	free(bytes []byte)
-	// close ends the other side, if it is a worker.
+	// close ends the other side if that is a worker.
 	close()
 }
 

@@ -8,17 +8,17 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// reader is the side of the analysis worker. It sends compressed bytes of source and receives
-// decompressed bytes.
+// reader is the analysis worker's side of the connection. It sends compressed bytes from source and
+// receives decompressed bytes.
 type reader struct {
 	port   port
 	source io.Reader
 	part   []byte // compressed bytes to send
 	window int    // parts that may be sent now
-	told   error  // the end of source, as sent to the decompressor, or nil
+	told   error  // how source ended, once the decompressor was told, or nil
 	ready  bool   // the decompressor is running
 	chunk  []byte // the decompressed part that is being read
-	rest   []byte // its unread bytes
+	rest   []byte // the unread bytes of chunk
 	err    error  // the end of the stream
 }
 
@@ -110,7 +110,7 @@ func (e *versionError) Error() string {
 
 // goneError reports that the decompressor could not be loaded or has died.
 type goneError struct {
-	loaded bool   // the decompressor ran, and died
+	loaded bool   // the decompressor had started before it died
 	why    string // the reason, if known
 }
 

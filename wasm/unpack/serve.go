@@ -7,18 +7,18 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// errBroken is the error that the decoder gets if the file could not be read.
+// errBroken is the error that the decoder receives if the file could not be read.
 var errBroken = errors.New("the rest of the file could not be read")
 
-// server is the decompressor's side. The decoder reads compressed bytes from it.
+// server is the decompressor's side of the connection. The decoder reads compressed bytes from it.
 type server struct {
 	port   port
 	queue  [][]byte // compressed parts that wait to be read
-	end    error    // the end after queue: io.EOF or errBroken; nil: not known yet
+	end    error    // how the stream ends after queue: io.EOF or errBroken; nil: not known yet
 	part   []byte   // the compressed part that is being read
-	rest   []byte   // its unread bytes
+	rest   []byte   // the unread bytes of part
 	broke  bool     // the decoder has received errBroken
-	credit int      // decompressed parts that may be sent
+	credit int      // number of decompressed parts that may be sent
 }
 
 // serve decompresses one stream completely.
@@ -39,7 +39,7 @@ func serve(p port, packings []open.Packing) error {
 func (s *server) unpack(packing open.Packing) error {
 	decoder, err := packing.New(s)
 	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // the stream ended before it began
+		err = io.ErrUnexpectedEOF // the stream ended before its first byte
 	}
 	for chunk := make([]byte, unpackedBytes); err == nil; {
 		var n int
@@ -60,7 +60,7 @@ func (s *server) send(part []byte) {
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// conclude reports how the stream ended, as [open.Packing] distinguishes it.
+// conclude reports how the stream ended, with the distinctions that [open.Packing] makes.
 func (s *server) conclude(err error) {
 	m := message{kind: damaged, text: err.Error()}
 	switch {

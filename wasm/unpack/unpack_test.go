@@ -47,7 +47,7 @@ func (p *pipe) post(m message) {
 	select {
 	case p.out <- m:
 	default:
-		// A test that continued would wait for the lost message.
+		// Do not continue: the test would wait for the lost message.
 		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more messages are in flight than the protocol allows")
 	}
 }
@@ -58,7 +58,7 @@ func (p *pipe) take() message {
 	case m := <-p.in:
 		return m
 	case <-p.done:
-		runtime.Goexit() // end like a worker
+		runtime.Goexit() // end as a worker does
 		panic("unreachable")
 	}
 }
@@ -82,7 +82,7 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started returns a reader, as package open would get it, for a packing that is unpacked on the
+// started returns the reader that package open would get for a packing that is decompressed on the
 // other side of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
@@ -172,7 +172,8 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 	}
 }
 
-// Streams of many parts, whether whole, cut or damaged, are unpacked as without a worker.
+// A stream of many parts, whether whole, truncated or damaged, gives the same result as without a
+// worker.
 func TestSameAsWithoutWorker(t *testing.T) {
 	text := din(80_000)
 	for _, p := range packings {
@@ -193,8 +194,8 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// Errors about a file name the same byte and the same reason as without a worker, after the same
-// rows.
+// An error in a file occurs after the same rows as without a worker, and its text contains the same
+// byte and the same reason.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {
@@ -229,7 +230,7 @@ func rowsOf(file []byte, packings []open.Packing) (rows int, said string) {
 	return b.Len(), said
 }
 
-// Unpackers can be nested: one feeds another.
+// Unpackers can be nested: the output of one is the input of another.
 func TestNested(t *testing.T) {
 	text := din(1000)
 	file := pack(t, "zstd", pack(t, "xz", pack(t, "zstd", text)))
@@ -260,8 +261,8 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// toy is a decoder that unpacks each byte to a number of bytes that its value determines. It may
-// take many packed bytes for no unpacked byte, or one packed byte for many.
+// toy is a decoder that unpacks each byte to a number of bytes that depends on its value. So many
+// packed bytes may yield no unpacked byte, and one packed byte may yield many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}
@@ -299,8 +300,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The position in the file depends on how much was unpacked, not on the speed of the two sides, and
-// is never far ahead of the position needed.
+// The position in the file depends only on how much was unpacked, not on the speed of the two
+// sides, and it is never far ahead of the position that the unpacked data requires.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var file []byte
@@ -326,7 +327,7 @@ func TestReadingIsDeterministic(t *testing.T) {
 	})
 }
 
-// lock prevents two goroutines from drawing random numbers at the same time.
+// lock prevents goroutines from drawing random numbers at the same time.
 func lock(f func()) func() {
 	turn := make(chan struct{}, 1)
 	return func() {
@@ -359,7 +360,7 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	t.Helper()
 	source := &counted{reader: bytes.NewReader(file)}
 	r := started([]open.Packing{toy}, "toy", source, slow)
-	needed := 0 // number of file bytes that the unpacked data required
+	needed := 0 // number of bytes of the file that the unpacked data required
 	unpackedSoFar, described := 0, 0
 	for buffer := make([]byte, 100_000); ; {
 		n, err := r.Read(buffer)
@@ -381,8 +382,8 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// most returns the maximum number of file bytes that the unpacked parts in flight require. It
-// includes runs of zeros, which unpack to nothing.
+// most returns the maximum number of bytes of the file that the unpacked parts in flight require,
+// including runs of zeros, which unpack to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
 	for _, c := range file {
@@ -405,7 +406,7 @@ func scripted(says ...message) *reader {
 }
 
 // If there is no unpacker, the error names the file, the reason and advice. The result contains the
-// same without the file's name.
+// same text without the file's name.
 func TestNoUnpacker(t *testing.T) {
 	const file = "\x28\xb5\x2f\xfd and so on"
 	runs := message{kind: ready, number: protocolVersion}
@@ -450,7 +451,7 @@ func TestEndClosesTheUnpacker(t *testing.T) {
 	}
 }
 
-// If the file ends before the decoder can start, the stream is reported as cut.
+// If the file ends before the decoder can start, the stream is reported as truncated.
 func TestStreamEndsBeforeItBegins(t *testing.T) {
 	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
 	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {

@@ -14,15 +14,16 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// wire is a [port] that uses postMessage. A message is an object with the fields of [message], in
-// which bytes is an ArrayBuffer with length bytes. The buffer is transferred, and returns as the
-// spare buffer of a later message in the other direction, so that parts need no new memory.
+// wire is a [port] that uses postMessage. A message is an object with the fields of [message],
+// where the field bytes is an ArrayBuffer and the field length is the number of bytes in use. The
+// buffer is transferred, and later comes back as the spare buffer of a message in the other
+// direction, so parts need no new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
 	late     <-chan time.Time // when to stop waiting for the first message; nil: never
-	buffers  []js.Value       // buffers that may be sent
-	spares   []js.Value       // buffers that belong to the other side
+	buffers  []js.Value       // buffers that this side may use for messages
+	spares   []js.Value       // buffers to return to the other side
 	freed    [][]byte
 	handlers []handler
 	closed   bool
@@ -34,7 +35,7 @@ type handler struct {
 }
 
 func newWire(remote js.Value) *wire {
-	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)} // a worker may report its end twice, by an error and by exited
+	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)} // a worker may report its end twice, by an error event and by an exited message
 	w.on("message", w.receive)
 	return w
 }
@@ -81,7 +82,7 @@ func (w *wire) receive(event js.Value) {
 	w.inbox <- m
 }
 
-// numberIn returns a field if it is a number below limit, otherwise 0.
+// numberIn returns the value of a field if it is a number below limit, otherwise 0.
 func numberIn(object js.Value, field string, limit int) int {
 	v := web.Number(object, field)
 	if !(v >= 0 && v < float64(limit)) {
@@ -102,7 +103,7 @@ func (w *wire) lose(why string) {
 	}
 }
 
-// copy copies the first n bytes of a buffer to Go's side.
+// copy copies the first n bytes of a buffer to Go's memory.
 func (w *wire) copy(buffer js.Value, n int) []byte {
 	var bytes []byte
 	if last := len(w.freed) - 1; last >= 0 {
@@ -176,8 +177,8 @@ func (w *wire) close() {
 // Name is the name of the decompressors' global scopes.
 const Name = "unpack"
 
-// patience is the time that a decompressor, a file of 800 KB, may take to load before an error is
-// reported.
+// patience is how long a decompressor, which is a file of 800 KB, may take to load before an error
+// is reported.
 const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	_ "github.com/stackglass/stackglass/core/ask/program" // registers verbs that can be asked
+	_ "github.com/stackglass/stackglass/core/ask/program" // registers further verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"

@@ -24,7 +24,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// These paths have their own responses.
+// These paths are answered by the program instead of a file.
 const (
 	HealthPath  = "/healthz"
 	VersionPath = "/version"
@@ -67,7 +67,7 @@ func Handler(version string, files http.Handler) http.Handler {
 	})
 }
 
-// sends reports whether a request has a body, or a method that may have one.
+// sends reports whether a request has a body, or a method that allows a body.
 func sends(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return true

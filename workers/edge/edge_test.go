@@ -66,7 +66,7 @@ func (u unread) Read([]byte) (int, error) {
 func TestNothingIsAccepted(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} {
 		for _, path := range []string{"/", "/index.html", "/upload", "/healthz", "/version", "/none"} {
-			got, _ := ask(t, method, path, unread{t}) // of unknown length
+			got, _ := ask(t, method, path, unread{t}) // a body of unknown length
 			if got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
 				t.Errorf("%s %s with a body: status %d, Allow %q", method, path, got.StatusCode, got.Header.Get("Allow"))
 			}

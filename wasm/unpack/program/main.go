@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// memoryLimit limits the garbage to a few decoder windows.
+// memoryLimit limits the uncollected garbage to the size of a few decoder windows.
 const memoryLimit = 1 << 30
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 		serve = (&workers.AnswerHost{Carrier: web.Self(), Open: answerers.All(openTrace), Breathe: web.Yield}).Serve
 	}
 	if err := serve(); err != nil {
-		panic(err) // worker.js reports it
+		panic(err) // worker.js reports the error
 	}
 }
 

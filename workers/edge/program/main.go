@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// Names from wrangler.jsonc, and of the variable that contains the version and is set on
-// deployment.
+// Names from wrangler.jsonc, and the name of the variable that contains the version, which is set
+// on deployment.
 const (
 	assetsBinding   = "ASSETS"
 	versionVariable = "VERSION"
@@ -56,7 +56,7 @@ func assets(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// headers returns the request's headers about accepted and cached content.
+// headers returns the request's headers that concern accepted and cached content.
 func headers(r *http.Request) map[string]any {
 	passed := map[string]any{}
 	for _, name := range []string{"Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "Range"} {
