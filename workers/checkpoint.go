@@ -88,7 +88,7 @@ type Keeper struct {
 	pace       share
 	unpaced    bool   // save checkpoints regardless of their cost
 	bytes      uint64 // bytes of the file read at the last checkpoint
-	references uint64 // at the last checkpoint
+	references uint64 // references analysed at the last checkpoint
 }
 
 // defaultBytes and defaultReferences are the default intervals between two checkpoints.

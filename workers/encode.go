@@ -262,7 +262,7 @@ type body struct {
 	want string
 }
 
-// encode returns the bytes that the function named code writes.
+// encode calls code and returns the bytes that it writes.
 func encode(code func(*body)) []byte {
 	b := &body{Coder: codec.Writer([]byte{protocolVersion})}
 	code(b)

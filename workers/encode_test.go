@@ -206,7 +206,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("stretch %+v became %+v, %v", s, again, err)
 			}
 		}
-		DecodeSegment(body)    // may refuse, may not panic
-		DecodeCheckpoint(body) // may refuse, may not panic
+		DecodeSegment(body)    // the decoder may return an error, but must not panic
+		DecodeCheckpoint(body) // the decoder may return an error, but must not panic
 	})
 }

@@ -23,7 +23,7 @@ type outside struct {
 	shelf  stack.Shelf // nil: nothing is spilled
 	remove func()      // deletes the spill store
 	needed bool        // the last checkpoint needs the spill store
-	stays  bool        // nothing can be spilled
+	stays  bool        // spilling is impossible, so the stacks stay in memory
 	looked uint64      // bytes in use after the last garbage collection for isTooLarge
 	held   []Message   // messages that arrived while the spill store was busy
 	ended  error       // the error that one of these messages caused; it ends the run

@@ -25,14 +25,14 @@
 // If a helper dies or sends invalid messages, the run no longer uses it and analyses the segment
 // itself.
 //
-// Answers that take long, or need rarely used code, come from another program ([AnswerHost]). It
-// sends Ready, and receives a [Subject] and questions about it ([answers.Question], TypeAsk).
-// TypeAnswer contains a reply; if there are several, all but the last say that another one follows.
-// A question replaces the previous question of the same name.
+// Answers that take long to compute, or that need rarely used code, come from another program
+// ([AnswerHost]). It sends Ready, and receives a [Subject] and questions about it
+// ([answers.Question], TypeAsk). TypeAnswer contains a reply; if there are several, all but the
+// last say that another one follows. A question replaces the previous question of the same name.
 //
-// There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). They
-// behave alike, which one test suite (workerstest) checks. Package codec encodes the bodies,
-// because reflection and JSON would cost the browser more to load than the whole protocol.
+// There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
+// must pass the same test suite (workerstest), so they behave alike. Package codec encodes the
+// bodies, because reflection and JSON would cost the browser more to load than the whole protocol.
 package workers
 
 import (
@@ -47,7 +47,7 @@ import (
 // Type is the type of a message.
 type Type uint8
 
-// These are the types of messages.
+// The types of messages.
 const (
 	// From the client to the host.
 	TypeStart  Type = iota + 1 // body: Start; attachment: the trace
@@ -140,7 +140,7 @@ type Start struct {
 	// the host has a spill store.
 	Memory uint64
 
-	Workers uint32 // number of workers if the run can be shared; 0: a number that suits the machine
+	Workers uint32 // maximum number of workers if the run can be shared; 0: a number that suits the machine
 	// SegmentReferences is the approximate number of references in a segment for helpers, even for
 	// short traces; 0: automatic.
 	SegmentReferences uint32
@@ -160,19 +160,19 @@ type Progress struct {
 	Storage    uint64 // bytes in use in the store, if known
 	Millis     uint64 // time spent so far, excluding pauses
 	Paused     bool
-	Resuming   bool   // the run is reading again what it analysed before the interruption
+	Resuming   bool   // the run is rereading the part of the file that was analysed before the interruption
 	Unsaved    string // why no more checkpoints are saved, in a few words, or ""
 	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
-	Ending     bool   // the run is over, or Cancel was obeyed; the result is being assembled
-	Workers    uint32 // number of live workers that take part
-	Ahead      uint64 // references that helpers have analysed in addition to References
+	Ending     bool   // the run has ended or was cancelled, and the result is being assembled
+	Workers    uint32 // number of live workers that share the run
+	Ahead      uint64 // references analysed by helpers that References does not include
 	Total      uint64 // references of the trace; 0: unknown
 	LeftOut    uint64 // references excluded by kind or thread, if Total is known
 	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
 }
 
-// Done returns the progress and its total, in references if their total is known, otherwise in
-// bytes of the file. whole is 0 if neither total is known.
+// Done returns the progress and the total, in references if the total number of references is
+// known, otherwise in bytes of the file. whole is 0 if neither total is known.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
 		return p.References + p.Ahead + p.LeftOut, p.Total
@@ -193,7 +193,7 @@ type Done struct {
 type Help struct {
 	Name string // of the file
 	Spec analysis.Spec
-	// MostLines is the number of distinct lines at which a segment is cut; 0: no limit.
+	// MostLines is the number of distinct lines at which a segment is cut short; 0: no limit.
 	MostLines uint64
 }
 
@@ -212,9 +212,9 @@ type Failed struct {
 // event handlers of the browser must not block. The zero value is ready.
 type Mailbox struct {
 	mu      sync.Mutex
-	arrived sync.Cond // L is set on first use
+	arrived sync.Cond // its field L is set on first use
 	waiting []Message
-	end     error // the error once waiting is empty
+	end     error // the error that Take returns once waiting is empty
 }
 
 func (b *Mailbox) lock() {
@@ -255,7 +255,7 @@ func (b *Mailbox) Take() (Message, error) {
 		b.arrived.Wait()
 	}
 	m := b.waiting[0]
-	b.waiting[0] = Message{} // frees the body
+	b.waiting[0] = Message{} // lets the body be freed
 	b.waiting = b.waiting[1:]
 	return m, nil
 }

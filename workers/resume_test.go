@@ -13,7 +13,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// stuck returns its bytes and then blocks, like a file in a tab that is being closed.
+// stuck is a reader that returns its bytes and then blocks, like a file in a tab that is being
+// closed.
 type stuck struct {
 	io.Reader
 	free chan struct{}
@@ -30,7 +31,7 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-// interrupt runs an analysis of a part of b and abandons it. It returns a store with the
+// interrupt starts an analysis of b, abandons it after a part of b, and returns a store with the
 // checkpoint.
 func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
 	t.Helper()
@@ -78,7 +79,7 @@ func TestResume(t *testing.T) {
 				t.Errorf("entry %+v", e)
 			}
 			f.serve()
-			// The spec of the checkpoint is used, not that of this Start.
+			// The spec of the checkpoint is used, not the spec in this Start.
 			f.start(1, workers.Start{Key: "k", Name: "renamed.din", Resume: true}, bytesFile(b))
 			if p := f.progress(); !p.Resuming || p.References != e.References {
 				t.Errorf("the run resumed at %+v, want %d references", p, e.References)
@@ -98,9 +99,9 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
 	other := bytes.Clone(b)
-	other[1000] ^= 1 // a different digit
+	other[1000] ^= 1 // changes a digit
 	bad := bytes.Clone(b)
-	bad[bytes.IndexByte(b, '\n')+1] = '9' // not a label
+	bad[bytes.IndexByte(b, '\n')+1] = '9' // an invalid access type
 	noTrace := bytes.Repeat([]byte("x"), len(b))
 	for name, file := range map[string][]byte{"bytes": other, "size": b[:len(b)-10], "a bad record": bad, "no trace": noTrace} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // can be read at arbitrary positions; see [analysis.Divided].
 type Sharing struct {
 	// OpenSource opens the attachment of a Start for reading at arbitrary positions. If that fails,
-	// a single worker analyses it.
+	// a single worker analyses the trace.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Connect starts a worker that serves as a [HelperHost].
 	Connect func() (Carrier, error)
@@ -22,8 +22,8 @@ type Sharing struct {
 	Workers int
 	// MemoryBytes limits the memory for the analyses of one worker.
 	MemoryBytes uint64
-	// Patience is the time that a helper may be silent before it is considered dead, because some
-	// die without notice. 0: half a minute.
+	// Patience is how long a helper may be silent before it is considered dead, because some
+	// helpers die without notice; 0: half a minute.
 	Patience time.Duration
 }
 
@@ -32,14 +32,14 @@ const defaultPatience = 30 * time.Second
 const (
 	// mostWorkers is the maximum number of workers of a run.
 	mostWorkers = 8
-	// leastShared is the minimum number of references for which helpers are worthwhile.
+	// leastShared is the minimum number of references in a trace for which helpers are worthwhile.
 	leastShared = 1 << 22
 	// bytesPerLine is the memory that a distinct line of a segment takes in the models, the result
 	// and its encoding.
 	bytesPerLine = 256
 )
 
-// team is the helpers of one run. A nil team has no helpers.
+// team consists of the helpers of one run. A nil team has no helpers.
 type team struct {
 	sharing *Sharing
 	help    []byte // the body of the Help message
@@ -152,7 +152,7 @@ func (t *team) each(f func(*helper)) {
 // helper is a remote [HelperHost], as an [analysis.Helper].
 type helper struct {
 	team    *team
-	carrier Carrier // nil before the first stretch; set by the run's goroutine
+	carrier Carrier // nil before the helper's first segment; set by the run's goroutine
 
 	mu         sync.Mutex
 	number     uint32    // number of the segment
@@ -272,8 +272,8 @@ func (h *helper) tell(kind Type) {
 // Cut tells the helper to end its segment soon.
 func (h *helper) Cut() { h.tell(TypeCut) }
 
-// Analysed returns the helper's progress, and whether its segment has ended, possibly because the
-// helper was silent for too long.
+// Analysed returns the helper's progress, and whether its segment has ended. A segment also ends if
+// the helper was silent for too long.
 func (h *helper) Analysed() (references uint64, ended bool) {
 	h.mu.Lock()
 	mute := !h.ended && time.Since(h.heard) > cmp.Or(h.team.sharing.Patience, defaultPatience)
@@ -309,7 +309,7 @@ func (h *helper) Close() {
 	}
 }
 
-// HelperHost serves the other end of a helper's [Carrier]. It analyses segments of one trace, one
+// HelperHost serves the helper's end of its [Carrier]. It analyses segments of one trace, one
 // after the other, in the goroutine of [HelperHost.Serve].
 type HelperHost struct {
 	Carrier Carrier
@@ -337,13 +337,13 @@ func (h *HelperHost) Serve() error {
 	h.inbox = make(chan Message)
 	go receive(h.Carrier, h.inbox, &h.end, func(Message) {})
 	for m := range h.inbox {
-		switch m.Type { // other messages are late or damaged
+		switch m.Type { // drop other messages: they are late or damaged
 		case TypeHelp:
 			h.open(m)
 		case TypeStretch:
 			s := h.analyse(m)
 			if h.Carrier.Send(Message{Type: TypeSegment, Job: m.Job, Body: EncodeSegment(s)}) != nil {
-				continue // the next Receive reports the end
+				continue // an error here will also end Receive
 			}
 		}
 	}
@@ -361,8 +361,8 @@ func (h *HelperHost) open(m Message) {
 	}
 }
 
-// analyse returns the result of a segment, or an empty segment after an error, which the run will
-// also encounter.
+// analyse returns the result of a segment, or an empty segment after an error. The run will
+// encounter the same error.
 func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	defer func() {
 		if recover() != nil {

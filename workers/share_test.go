@@ -1,8 +1,8 @@
 //go:build !js
 
-// The helpers here are goroutines, which wait for each other. In a browser, where nothing
-// interrupts goroutines, these tests would take minutes. There the tests of wasm/host run helpers
-// in workers.
+// The helpers here are goroutines, which wait for each other. In a browser, where goroutines are
+// not preempted, these tests would take minutes. The tests of wasm/host cover the browser: they run
+// helpers in workers.
 
 package workers_test
 
@@ -52,13 +52,13 @@ func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// referencesOf returns the number of references that a direct run analyses.
+// referencesOf returns the number of references that a run without helpers analyses.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
 // crew starts the helpers of a test.
 type crew struct {
 	t        testing.TB
-	wrap     func(workers.Carrier) workers.Carrier // wraps a helper's carrier; nil: carriers are unchanged
+	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; nil: carriers are unchanged
 	segments atomic.Int64                          // number of non-empty segments that helpers have sent
 	started  atomic.Int64
 	running  sync.WaitGroup
@@ -330,7 +330,7 @@ func TestPoisonedHelper(t *testing.T) {
 }
 
 // A run that is paused after any progress message and resumed gives the same result. A run that is
-// cancelled there gives a partial result, and its helpers end.
+// cancelled after any progress message gives a partial result, and its helpers end.
 func TestSharedPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
 	want := direct(t, b, sharedSpec)
@@ -374,7 +374,7 @@ func TestSharedResumes(t *testing.T) {
 		f, crew := newShared(t)
 		f.host.CheckpointReferences = 5000 + rng.Uint64N(10_000)
 		start := workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 3, SegmentReferences: 1 + rng.Uint32N(3000)}
-		// The helpers can read the whole file, the run only a part.
+		// The helpers can read the whole file, but the run can read only a part.
 		whole := bytesFile(b)
 		first := &stuck{bytes.NewReader(b[:len(b)*2/3]), make(chan struct{})}
 		opened := 0

@@ -19,7 +19,7 @@ type reader struct {
 	ready  bool   // the decompressor is running
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // the unread bytes of chunk
-	err    error  // the end of the stream
+	err    error  // how the stream ended, or nil
 }
 
 // newReader starts decompressing source. It sends compressed bytes even while the decompressor is

@@ -24,7 +24,7 @@ func Await(promise js.Value) (js.Value, error) {
 	return o.value, o.err
 }
 
-// Try calls f, and returns an exception that f throws as an error.
+// Try calls f. If f throws an exception, Try returns it as an error.
 func Try(f func() js.Value) (v js.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -39,15 +39,15 @@ func Try(f func() js.Value) (v js.Value, err error) {
 }
 
 // Release frees the memory of a typed array at once, if the browser supports that. Otherwise the
-// memory is free only after both Go and the browser have collected garbage, and Go may do that
-// late, because it does not know the size of the array.
+// memory is freed only after both Go and the browser have collected garbage. Go may do so late,
+// because it does not know the size of the array.
 func Release(array js.Value) {
 	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
 		buffer.Call("transfer", 0)
 	}
 }
 
-// yielder sends a message to itself. The browser delivers it after the waiting events.
+// yielder sends a message to itself, which the browser delivers after the waiting events.
 type yielder struct {
 	turn    sync.Mutex
 	port    js.Value

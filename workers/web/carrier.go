@@ -13,13 +13,13 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// carrier is one end of a connection. remote receives messages for the other side. It is a Worker
-// on the page, and the global scope in the worker.
+// carrier is one end of a connection. remote is the object to which messages for the other side are
+// posted: on the page a Worker, and in the worker the global scope.
 type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
-	kept     int    // number of first handlers that outlive the connection
+	kept     int    // the first kept handlers stay after the connection has ended
 	close    func() // ends the worker from this end
 	once     sync.Once
 }
@@ -56,7 +56,7 @@ const Helper = "helper"
 func Help() (workers.Carrier, error) {
 	self := js.Global()
 	address := self.Get("location").Get("href").String()
-	if settings := self.Get("location").Get("hash").String(); settings != "" { // then the script is a blob
+	if settings := self.Get("location").Get("hash").String(); settings != "" { // this worker's script is a blob
 		address = "worker.js?" + settings[1:]
 	}
 	c, err := Spawn(address, Helper)
@@ -69,7 +69,7 @@ func Help() (workers.Carrier, error) {
 	return c, err
 }
 
-// lastWordsWait is the time that a worker's last message may take after its locks were released.
+// lastWordsWait is how long to wait for a worker's last message after its locks were released.
 const lastWordsWait = 500 * time.Millisecond
 
 // watch ends the connection when the worker's lock is released, because a worker may die without a

@@ -42,7 +42,7 @@ func Function(f func(args []js.Value)) js.Func {
 	})
 }
 
-// EarlyMessages passes on the message events that the bootstrap script has kept until now.
+// EarlyMessages delivers the message events that the bootstrap script has kept until now.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		outOfMemory()
 	case "silent":
 		Self()
-		// First let the worker announce its lock; a worker that ends while it is loading is noticed
-		// in another way.
+		// Let the worker announce its lock first; the end of a worker that is still loading is
+		// detected in another way.
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
 		<-make(chan struct{}) // the program does not end, but its worker does
@@ -59,10 +59,11 @@ func outOfMemory() {
 	}
 }
 
-// throwInPromise makes the clock throw, reads it when a promise is resolved, and then waits only
-// for promises. An exception in a promise's function is not an error event of the worker.
+// throwInPromise makes the clock throw an exception, and reads the clock when a promise is
+// resolved. Then it waits only for promises. An exception in a function that a promise calls does
+// not cause an error event of the worker.
 func throwInPromise() {
-	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // throws without an argument
+	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // JSON.parse throws if it is called without an argument
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
 	take := object.Get("defineProperty").Call("bind", object, performance, "now", throws)
 	js.Global().Get("Promise").Call("resolve").Call("then", take).Call("then", Function(func([]js.Value) { _ = time.Now() }))

@@ -12,17 +12,18 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// These are commands for the peer.
+// Commands for the peer.
 const (
 	echo  = workers.TypeStart    // the peer sends the message back
-	burst = workers.TypeProgress // the peer sends as many messages as Job says
+	burst = workers.TypeProgress // the peer sends as many messages as the Job of the command
 	leave = workers.TypeCancel   // the peer sends a last message and closes
 )
 
-// patience limits the wait for messages that must arrive, on a machine of any speed.
+// patience limits the wait for messages that must arrive. It is long enough for slow machines.
 const patience = 10 * time.Minute
 
-// Peer serves the suite's other side until it receives leave or its carrier ends.
+// Peer is the other side of the suite. It serves commands until it receives leave or its carrier
+// ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
 		return err
@@ -134,7 +135,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 		_, err := c.Receive()
 		got <- err
 	}()
-	time.Sleep(time.Millisecond) // usually, Receive is waiting by then
+	time.Sleep(time.Millisecond) // by then, Receive is usually waiting
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
