@@ -756,8 +756,8 @@ func TestLineSizes(t *testing.T) {
 	s.LineBytes = 128
 	d.app.Navigate("#" + s.Hash())
 	d.wants("128-byte")
-	// If the profile lacks a line size, another one is used, with a note, and the chosen line size
-	// remains while cache sizes are changed.
+	// If the profile lacks a line size, another line size is used, with a note. The chosen line
+	// size stays selected while cache sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
 	d.wants("L1 has lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {

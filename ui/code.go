@@ -274,7 +274,7 @@ func (a *App) ChooseSource(name string, number int) {
 }
 
 // takesSource reports whether a file is source code: its extension says so, or the result in view
-// refers to a file of that name.
+// refers to a file with this name.
 func (a *App) takesSource(name string) bool {
 	if state.IsSource(name) {
 		return true

@@ -35,8 +35,8 @@ func (a *App) predictable() bool {
 	return r != nil && r.Profile != nil && !r.Live && state.Predictable(r.Profile)
 }
 
-// measuredThreads returns the threads of the other analysis if this one's prediction can be
-// compared with them, otherwise nil.
+// measuredThreads returns the threads of the other analysis if the prediction from this analysis
+// can be compared with them, otherwise nil.
 func (a *App) measuredThreads() *state.Threads {
 	if c := a.comparison(); c != nil && a.predictable() {
 		return c.B.Threads()
@@ -103,7 +103,7 @@ func (a *App) endCores() {
 	a.cores = coreState{}
 }
 
-// canPredict reports whether the trace is available, which predictions need.
+// canPredict reports whether the trace is available, because predictions read it again.
 func (a *App) canPredict() bool {
 	_, known := a.items[a.result.Key]
 	return known
@@ -131,7 +131,7 @@ func (a *App) askCores() {
 		keep = chosen
 	}
 	if running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && keep == int(s.asked.Keep) {
-		return // the question has already been asked
+		return // the question has already been asked or answered
 	}
 	if !s.known.Known(chosen) || keep != 0 {
 		q.Cores, q.Keep = append(q.Cores, uint32(chosen)), uint32(keep)

@@ -2,8 +2,8 @@ package ui
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// Handles reopens dropped files in browsers that can store a file handle, which refers to the file
-// but does not contain it. Its methods may block.
+// Handles reopens dropped files in browsers that can store a file handle, a reference to a file
+// without its content. Its methods may block.
 type Handles interface {
 	// Keep remembers a file under the key of its analysis.
 	Keep(key string, f File)

@@ -118,7 +118,7 @@ func (a *App) GoOn(row state.KeptRow) {
 	a.touch()
 }
 
-// FileName returns a file name for an analysis of that name.
+// FileName returns a file name for an analysis with the given name.
 func FileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {

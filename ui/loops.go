@@ -135,7 +135,7 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // the program's memory is large and no longer needed
+		part.Blocks = nil // Blocks is large, and questions about loops do not need it
 		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)

@@ -7,8 +7,8 @@
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
 //
-// An App is changed only under the lock of Vugu's event environment, which is
-// never held while waiting for the store, a worker or the browser.
+// An App is changed only under the lock of Vugu's event environment. This lock is never held while
+// waiting for the store, a worker or the browser.
 package ui
 
 //go:generate go tool vugugen -s -skip-go-mod -skip-main .
@@ -52,7 +52,7 @@ type Port interface {
 	SavePicture(chart, name string)
 	// ResetZoom shows the whole chart.
 	ResetZoom(chart string)
-	// Save downloads content as a file of that name.
+	// Save downloads content as a file with the given name.
 	Save(name, mediaType string, content []byte)
 	// Remember stores a short text in this browser, if the browser allows it, and Remembered
 	// returns the text.
@@ -124,7 +124,7 @@ type Item struct {
 	Demo  string // name of a demo
 	URL   string // the address of the demo's trace
 	Title string // title of the demo
-	opens string // the settings of the link to the demo, which override the demo's
+	opens string // the settings in the link to the demo; they override the demo's own settings
 	link  bool   // the demo was opened by a link, to which Back must not return
 	again bool   // the item is analysed again because a view requested this
 

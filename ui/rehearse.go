@@ -53,8 +53,8 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	return steps
 }
 
-// walked returns the encoded profile of a walk over a triangle of lines, which has many distances
-// and a few windows.
+// walked returns the encoded profile of a walk over a triangle of lines. The profile has many
+// distinct distances and a few windows.
 func walked() []byte {
 	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
 	for err == nil {

@@ -106,13 +106,13 @@ func (a *App) groups() state.Groups {
 	return state.ParseGroups(a.Screen.Groups, len(a.threads().Cores))
 }
 
-// ownBytes returns the chosen size of each thread's private cache, which is the first level's by
-// default.
+// ownBytes returns the chosen size of each thread's private cache. The default is the size of the
+// first level.
 func (a *App) ownBytes() uint64 {
 	return a.lineMultiple(a.Screen.OwnBytes, a.Levels()[0].SizeBytes)
 }
 
-// sharedBytes returns the chosen size of shared caches, which is the last level's by default.
+// sharedBytes returns the chosen size of shared caches. The default is the size of the last level.
 func (a *App) sharedBytes() uint64 {
 	levels := a.Levels()
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)

@@ -164,7 +164,8 @@ func TestCommunicationView(t *testing.T) {
 	}
 }
 
-// Each window shows only its own flows, and the windows' flows add up to those in the whole run.
+// Each window shows only its own flows, and the flows of all windows add up to the flows in the
+// whole run.
 func TestFlowsByWindow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all, sum := d.sum("flows", "events"), uint64(0)

@@ -99,8 +99,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether the answer to a question of that name is still wanted, that is, whether no
-// arrival has made it superfluous.
+// wanted reports whether the answer to the question with a name is still wanted, that is, whether
+// no arrival has made it superfluous.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()
@@ -140,7 +140,7 @@ func (h *AnswerHost) answer(a arrival) (sent error) {
 	return sent
 }
 
-// open returns the answerer for questions of that name about the subject.
+// open returns the answerer for questions with the given name about the subject.
 func (h *AnswerHost) open(name string) (Answerer, error) {
 	o, known := h.opened[name]
 	if known {

@@ -17,7 +17,7 @@ type Checkpoint struct {
 	Format string
 	Spec   analysis.Spec
 	Size   uint64 // the file's size in bytes; 0: unknown
-	Read   Prefix // of the file
+	Read   Prefix // describes the part of the file that was read
 	State  []byte // written by analysis.Runner.Save
 }
 

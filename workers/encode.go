@@ -157,8 +157,8 @@ func codeStretch(s *analysis.Stretch, b *body) {
 	b.flag(&s.Whole, "the whole-chunks flag")
 }
 
-// EncodeSegment returns the binary form of s, which may have no profile. It contains a checksum,
-// because damage would change counts.
+// EncodeSegment returns the binary form of s. The segment may have no profile. It contains a
+// checksum, because damage would change counts.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {

@@ -360,8 +360,8 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile so far, unless it has not changed. If obeys is set, it handles
-// messages between its two halves, which take long for millions of lines.
+// sendSnapshot sends the profile so far, unless it has not changed. If obeys is set, sendSnapshot
+// handles messages between its two halves, because each half takes long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
@@ -382,12 +382,12 @@ func (j *job) sendSnapshot(obeys bool) error {
 }
 
 const (
-	// snapshotBytes limits the exact histograms of a snapshot, which have about one byte for each
-	// stack distance that occurs. The page needs about forty bytes for each of these stack
+	// snapshotBytes limits the size of the exact histograms in a snapshot. They take about one byte
+	// for each stack distance that occurs. The page needs about forty bytes for each of these stack
 	// distances, which the run's budget does not include, and it keeps several snapshots in memory.
 	snapshotBytes = 1 << 20
-	// snapshotDigits is the number of significant bits of rounded distances, which leaves 512
-	// distances between two powers of two.
+	// snapshotDigits is the number of significant bits of rounded distances. This leaves 512
+	// distinct distances between two powers of two.
 	snapshotDigits = 10
 )
 

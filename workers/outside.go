@@ -11,8 +11,8 @@ import (
 )
 
 // insideShare is the percentage of the memory limit that models may use before they are spilled;
-// modelShare is the percentage that spilled models may use. Results, the file and garbage need the
-// rest, and segments leave gaps that WebAssembly's memory never returns.
+// modelShare is the percentage that spilled models may use. The rest is needed for results, the
+// file and garbage. In addition, segments leave gaps in WebAssembly's memory, which never shrinks.
 const (
 	insideShare = 42
 	modelShare  = 34
@@ -39,7 +39,7 @@ const fullOutside = "The storage is full, and there is no room for data that do 
 // leftOut is the reason in a complete result whose stacks were spilled.
 const leftOut = "its lines did not fit in memory, so that code, data and sharing between threads were left out"
 
-// limit sets the program's memory limit to that of the run.
+// limit sets the program's memory limit to the limit of the run.
 func (j *job) limit() {
 	if j.host.OpenShelf == nil {
 		j.start.Memory = 0 // nothing can be spilled
@@ -130,8 +130,8 @@ func (j *job) unshelve() (there bool) {
 	return true
 }
 
-// turning is a spill store that lets the job handle messages while all lines are traversed, which
-// takes seconds.
+// turning is a spill store that lets the job handle messages during a traversal of all lines,
+// because a traversal takes seconds.
 type turning struct {
 	stack.Shelf
 	job *job

@@ -27,8 +27,9 @@
 //
 // Answers that take long to compute, or that need rarely used code, come from another program
 // ([AnswerHost]). It sends Ready, and receives a [Subject] and questions about it
-// ([answers.Question], TypeAsk). TypeAnswer contains a reply; if there are several, all but the
-// last say that another one follows. A question replaces the previous question of the same name.
+// ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
+// all but the last say that another reply follows. A question replaces the previous question of the
+// same name.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
 // must pass the same test suite (workerstest), so they behave alike. Package codec encodes the
@@ -70,7 +71,7 @@ const (
 	// Between a client with questions and an AnswerHost.
 	TypeSubject // body: Subject
 	TypeAsk     // body: an answers.Question; attachment: the trace, if the answer needs it
-	TypeAnswer  // body: an answers.Reply; Job: that of the question
+	TypeAnswer  // body: an answers.Reply; Job: the job number of the question
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
@@ -132,7 +133,7 @@ func (e *DeadError) Error() string {
 // Start requests an analysis.
 type Start struct {
 	Key    string // key of the entry in the store
-	Name   string // name of the file, for errors and the entry
+	Name   string // name name of the trace's file, for errors and the entry
 	Format string // as in --input-format; "" detects the format
 	Spec   analysis.Spec
 	Resume bool // resume from the checkpoint under Key
@@ -149,7 +150,7 @@ type Start struct {
 // Progress is the progress of an analysis.
 type Progress struct {
 	Bytes      uint64 // bytes of the file that were read so far
-	TotalBytes uint64 // of the file; 0: unknown
+	TotalBytes uint64 // size of the file; 0: unknown
 	References uint64
 	Lines      uint64
 	Threads    int

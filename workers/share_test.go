@@ -1,8 +1,8 @@
 //go:build !js
 
-// The helpers here are goroutines, which wait for each other. In a browser, where goroutines are
-// not preempted, these tests would take minutes. The tests of wasm/host cover the browser: they run
-// helpers in workers.
+// The helpers in these tests are goroutines, which wait for each other. In a browser, where
+// goroutines are not preempted, these tests would take minutes. The tests of wasm/host cover the
+// browser: they run helpers in workers.
 
 package workers_test
 

@@ -18,7 +18,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// writeIndex renders the first screen, which needs no wasm, with a card for every demo.
+// writeIndex renders the first screen, with a card for every demo. This screen works before any
+// wasm is loaded.
 func (b *build) writeIndex() error {
 	list, err := site.Demos()
 	if err != nil {

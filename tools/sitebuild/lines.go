@@ -55,10 +55,10 @@ const (
 	recordFiles   = 20
 	recordLines   = 24
 	recordOthers  = 28 // number of other tables
-	recordUnit    = 32 // offset of its file names
-	recordStart   = 36 // its first line
+	recordUnit    = 32 // offset of the file names of the function's compilation unit
+	recordStart   = 36 // the function's first line
 	recordData    = 43 // number of data offsets, one byte
-	recordOffsets = 44 // offsets of the other tables, then of data
+	recordOffsets = 44 // offsets of the other tables, followed by the offsets of data
 )
 
 // Numbers of the other tables and of data that only stack traces use.

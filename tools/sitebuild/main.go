@@ -7,15 +7,15 @@
 //     fold.go, symbols.go and segments.go;
 //  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which unfolds the programs' function
 //     tables;
-//  3. vugu.js, Vugu's helper script, from the pinned module: Vugu evals the script, which the
-//     page's policy forbids, so it is served as a file;
+//  3. vugu.js, Vugu's helper script, from the pinned module: Vugu would eval the script, but the
+//     page's policy forbids eval, so the script is served as a file;
 //  4. uplot.js and uplot.css, and graph.js, which includes dagre, from the npm packages that
 //     site/package-lock.json pins;
 //  5. the files of site/static and site/demos, and index.html from site/index.tmpl with a card for
-//     every demo. Scripts and styles of the page are joined to page.js and page.css;
+//     every demo. The page's scripts and styles are combined into page.js and page.css;
 //  6. docs/, the manual, which goldmark renders from the Markdown in site/docs;
-//  7. _headers with the content security policy, and precache.js, the list of files and hashes with
-//     which the service worker makes the whole site available offline;
+//  7. _headers with the content security policy, and precache.js, the list of files and hashes that
+//     the service worker needs to make the whole site available offline;
 //  8. a .br and a .gz copy of every file that compresses.
 //
 // The names of scripts, styles and programs contain hashes (see names.go). build/app.wasm.sizes.txt

@@ -93,7 +93,7 @@ func manualPages() (pages []manualPage, err error) {
 	return pages, nil
 }
 
-// grouped returns the pages in groups, without the first page, which is the table of contents.
+// grouped returns the pages in groups, except for the first page, the table of contents.
 func grouped(pages []manualPage) (groups []manualGroup) {
 	for _, page := range pages[1:] {
 		if len(groups) == 0 || groups[len(groups)-1].Title != page.Group {

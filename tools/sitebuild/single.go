@@ -21,7 +21,7 @@ import (
 // single builds one HTML file from the folder of an earlier run: index.html with everything
 // inlined:
 //
-//  1. scripts and styles as elements, which the policy allows only by their hashes;
+//  1. scripts and styles as elements, each of which the policy allows by its hash;
 //  2. the icon as a data URL;
 //  3. programs, demos, the manual and the workers' script as elements that the browser does not run;
 //     site/single.js serves them.
@@ -30,7 +30,7 @@ import (
 type single struct {
 	*build
 	page            string
-	names           map[string]string // from names without hashes to names with hashes
+	names           map[string]string // names with hashes, by names without hashes
 	scripts, styles []string          // hashes for the policy
 	style           string            // style sheet of the page and the manual
 	last            strings.Builder   // the end of the body

@@ -78,8 +78,8 @@ func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	return offsets
 }
 
-// linkNames writes the file with a program's function names, and stores the name of that file in
-// the program.
+// linkNames writes a program's function names to a file, and stores the name of this file in the
+// program.
 func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	file := strings.TrimSuffix(program, ".wasm") + ".names"
 	if err := b.write(file, list); err != nil {

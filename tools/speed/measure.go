@@ -29,8 +29,8 @@ type question struct {
 
 const baseline = "baseline"
 
-// measured lists the caches of the page's default hierarchy, whose line utilisation the page
-// measures.
+// measured lists the caches of the page's default hierarchy. The page measures their line
+// utilisation.
 const measured = " --utilisation 32KiB,8,256KiB,8"
 
 // questions lists the runs that are measured for each program.

@@ -80,7 +80,7 @@ func (p *program) size(word string) float64 {
 	return float64(about.Size())
 }
 
-// writeLines writes the line numbers of the references, which the baseline reads.
+// writeLines writes the line numbers of the references to a file, for the baseline.
 func (p *program) writeLines() {
 	file, err := os.Open(p.files["$TRACE"])
 	check(err)

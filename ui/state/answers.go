@@ -27,7 +27,7 @@ const (
 	keptTables    = 16
 )
 
-// NewAnswers returns the answers about a profile of that name.
+// NewAnswers returns the answers about a profile with the given name.
 func NewAnswers(name string, p *profile.Profile) *Answers {
 	return &Answers{Run: ask.NewRun(name, p), documents: map[string]*report.Document{}, tables: map[string]*Table{}}
 }
@@ -70,7 +70,7 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once returns the table of that name, and makes it on the first call.
+// once returns the table with the given name, and makes it on the first call.
 func (a *Answers) once(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {

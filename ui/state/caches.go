@@ -275,8 +275,8 @@ func Sizes(also uint64) []uint64 {
 	return list
 }
 
-// Ways returns the associativities to choose from: those that divide the cache's lines, ascending,
-// and then 0, fully associative.
+// Ways returns the associativities to choose from: in ascending order, the numbers of ways that
+// divide the cache's number of lines, and then 0 for fully associative.
 func Ways(c hierarchy.Cache) []uint32 {
 	var list []uint32
 	lines := c.Lines()
@@ -294,7 +294,8 @@ func Ways(c hierarchy.Cache) []uint32 {
 	return append(list, 0)
 }
 
-// Typed returns a number in the form that a text field shows; "" for 0, which means unknown.
+// Typed returns a number in the form that a text field shows. It returns "" for 0, because 0 means
+// unknown.
 func Typed(x float64) string {
 	if x == 0 {
 		return ""
@@ -302,8 +303,8 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
-// Against compares the hierarchy in question with another one, given as arguments of the option
-// --against.
+// Against compares the hierarchy in question with another hierarchy, which is given as arguments of
+// the option --against.
 func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
 	q := v.question("what-if").With("against", words...)
 	q.Machine, q.Brief = h, true

@@ -8,7 +8,7 @@ type Chart struct {
 	At      []float64 // the x coordinate of every point
 	Series  []Series
 	Marks   []Mark
-	Split   int    // in bar charts, the index of the first bar that is set apart; 0: none
+	Split   int    // in bar charts, the index of the first bar that is drawn apart from the others; 0: none
 	Summary string // a summary of the chart, for screen readers
 	How     string // how the chart was computed, or "" if in the same way as the run's other numbers
 	Small   bool   // the chart is one of several side by side
@@ -66,8 +66,8 @@ type Mark struct {
 	Level int // the level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
 }
 
-// Graph is the control-flow graph of a function, which graph.js draws. It must not be changed after
-// it was handed to the browser.
+// Graph is the control-flow graph of a function. It is drawn by graph.js. It must not be changed
+// after it was handed to the browser.
 type Graph struct {
 	ID, Title, Summary string
 	Nodes              []GraphNode

@@ -190,7 +190,8 @@ func drawSites(t *rapid.T) *profile.Profile {
 		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: cold, Distances: *hist}}}}}
 }
 
-// In exact levels, the misses of a source line equal those counted site by site.
+// In levels with exact counts, the misses of a source line equal the sum of the misses counted site
+// by site.
 func TestLinesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
@@ -369,8 +370,8 @@ func TestInComment(t *testing.T) {
 	}
 }
 
-// Each source line has its misses on the left, with bars in proportion to its shares, and its
-// operands with their strides on the right, those with most misses first.
+// On the left, each source line has its misses, with bars in proportion to its shares. On the
+// right, it has its operands and their strides; the operands with the most misses come first.
 func TestSourceGrid(t *testing.T) {
 	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")
 	view.Lines = view.Code

@@ -161,8 +161,8 @@ type Matrix struct {
 	Values              []float64 // row by row
 	Texts               []string  // the text of each value
 	Row, Column         int       // the selected cell; -1: none
-	// Letters holds one letter for each value from 1 on, which selects a color of app.css. If it is
-	// nil, values are drawn as shades. A value of 0 is not drawn.
+	// Letters holds one letter for each value from 1 on. The letter selects a color of app.css. If
+	// it is nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
 }
 

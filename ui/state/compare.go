@@ -63,8 +63,8 @@ func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	return list
 }
 
-// joinSteps returns the values of two step functions at the points of both. A value before a
-// function's first point is NaN.
+// joinSteps returns the values of two step functions at all points at which either of them changes.
+// A value before a function's first point is NaN.
 func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	none := math.NaN()
 	lastA, lastB := none, none

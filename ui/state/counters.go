@@ -47,7 +47,8 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 	return keys, tables
 }
 
-// shown formats a value with the page's minus sign, which is next to the digits, as in "≈ −12".
+// shown formats a value with the page's minus sign, placed directly before the digits, as in "≈
+// −12".
 func shown(v report.Value, style report.Words) string {
 	text := v.Shown(style)
 	if !v.IsNumber() {

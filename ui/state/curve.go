@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// curvePoints is the maximum number of points in a drawn curve, which is more than a screen has
-// pixels. The chart's table has all points.
+// curvePoints is the maximum number of points in a drawn curve. It is larger than the number of
+// pixels across a screen. The chart's table has all points.
 const curvePoints = 2000
 
 // MissCurve returns the miss-ratio curve over the cache size, with the levels of a hierarchy marked
@@ -45,8 +45,8 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// marksSentence explains the marks on the curve. Their values differ from the levels' cards, which
-// account for the associativity and the levels above.
+// marksSentence explains the marks on the curve. The marks' values differ from the values on the
+// levels' cards, because the cards account for the associativity and for the levels above.
 func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
 	for _, l := range levels {
@@ -67,8 +67,8 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 // hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked returns sentences that name the levels without marks, whose line size is not the one in
-// view.
+// unmarked returns sentences that name the levels without marks. These are the levels whose line
+// size is not the one in view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {

@@ -148,9 +148,9 @@ func (v *View) WorkingSetTable() *Table {
 	})
 }
 
-// LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it, which
-// stands for the level in the view over time. estimates names the levels that are larger than this
-// capacity, so that their values are estimates.
+// LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in the level.
+// The view over time shows this capacity in place of the level. estimates names the levels that are
+// larger than their capacity, so that their values are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

@@ -290,8 +290,8 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Against returns the screen with the analysis compared with another one; key "" ends the
-// comparison.
+// Against returns the screen on which the analysis is compared with the analysis with the given
+// key; key "" ends the comparison.
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
 	return s

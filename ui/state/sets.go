@@ -156,7 +156,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Values = append(m.Values, value)
 		}
 	}
-	m.Least, m.Most = m.Values[0], m.Values[0] // the value for one set, which is always counted
+	m.Least, m.Most = m.Values[0], m.Values[0] // the value for one set; this number of sets is always counted
 	for _, n := range m.Values {
 		if n < m.Least {
 			m.Least = n

@@ -278,7 +278,7 @@ func TestLevelsWithOtherLineSizes(t *testing.T) {
 	}
 }
 
-// The largest difference is not at a size smaller than a line of either run.
+// The reported largest difference is not at a size that is smaller than a line of either run.
 func TestLargestDifferenceFits(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
 	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {

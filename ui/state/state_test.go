@@ -366,8 +366,8 @@ func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }
 
-// Charts do not need documents, which have a million rows for a long run. The document of a table
-// is made only once.
+// Charts do not need documents. (A document about a long run has a million rows.) The document of a
+// table is made only once.
 func TestDocumentsAreMadeForTables(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)

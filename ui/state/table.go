@@ -31,7 +31,7 @@ type Table struct {
 	Doubt string         // a caveat about the rows, in a sentence; "": none
 	By    attribution.By // how misses in the code are grouped
 
-	inBoth bool // in a comparison, some row is in both runs
+	inBoth bool // in a comparison: at least one row is in both runs
 
 	document func() *report.Document // makes the document that contains the table; nil: see reply
 	reply    *answers.Reply          // the answer program's reply with the document; nil: nothing to export

@@ -90,7 +90,8 @@ func (t *Threads) Doubts() []string {
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
 
-// CoreName returns the name of a core, which lists its threads, as in "thread 3" or "threads 0, 1".
+// CoreName returns the name of a core. The name lists the core's threads, as in "thread 3" or
+// "threads 0, 1".
 func (t *Threads) CoreName(core int) string {
 	threads := t.Cores[core].Threads
 	words := make([]string, len(threads))

@@ -160,7 +160,7 @@ func (b *browser) Copy(text string) error {
 	return err
 }
 
-// Save downloads content as a file of that name.
+// Save downloads content as a file with the given name.
 func (b *browser) Save(name, mediaType string, content []byte) {
 	blob := js.Global().Get("Blob").New([]any{web.Array(content)}, map[string]any{"type": mediaType})
 	script("Charts").Call("save", blob, name)

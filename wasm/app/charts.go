@@ -56,7 +56,7 @@ func floats(numbers []float64) js.Value {
 	return js.Global().Get("Float64Array").New(bytes.Get("buffer"))
 }
 
-// Grid passes a table to tables.js, which requests the rows that it draws.
+// Grid passes a table to tables.js. The script requests the rows that it draws.
 func (b *browser) Grid(g *state.Grid) {
 	if b.grids == nil {
 		b.grids = map[string]*state.Grid{}

@@ -4,8 +4,8 @@
 //
 // It uses the fastest method that the browser supports:
 //
-//  1. stream() with a reader that brings its own buffer (BYOB): two of 4 MiB, so that the browser
-//     fills one while the other is analysed;
+//  1. stream() with a reader that brings its own buffer (BYOB): there are two buffers of 4 MiB, so
+//     that the browser fills one while the other is analysed;
 //  2. stream() with a plain reader;
 //  3. slices of 8 MiB.
 //

@@ -14,7 +14,7 @@ import (
 const (
 	// smallRead is the size of the largest read that is served from a buffer on Go's side.
 	smallRead = 64 << 10
-	// smallBuffer is the size of that buffer.
+	// smallBuffer is the size of the buffer for small reads.
 	smallBuffer = 256 << 10
 )
 
@@ -126,8 +126,8 @@ func (f *File) readLarge(p []byte) (int, error) {
 	return n, nil
 }
 
-// turnOver waits for the next chunk, and requests the chunk after it, which reuses the memory of
-// the previous chunk.
+// turnOver waits for the next chunk, and requests the chunk after that. This request reuses the
+// memory of the previous chunk.
 func (f *File) turnOver() error {
 	result, err := web.Await(f.ahead)
 	if err != nil {

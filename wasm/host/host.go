@@ -45,7 +45,7 @@ const unpackScript = "worker.js?wasm=unpack.wasm"
 // InWorker reports whether the program runs in a worker, where there is no document.
 func InWorker() bool { return !js.Global().Get("document").Truthy() }
 
-// Run serves the page until the page ends the worker, or until an error, which it returns.
+// Run serves the page until the page ends the worker or an error occurs. It returns the error.
 func Run() error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
@@ -98,9 +98,9 @@ func setLimit(bytes uint64) {
 	debug.SetMemoryLimit(limit)
 }
 
-// memory returns a function that returns the size in bytes of the program's linear memory, which
-// never shrinks. It returns nil, which selects the Go runtime's own figure, if worker.js has not
-// provided access to that memory.
+// memory returns a function that returns the size in bytes of the program's linear memory. This
+// memory never shrinks. It returns nil, which selects the Go runtime's own figure, if worker.js has
+// not provided access to that memory.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {

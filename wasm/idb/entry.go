@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// entryToJS returns the object that is stored for an entry. Numbers are exact up to 2^53, which no
-// file size reaches.
+// entryToJS returns the object that is stored for an entry. Numbers are exact up to 2^53, and no
+// file is that large.
 func entryToJS(e profile.Entry, g generation) js.Value {
 	object := g.toJS()
 	for name, value := range map[string]any{

@@ -201,8 +201,8 @@ func full(err error) error {
 	return err
 }
 
-// isDOM reports whether err is the browser's error of that name: an idb.DOMException from events, a js.Error
-// from calls.
+// isDOM reports whether err is the browser's error with the given name. Such an error is an
+// idb.DOMException if it comes from an event, and a js.Error if it comes from a call.
 func isDOM(err error, name string) bool {
 	var thrown js.Error
 	if errors.As(err, &thrown) {

@@ -20,9 +20,9 @@
 //
 // At most four parts are in transit in either direction, which limits the memory of both sides. A
 // paused run reads nothing, which stops its decompressor. Neither side polls for messages; each
-// only waits for the next one. So the position in the file, which checkpoints record, depends only
-// on the position in the trace and not on which side is faster (G. Kahn, "The semantics of a simple
-// language for parallel programming", 1974).
+// only waits for the next one. So the position in the file depends only on the position in the
+// trace, and not on which side is faster. Checkpoints rely on this. (G. Kahn, "The semantics of a
+// simple language for parallel programming", 1974).
 //
 // The analysis worker reads the file itself, so checksums, resuming and disk errors work as for
 // other files. A stream ends as [open.Packing] specifies. Truncated or damaged data results in a

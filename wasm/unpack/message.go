@@ -14,7 +14,7 @@ const (
 )
 
 // mostWaiting is the maximum number of messages that can wait on either side: the parts, an answer
-// to each part of the other side, and the first and the last message.
+// to each part that was sent, and the first and the last message.
 const mostWaiting = 2*ahead + 2
 
 type kind uint8

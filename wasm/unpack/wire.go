@@ -177,8 +177,8 @@ func (w *wire) close() {
 // Name is the name of the decompressors' global scopes.
 const Name = "unpack"
 
-// patience is how long a decompressor, which is a file of 800 KB, may take to load before an error
-// is reported.
+// patience is how long a decompressor may take to load before an error is reported. Its program is
+// a file of 800 KB.
 const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.

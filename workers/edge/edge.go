@@ -1,10 +1,10 @@
 // Package edge implements the Cloudflare worker that serves the page as an http.Handler, so that it
 // runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
 //
-// A Go program starts anew for every request, which takes about ten milliseconds, so it answers
-// only a few requests. Cloudflare itself serves the files of the site, with the headers of
-// site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in this folder lists
-// the paths that this program handles:
+// A Go program is started anew for every request. This takes about ten milliseconds, so the program
+// answers only a few kinds of requests. Cloudflare itself serves the files of the site, with the
+// headers of site/dist/_headers, and rejects uploads to their addresses. wrangler.jsonc in this
+// folder lists the paths that this program handles:
 //
 //	/healthz   "ok", for monitoring
 //	/version   the version, as JSON

@@ -62,8 +62,8 @@ var theYielder = sync.OnceValue(func() *yielder {
 	return y
 })
 
-// Yield lets the browser handle waiting events, which takes about fifty microseconds.
-// runtime.Gosched does not do that, and the shortest time.Sleep takes two milliseconds. Event
+// Yield lets the browser handle waiting events. It takes about fifty microseconds. runtime.Gosched
+// does not let the browser handle events, and the shortest time.Sleep takes two milliseconds. Event
 // handlers must not call Yield.
 func Yield() {
 	y := theYielder()

@@ -1,6 +1,6 @@
 // Package workerstest contains a test suite for every workers.Carrier. The suite exchanges messages
-// with a [Peer] on the other side, which is a goroutine for workers/local and the program of a
-// worker for workers/web.
+// with a [Peer] on the other side, which is a goroutine in the tests of workers/local, and the
+// program of a worker in the tests of workers/web.
 package workerstest
 
 import (

@@ -126,7 +126,7 @@ func TestCallExportsAgree(t *testing.T) {
 		if column == "calls" {
 			delete(want, "main") // it has no traced caller
 			delete(want, "cmp")
-			delete(got, "cmp") // main calls qsort, which calls it
+			delete(got, "cmp") // its caller is qsort, which main calls
 		}
 		if !maps.Equal(got, want) {
 			t.Errorf("callgrind's %s: %v, want %v", column, got, want)

@@ -81,7 +81,7 @@ func (a *app) rewrite(r *rewriting, name, as string, to pass.ConvertOptions) err
 	return a.convertOne(r.reading, name, r.output, to)
 }
 
-// writtenTo checks the path of a verb's output, which must not be the input.
+// writtenTo checks the path of a verb's output: it must not be the path of the input.
 func writtenTo(verb, as, output, name string) error {
 	if output == "" {
 		return usagef(verb, " writes a file; name it, as in: stackglass ", verb, " ", name, " -o ", as)

@@ -12,7 +12,7 @@ import (
 // TestCountsOfACompiledProgram traces a matrix multiplication compiled at -O0,
 // where the expected counts can be derived from the source.
 func TestCountsOfACompiledProgram(t *testing.T) {
-	sizes := []int{1, 2, 17} // the first compiler runs all sizes, the others only the last
+	sizes := []int{1, 2, 17} // the first compiler is tested with all sizes, the others only with the last size
 	for _, compiler := range []string{"clang-19", "clang-14", "clang"} {
 		if _, err := exec.LookPath(compiler); err != nil {
 			continue

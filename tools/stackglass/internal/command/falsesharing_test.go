@@ -27,8 +27,9 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 }
 
 // An array indexed by thread number ranks before a partitioned grid, where threads share only the
-// lines at the borders of their parts. A grid that one thread fills and others read is not false
-// sharing. If each element of the array has its own line, only the partitioned grid is reported.
+// lines at the borders of their parts. A grid that one thread writes and other threads read is not
+// a case of false sharing. If each element of the array has its own line, only the partitioned grid
+// is reported.
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {

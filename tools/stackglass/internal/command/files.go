@@ -32,7 +32,7 @@ func create(path string) (*wholefile.File, error) {
 	return out, nil
 }
 
-// commit writes a profile to out, which was created for path.
+// commit writes a profile to out, the file that was created for path.
 func commit(out *wholefile.File, path string, p *profile.Profile) error {
 	err := p.EncodeTo(out)
 	if err == nil {
@@ -44,7 +44,7 @@ func commit(out *wholefile.File, path string, p *profile.Profile) error {
 	return nil
 }
 
-// saveFile writes a file, which appears when it is complete.
+// saveFile writes a file that appears only once it is complete.
 func saveFile(path string, write func(io.Writer) error) error {
 	if err := wholefile.Save(path, write); err != nil {
 		return &outputError{path: path, err: err}
@@ -60,9 +60,9 @@ func contentOf(content []byte) func(io.Writer) error {
 	}
 }
 
-// keep writes the profile of a pass to out, which was created for path, and returns the path of the
-// profile. A partial profile does not replace a complete one: it is written to a path that ends in
-// .partial.sgp.
+// keep writes the profile of a pass to out, the file that was created for path, and returns the
+// path of the profile. A partial profile does not replace a complete one: it is written to a path
+// that ends in .partial.sgp.
 func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, error) {
 	if l.Stopped != nil && isCompleteProfile(path) {
 		out.Discard()
@@ -109,8 +109,8 @@ func (a *app) save(path string, content []byte) error {
 	return saveFile(path, write)
 }
 
-// besideWhole returns the path for the export of a partial profile, which must not replace a file
-// or a folder of tables that may be complete.
+// besideWhole returns the path for the export of a partial profile. The export must not replace a
+// file or a folder of tables that may be complete.
 func besideWhole(path string) string {
 	there, err := os.Stat(path)
 	if err == nil && there.IsDir() {

@@ -142,8 +142,8 @@ func filled(text string, width int) string {
 	return out.String()
 }
 
-// fit limits the tables of a document to the width of a terminal. It splits a wider table into
-// several tables with the same rows, which repeat the first column.
+// fit limits the tables of a document to the width of a terminal. It splits a table that is too
+// wide into several tables with the same rows, and repeats the first column in each.
 func fit(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)

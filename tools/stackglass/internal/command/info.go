@@ -198,7 +198,7 @@ func endOf(f *pass.Facts) report.Value {
 }
 
 // capturedFacts returns the facts that were recorded with the trace. If a name has several values,
-// the last one counts, except for arguments, which are joined.
+// the last one is used; but all values of arguments are joined.
 func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 	texts := map[string]string{}
 	var names []string

@@ -161,7 +161,7 @@ func (a *app) predict(m *multicoreOptions, l *answerable, words answers.Multicor
 	}, nil
 }
 
-// predictOne predicts from the trace of one run, which it reads once for each number of cores.
+// predictOne predicts from the trace of one run. It reads this trace once for each number of cores.
 func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (*pass.Predicted, error) {
 	common, err := m.r.options(a, nil)
 	if err != nil {

@@ -42,7 +42,7 @@ type reading struct {
 	workers     uint
 	segment     uint
 	format      string
-	lineOptions []string // options that choose the line sizes of an analysis, which a profile already has
+	lineOptions []string // options that choose the line sizes of an analysis, and so do not apply to a profile
 
 	utilisation []string          // caches whose utilisation is measured by site, as typed
 	levels      []hierarchy.Cache // the default value of utilisation
@@ -405,8 +405,8 @@ func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	return l.Stopped
 }
 
-// print writes a document to stdout. The warnings go to stderr, except in JSON, which
-// contains them.
+// print writes a document to stdout. The warnings are printed to stderr, except for JSON documents,
+// because these contain the warnings.
 func (a *app) print(format string, d *report.Document) error {
 	if format != string(report.JSON) {
 		for _, w := range d.Warnings {

@@ -323,7 +323,7 @@ func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *a
 	case "function":
 		t := *reply.Table("functions")
 		rows := t.Rows
-		t.Columns, t.Rows = t.Columns[1:], nil // without the first column, which only the page uses
+		t.Columns, t.Rows = t.Columns[1:], nil // drop the first column, because only the page uses it
 		for _, row := range rows {
 			if n, _ := row[4].Number(); n > 0 {
 				t.Rows = append(t.Rows, row[1:])

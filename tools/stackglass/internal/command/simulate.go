@@ -130,7 +130,8 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
 }
 
-// measuredOf converts the result of a simulation to an answer like that of what-if.
+// measuredOf converts the result of a simulation to an answer of the same form as the answers of
+// what-if.
 func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
 	var counted []hierarchy.Counted
 	for i := range r.Levels {

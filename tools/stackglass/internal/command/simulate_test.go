@@ -125,8 +125,9 @@ func TestSimulateWithinMemory(t *testing.T) {
 	}
 }
 
-// TestSimulateWarnsOfSizes checks for one warning if a level is smaller than the level above, and
-// one if a level invalidates lines above it, which makes predictions inaccurate.
+// TestSimulateWarnsOfSizes checks that there is one warning if a level is smaller than the level
+// above it, and one if a level invalidates lines in the levels above it, because predictions are
+// then inaccurate.
 func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {

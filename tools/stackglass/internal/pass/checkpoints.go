@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Checkpoints defines where a pass stores its state, from which the same pass can resume after it
-// was stopped for any reason.
+// Checkpoints defines where a pass stores its state, so that the same pass can resume after it was
+// stopped for any reason.
 type Checkpoints struct {
 	Store      profile.Checkpoints
 	Key        string
@@ -70,7 +70,8 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	return from, nil
 }
 
-// unusable returns the error that a pass cannot resume from its checkpoint, which is not deleted.
+// unusable returns the error that a pass cannot resume from its checkpoint. The checkpoint is not
+// deleted.
 func (c *Checkpoints) unusable(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }

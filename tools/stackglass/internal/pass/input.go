@@ -221,7 +221,7 @@ func (e *DemoError) Error() string {
 	return "there is no demo " + e.Name + "; there are " + strings.Join(e.Have, ", ")
 }
 
-// Rows is an open trace, which is read in batches of rows.
+// Rows is an open trace that is read in batches of rows.
 type Rows struct {
 	*open.Trace
 	in *Input

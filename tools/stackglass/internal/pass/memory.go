@@ -14,12 +14,13 @@ import (
 )
 
 // ballast is memory that is never touched, so the system does not allocate pages for it. The
-// garbage collector counts it, and so does not collect a small heap again and again, which would
-// slow down all goroutines. A run with many lines drops the ballast.
+// garbage collector counts it as part of the heap, and therefore does not collect a small heap
+// again and again. Frequent collections would slow down all goroutines. A run with many lines drops
+// the ballast.
 var ballast []byte
 
-// HoldBallast allocates the ballast. It is meant for a program with a low GOGC, which suits large
-// heaps.
+// HoldBallast allocates the ballast. It is meant for a program whose GOGC is low, as is suitable
+// for large heaps.
 func HoldBallast() { ballast = make([]byte, ballastBytes) }
 
 const (
@@ -74,8 +75,8 @@ func (o *Options) spill() (end func(), err error) {
 	}, nil
 }
 
-// modelShare is the percentage of the memory that models may use. Results, the reader and garbage
-// need the rest.
+// modelShare is the percentage of the memory that models may use. The rest is needed for results,
+// the reader and garbage.
 const modelShare = 70
 
 // AvailableMemory returns half of the bytes that the system can provide without swapping, or 0 if
