@@ -493,8 +493,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A link to a result that is not stored gives advice and removes nothing from the list, both when
-// it is followed and when the page starts with it.
+// If a link leads to a result that is not stored, the page shows advice and removes nothing from
+// the list. This applies when the link is followed and when the page is opened with it.
 func TestUnknownLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// modelState is the part of the state of the view Blocks and runtime that is not in the URL: the
+// modelState is the state of the view “Blocks and runtime” that the URL does not contain: the
 // answer program, its last answer, and the user's changes.
 type modelState struct {
 	of      *profile.Profile

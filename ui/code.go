@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// codeState is the part of the state of the Code view that is not in the URL: the search, the
-// source files that the user opened, and the results of the last render.
+// codeState is the state of the Code view that the URL does not contain: the search, the source
+// files that the user opened, and the results of the last render.
 type codeState struct {
 	search  string
 	sourced bool // the text of some source file of the profile is available

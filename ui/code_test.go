@@ -105,8 +105,9 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// columnWalk returns the trace of one source line that walks down a column: an 8-way cache keeps
-// none of its cache lines, a fully associative one keeps all.
+// columnWalk returns the trace of one source line that repeatedly walks down one column of a
+// matrix. An 8-way cache keeps none of the column's cache lines, but a fully associative cache
+// keeps all of them.
 func columnWalk() Item {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// loopState is the part of the state of the Loops view that is not in the URL: the answer of
-// "stackglass loops" for the run in view.
+// loopState is the state of the Loops view that the URL does not contain: the answer of "stackglass
+// loops" for the run in view.
 type loopState struct {
 	of     *profile.Profile
 	asker  *asker       // nil before the first question

@@ -24,8 +24,8 @@ import (
 //	list     number of elements + 1, elements; 0 for nil, which is not empty
 //	profile  the rest of the body
 //
-// The version makes it possible to distinguish damage from a page and a worker of different builds,
-// which can meet if a browser has cached one of them.
+// If a page and a worker are from different builds, the version shows that a message is not
+// damaged. Different builds can meet if a browser has cached one of the two programs.
 const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.

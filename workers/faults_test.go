@@ -208,8 +208,8 @@ func TestPoisonedMessages(t *testing.T) {
 	}
 }
 
-// An analysis that is cancelled after any message ends with a result that is marked as partial, or
-// with an error, and the host serves the next analysis.
+// An analysis can be cancelled after any message. It then ends with a result that is marked as
+// partial, or with an error, and the host serves the next analysis.
 func TestCancelAtEveryMessage(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, analysis.Spec{}).Encode()

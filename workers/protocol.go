@@ -1,5 +1,5 @@
 // Package workers defines the protocol between the client of an analysis (the page or a test) and
-// its worker (a web worker or a goroutine), and the [Host] that serves it.
+// its worker (a web worker or a goroutine), and the [Host] that implements the worker's side.
 //
 // A run consists of these messages:
 //
@@ -133,7 +133,7 @@ func (e *DeadError) Error() string {
 // Start requests an analysis.
 type Start struct {
 	Key    string // key of the entry in the store
-	Name   string // name name of the trace's file, for errors and the entry
+	Name   string // name of the file, for errors and the entry
 	Format string // as in --input-format; "" detects the format
 	Spec   analysis.Spec
 	Resume bool // resume from the checkpoint under Key
@@ -192,7 +192,7 @@ type Done struct {
 
 // Help describes a run to a helper.
 type Help struct {
-	Name string // of the file
+	Name string // name of the trace file
 	Spec analysis.Spec
 	// MostLines is the number of distinct lines at which a segment is cut short; 0: no limit.
 	MostLines uint64

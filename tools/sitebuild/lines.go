@@ -23,9 +23,9 @@ import (
 //	          stack depths, files, lines, and others by number; then the offsets of its data
 //
 // Data is elsewhere, at an address in the program's moduledata. An offset of 0 means no table, and
-// an offset of all ones means no data. dropLines sets the offsets of all tables and data that only
-// stack traces need to these values. It then overwrites with zeros the parts of pctab that no
-// offset refers to any more, the data for stack traces, the file names, and the first lines of
+// an offset of all ones means no data. For all tables and data that only stack traces need,
+// dropLines sets the offsets to these values. It then overwrites with zeros the parts of pctab that
+// no offset refers to any more, the data for stack traces, the file names, and the first lines of
 // functions. The points where a signal may interrupt a function are removed, too, because wasm has
 // no signals. Tables that the garbage collector and panics need are kept.
 

@@ -127,8 +127,8 @@ func (b *build) files() ([]string, error) {
 	return names, err
 }
 
-// writePrecache writes the service worker's list of files with the hashes of their contents, a hash
-// over all of them as the version, and the headers of its responses.
+// writePrecache writes the list of files for the service worker: each file with a hash of its
+// content, a hash over all files as the version, and the headers of the service worker's responses.
 func (b *build) writePrecache() error {
 	names, err := b.files()
 	if err != nil {

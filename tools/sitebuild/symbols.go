@@ -93,8 +93,8 @@ func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	return nil
 }
 
-// writeSizes writes the code size of each package in a program, the largest first, to a file that
-// shows how much a change adds to the page. Brotli compresses the code to about a seventh.
+// writeSizes writes a file with the code size of each package in a program, the largest first. The
+// file shows how much a change adds to the page. Brotli compresses the code to about a seventh.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)

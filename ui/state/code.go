@@ -44,8 +44,9 @@ func (c *Code) ID(place int) int {
 	return c.rows[place].Sites[0]
 }
 
-// utilisation returns the key of the column with the line utilisation in the measured cache whose
-// size is nearest to the first level's, and that size; "" if none was measured.
+// utilisation selects the measured cache whose size is nearest to the size of the first level. It
+// returns the key of the column with the line utilisation in this cache, and the cache's size. The
+// key is "" if no cache was measured.
 func (c *Code) utilisation() (key string, bytes uint64) {
 	lines, best := c.Levels[0].Level.Cache.Lines(), uint64(math.MaxUint64)
 	at := 0

@@ -30,8 +30,8 @@ func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	return NewCode(v.Profile, v.Run.Ranker(), by, levels)
 }
 
-// In every grouping and order, the rows and the remainder add up to the misses of the level, and
-// the highlighted rows are the fewest that cause nine tenths of them.
+// In every grouping and order, the rows and the remainder add up to the misses of the level. The
+// highlighted rows are the smallest set of rows that cause nine tenths of these misses.
 func TestCodeAddsUp(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	for _, by := range CodeBys() {

@@ -64,7 +64,7 @@ func footprintFills(windows, sizes []float64, bytes float64) float64 {
 }
 
 // FootprintMisses shows the miss ratio that is predicted from the growth of the footprint, and the
-// exact one; nil if the run has no stack distances for that line size.
+// exact miss ratio. It returns nil if the run has no stack distances for that line size.
 func (v *View) FootprintMisses() *Chart {
 	f := v.Profile.Footprint
 	exact := v.Profile.LocalityAt(f.LineBytes)

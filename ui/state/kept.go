@@ -62,8 +62,8 @@ func daysBetween(t, now time.Time) int {
 }
 
 // Storage describes roughly what the browser's storage contains. used is the total number of bytes,
-// or 0 if unknown; the entries contain their own sizes; running is the number of bytes in the spill
-// store of the analysis with that key.
+// or 0 if unknown. The entries contain their own sizes. running is the number of bytes in the spill
+// store of the analysis with the given key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {

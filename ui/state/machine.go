@@ -66,8 +66,8 @@ func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hier
 	return out
 }
 
-// fitWays returns the cache with an associativity that divides its number of lines, since the
-// user may have chosen a size that the old associativity does not fit.
+// fitWays returns the cache with an associativity that divides its number of lines, because the old
+// associativity may not fit the size that the user has chosen.
 func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	lines := c.SizeBytes / uint64(c.LineBytes)
 	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {

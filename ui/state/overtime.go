@@ -11,8 +11,9 @@ import (
 // MaxLines is the maximum number of capacities that the view over time shows at once.
 const MaxLines = 3
 
-// Log2Lines returns the useful capacities for which the windows have misses, from 1 KiB to the
-// first one that holds the whole footprint, as base-2 logarithms of the number of lines.
+// Log2Lines returns the useful capacities among those for which the windows have misses: from 1 KiB
+// to the first capacity that holds the whole footprint. Capacities are base-2 logarithms of the
+// number of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)

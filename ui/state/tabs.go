@@ -26,8 +26,8 @@ const (
 )
 
 // tabs contains, for each tab, its name, its slug in the URL, and a function that explains why the
-// tab has nothing to show for a profile, or returns "". alone explains why the tab cannot compare
-// two runs, or is "" if it can.
+// tab has nothing to show for a profile. The function returns "" if the tab has something to show.
+// alone explains why the tab cannot compare two runs, or is "" if it can.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string

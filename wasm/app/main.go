@@ -118,8 +118,9 @@ func begin(app *ui.App, page *browser) {
 const warmUpAfter = 300 * time.Millisecond
 
 // warmUp makes the browser compile the code of the first view of a result. Browsers compile a
-// function when it is first called; compiling all of them takes a fifth of a second, during which a
-// new run would not respond. The browser handles events between the short steps.
+// function when it is first called. Compiling all functions of the view takes a fifth of a second,
+// and a new run would not respond during this time. The browser handles events between the short
+// steps.
 func warmUp() {
 	time.Sleep(warmUpAfter)
 	builder, err := vugu.NewBuildEnv()

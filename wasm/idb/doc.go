@@ -12,6 +12,6 @@
 // relaxed, which saves three quarters of the time: after a power failure, the last Put may be
 // missing. A checksum detects damage, which is reported as an error.
 //
-// IndexedDB ends a transaction without pending requests as soon as control returns to the browser,
-// so code in a transaction must wait only for requests of that transaction.
+// IndexedDB ends a transaction as soon as control returns to the browser while no request of the
+// transaction is pending. So code in a transaction must wait only for requests of that transaction.
 package idb

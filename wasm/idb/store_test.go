@@ -143,9 +143,9 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// hold opens a database, as a page that does not release it would, and requests its deletion, so
-// that everyone else who opens the database has to wait. The returned function releases the
-// database.
+// hold acts like a page that does not release a database: it opens the database and requests its
+// deletion, so that everyone else who opens the database has to wait. The returned function
+// releases the database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
 	indexedDB := js.Global().Get("indexedDB")

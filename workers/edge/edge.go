@@ -1,5 +1,6 @@
-// Package edge implements the Cloudflare worker that serves the page as an http.Handler, so that it
-// runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
+// Package edge implements, as an http.Handler, the Cloudflare worker that serves the page, so that
+// the handler also runs natively in tests. ./program connects it to the worker with
+// github.com/syumai/workers.
 //
 // A Go program is started anew for every request. This takes about ten milliseconds, so the program
 // answers only a few kinds of requests. Cloudflare itself serves the files of the site, with the
@@ -11,7 +12,7 @@
 //	/upload    a page that says that nothing can be uploaded
 //
 // and all paths that are not files. Requests with a body, or with a method other than GET and HEAD,
-// are answered with status 405 and the page for /upload, and their body is not read. Every response
+// are answered with status 405 and the page for /upload. Their bodies are not read. Every response
 // has the headers of package policy.
 package edge
 

@@ -188,8 +188,8 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 	return exceeded, nil
 }
 
-// names reports whether the bound applies to a row: b.row is the row's first name, all its names
-// joined by slashes, or the table's name if the row has no name.
+// names reports whether the bound applies to a row. It applies if b.row is the row's first name,
+// all of the row's names joined by slashes, or, if the row has no name, the table's name.
 func (b *bound) names(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true

@@ -32,7 +32,7 @@ func init() {
 }
 
 // For one private level, predicted and simulated misses are equal on every core and for every
-// cache, for stored traces and for a trace that is recorded now.
+// cache. This holds for stored traces and for a trace that the test records.
 func TestCoherentLevelEqualsSimulation(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernels + name + ".sgt"}
@@ -178,9 +178,9 @@ func fiveThreads() string {
 	return text
 }
 
-// TestGroupsOfCoresThatShare checks that, for a level that some of the cores share, every verb with a
-// hierarchy uses the same groups of cores as a simulation, without --domains. If the trace cannot
-// be read twice, the error must give advice.
+// TestGroupsOfCoresThatShare checks levels that some of the cores share: without --domains, every
+// verb with a hierarchy must use the same groups of cores as a simulation. If the trace cannot be
+// read twice, the error must give advice.
 func TestGroupsOfCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})

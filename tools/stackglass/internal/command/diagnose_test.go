@@ -66,8 +66,8 @@ var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 // are not as expected.
 var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
-// TestCorpus checks that the planted problem is the first finding, and that no finding saves more
-// than a tenth in fixed programs and in programs without a problem.
+// TestCorpus checks that the planted problem is the first finding. In fixed programs, and in
+// programs without a problem, no finding may save more than a tenth of the cycles.
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob(corpus + "/*.*")
 	if err != nil || len(files) < 20 {

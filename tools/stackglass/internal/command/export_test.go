@@ -94,8 +94,8 @@ func TestExportedReport(t *testing.T) {
 	}
 }
 
-// TestExportsCoverEveryVerb checks that the report contains every verb that the profile can answer,
-// and that the JSON object and the folder of CSV files contain its tables.
+// TestExportsCoverEveryVerb checks that the report contains the answer of every verb that the
+// profile supports, and that the JSON object and the folder of CSV files contain the verb's tables.
 func TestExportsCoverEveryVerb(t *testing.T) {
 	_, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {

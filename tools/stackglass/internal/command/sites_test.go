@@ -57,8 +57,8 @@ func TestSitesMessages(t *testing.T) {
 }
 
 // The misses of source locations and data structures add up to the misses that what-if predicts for
-// each level, including coherence misses, for one and several threads and for any sharing of
-// caches.
+// each level, including coherence misses. This holds for one and for several threads, whichever
+// threads share a cache.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{

@@ -23,8 +23,8 @@ type Checkpoints struct {
 	Key        string
 	Place      string // location of the key's checkpoints, for messages
 	References uint64 // references between checkpoints, or 0 to choose it by their cost
-	// Resumed is called when a pass resumes, with the number of references before the checkpoint
-	// and their share of the input, or 0 if the share is unknown.
+	// Resumed is called when a pass resumes. Its arguments are the number of references before the
+	// checkpoint and their share of the input, which is 0 if unknown.
 	Resumed func(references uint64, done float64)
 }
 
