@@ -41,8 +41,8 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 	}
 }
 
-// Once the program is ready, an asker sends only the latest question. It accepts replies only to
-// that question, and none after it has ended.
+// Once the program is ready, an asker sends only the latest question. The asker accepts only
+// replies to this question, and accepts no reply after it has ended.
 func TestAsker(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}

@@ -132,8 +132,8 @@ func TestDemoLinks(t *testing.T) {
 	}
 }
 
-// Other settings make another analysis of a demo. In another browser, the link to that analysis
-// opens the demo with the default settings.
+// With other settings, a demo has a separate analysis. In another browser, the link to that
+// analysis opens the demo with the default settings.
 func TestDemoWithSettings(t *testing.T) {
 	d := newDesk(t)
 	d.settings.LineBytes = []string{"128"}

@@ -103,7 +103,7 @@ func (a *App) pickedLoop() int {
 	return l.Hottest()
 }
 
-// loopsCounted reports whether the loops' misses are known for the hierarchy in question.
+// loopsCounted reports whether the loops' misses are known for the current hierarchy.
 func (a *App) loopsCounted() bool {
 	l := a.loops()
 	return l != nil && l.Counted(a.Levels())

@@ -18,7 +18,7 @@ func folded(t *testing.T, d *desk) {
 	d.countedLoops()
 }
 
-// countedLoops waits until the misses of the hierarchy in question are counted.
+// countedLoops waits until the misses of the current hierarchy are counted.
 func (d *desk) countedLoops() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

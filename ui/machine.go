@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked returns the hierarchy in question: the one in the URL, or the preset.
+// asked returns the current hierarchy: the one in the URL, or the preset.
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
 // askedOn returns the hierarchy of a screen.
@@ -24,14 +24,14 @@ func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// Machine returns the hierarchy in question, with line sizes that the profile has.
+// Machine returns the current hierarchy, with line sizes that the profile has.
 func (a *App) Machine() hierarchy.Hierarchy {
 	h := a.asked()
 	h.Levels = a.Levels()
 	return h
 }
 
-// Levels returns the caches of the hierarchy in question.
+// Levels returns the caches of the current hierarchy.
 func (a *App) Levels() []hierarchy.Cache {
 	levels := a.asked().Levels
 	if a.result == nil || a.result.View == nil {
@@ -63,7 +63,7 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 	return a.presets
 }
 
-// answer returns the prediction for the hierarchy in question. It is recomputed when the hierarchy
+// answer returns the prediction for the current hierarchy. It is recomputed when the hierarchy
 // or the view changes.
 func (a *App) answer() *state.Caches {
 	r := a.result
@@ -84,7 +84,7 @@ func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
 	a.change(of(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }
 
-// changeMachine changes the hierarchy in question on behalf of a control.
+// changeMachine changes the current hierarchy on behalf of a control.
 func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return
@@ -256,7 +256,7 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside keeps the hierarchy in question as B, or removes B if drop is set.
+// KeepBeside keeps the current hierarchy as B, or removes B if drop is set.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {

@@ -65,7 +65,7 @@ type Port interface {
 	// SetHash changes the URL's hash; with replace, it adds no entry to the history.
 	SetHash(hash string, replace bool)
 	// ShowProgress writes the numbers of a bar into the page. It returns false if the page has no
-	// bar, or one with other parts.
+	// bar, or if its bar has different parts.
 	ShowProgress(bar state.RunBar) bool
 	// Breathe yields to waiting events, which splits long work into several tasks of the page. It
 	// is called without the lock.
@@ -129,6 +129,6 @@ type Item struct {
 	again bool   // the item is analysed again because a view requested this
 
 	domains  [][]uint32        // groups of threads that share a cache in the requesting view
-	needs    [][]uint32        // groups of threads that share a cache in the hierarchy in question
+	needs    [][]uint32        // groups of threads that share a cache in the current hierarchy
 	analyses analysis.Analyses // analyses in addition to the ones in the settings
 }

@@ -68,8 +68,8 @@ func (a *App) demoOf(r *Result) *Demo {
 	return nil
 }
 
-// Findings returns sentences about the run. They are recomputed when the view or the hierarchy in
-// question changes.
+// Findings returns sentences about the run. They are recomputed when the view or the current
+// hierarchy changes.
 func (a *App) Findings() []state.Finding {
 	r, h := a.result, a.Machine()
 	if r.View != nil && (r.findings == nil || !state.SameMachine(r.foundFor, h)) {
@@ -144,8 +144,8 @@ func (a *App) Forms() (list []export.Form) {
 	return list
 }
 
-// ExportAs downloads the result in view in another tool's format, or as a report, for the hierarchy
-// in question.
+// ExportAs downloads the result in view in another tool's format, or as a report, for the current
+// hierarchy.
 func (a *App) ExportAs(form string) {
 	r := a.result
 	if r == nil || r.View == nil {

@@ -105,7 +105,7 @@ func (a *App) uncounted() string {
 	return "This profile contains no stack distances: no reference of the selected kinds was analysed, or stack distances were not requested."
 }
 
-// drawCharts draws the charts of the view in question. The caller holds the lock.
+// drawCharts draws the charts of the current view. The caller holds the lock.
 func (a *App) drawCharts() {
 	a.charts = map[string]*state.Chart{}
 	r := a.result
@@ -129,7 +129,7 @@ func (a *App) drawAgain(t state.Tab) {
 	}
 }
 
-// table returns the table of a chart of the view in question; nil if there is none.
+// table returns the table of a chart of the current view; nil if there is none.
 func (a *App) table(chart string) *state.Table {
 	if v := a.view(); a.result != nil && v.Waits() == "" {
 		return v.Table(chart)

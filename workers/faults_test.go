@@ -85,8 +85,8 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 	}
 }
 
-// If the newest generation of a checkpoint is damaged, a run resumes from the previous one and
-// gives the same bytes.
+// If the newest generation of a checkpoint is damaged, a run resumes from the previous generation,
+// and its result has the same bytes.
 func TestResumeFromPreviousGeneration(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
@@ -107,8 +107,8 @@ func TestResumeFromPreviousGeneration(t *testing.T) {
 	}
 }
 
-// A truncated checkpoint, or one with a flipped bit, is refused or gives the same bytes. It never
-// gives another result or causes a panic.
+// A truncated checkpoint, or a checkpoint with a flipped bit, is either refused or leads to a
+// result with the same bytes. It never leads to another result or a panic.
 func TestPoisonedCheckpoint(t *testing.T) {
 	b := din(800_000)
 	whole, err := interrupt(t, b, len(b), spec).Get("k")

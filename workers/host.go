@@ -14,8 +14,8 @@ import (
 )
 
 // Host serves one [Carrier]. It runs one analysis at a time, in the goroutine of [Host.Serve], and
-// queues the others. Its fields contain everything that differs between a web worker and a
-// goroutine.
+// queues the others. Its fields contain everything that differs between a host in a web worker and
+// a host in a goroutine.
 type Host struct {
 	Carrier Carrier
 

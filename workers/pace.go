@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace spaces out a repeated task. Its runs are separated by at least the duration least, and by
-// enough time that the task takes at most a twentieth of it.
+// pace spaces out a repeated task. Its runs are separated by at least the duration least. They are
+// also so far apart that the task takes at most a twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time

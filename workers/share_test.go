@@ -365,8 +365,8 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// A shared run that was interrupted resumes, shared or not, and gives the same bytes as an
-// uninterrupted run.
+// A shared run that was interrupted can be resumed, shared or not, and its result has the same
+// bytes as the result of an uninterrupted run.
 func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -416,8 +416,8 @@ func TestSharedResumes(t *testing.T) {
 	}
 }
 
-// A shared run that exceeds its memory limit ends its helpers and spills, and gives the same bytes
-// as any other run.
+// A shared run that exceeds its memory limit ends its helpers and spills. Its result has the same
+// bytes as the result of any other run.
 func TestSharedRunSpills(t *testing.T) {
 	for at := range int64(8) {
 		b := container(t, rand.New(rand.NewPCG(uint64(at), 9)), 20_000)

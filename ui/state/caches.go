@@ -303,7 +303,7 @@ func Typed(x float64) string {
 	return hierarchy.FormatNumber(x)
 }
 
-// Against compares the hierarchy in question with another hierarchy, which is given as arguments of
+// Against compares the current hierarchy with another hierarchy, which is given as arguments of
 // the option --against.
 func (v *View) Against(h hierarchy.Hierarchy, words []string) *Table {
 	q := v.question("what-if").With("against", words...)

@@ -132,8 +132,8 @@ func (c *Code) Ranked(by, search string) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
-// Level returns the level (from 0) to whose misses a sort key refers, or 0 if the key does not
-// refer to misses.
+// Level returns the level, from 0, whose misses a sort key refers to. It returns 0 if the key does
+// not refer to misses.
 func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }

@@ -426,8 +426,8 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	return strings.Join(texts, "; ")
 }
 
-// Hot returns the numbers of the lines of a file that cause at least 1 % of the misses of the level
-// in question, in ascending order.
+// Hot returns the numbers of the lines of a file that cause at least 1 % of the misses of the
+// current level, in ascending order.
 func (v *CodeView) Hot(name string) (hot []uint32) {
 	level := v.Level(v.Sort)
 	for line, place := range v.Lines.InFile(name) {
@@ -468,7 +468,7 @@ func (v *View) sitesQuestion(by attribution.By, h hierarchy.Hierarchy) ask.Quest
 }
 
 // worstLine returns the finding about the source line with most misses in the first level of the
-// hierarchy in question.
+// current hierarchy.
 func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	r := v.Run.Ranker()
 	if r == nil || len(v.Profile.Sites.Code) == 0 {

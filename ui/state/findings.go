@@ -19,7 +19,7 @@ type Finding struct {
 }
 
 // Findings describes the profile in sentences, the most general ones first, for caches of common
-// sizes and for the hierarchy in question.
+// sizes and for the current hierarchy.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}

@@ -63,7 +63,7 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm reports whether another bar has the same parts, possibly with different texts.
+// SameForm reports whether another bar has the same parts, even if their texts differ.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")

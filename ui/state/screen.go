@@ -21,7 +21,7 @@ type Screen struct {
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are expanded
 	LineBytes uint32            // the line size in view; 0: the profile's default
-	Levels    []hierarchy.Cache // the levels of the hierarchy in question; nil: the preset's levels
+	Levels    []hierarchy.Cache // the levels of the current hierarchy; nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below the caches in Levels
 	ClockGHz  float64           // the clock frequency for Levels
 	Preset    string            // name of the preset hierarchy; "": the default preset
@@ -276,7 +276,7 @@ func safeKey(key string) string { return keep(key, "-_") }
 func safeLine(text string) string { return keep(text, "-=,.") }
 
 // Anew returns the screen of a new analysis: the diagnosis, with the current processor and the
-// current hierarchy in question, which the analysis measures.
+// current hierarchy, which the analysis measures.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }

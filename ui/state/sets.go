@@ -129,7 +129,7 @@ type HeatMap struct {
 	Marks  []HeatMark
 }
 
-// HeatMark labels a cell with a level of the hierarchy in question.
+// HeatMark labels a cell with a level of the current hierarchy.
 type HeatMark struct {
 	Label, Color string
 	Cell         Cell

@@ -109,8 +109,8 @@ func (s Settings) sample(spec *analysis.Spec) error {
 
 // Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
 // distances alone cannot attribute the misses of set-associative caches. It does so for levels
-// whose line size is the one of the sites or is not analysed at all. Levels with hashed sets, and
-// samples, cannot be measured.
+// whose line size is the line size of the sites, and for levels whose line size is not analysed at
+// all. Levels with hashed sets, and samples, cannot be measured.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return

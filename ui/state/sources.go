@@ -73,8 +73,8 @@ func endsInComment(text string, within bool) bool {
 	}
 }
 
-// Language returns the name of the syntax highlighting in tables.js for a file: "fortran", "hash"
-// for languages whose comments begin with #, and "c" for all others.
+// Language returns the name of the syntax highlighting that tables.js uses for a file: "fortran"
+// for Fortran, "hash" for languages whose comments begin with #, and "c" for all other languages.
 func Language(name string) string {
 	switch ending := strings.ToLower(path.Ext(name)); {
 	case ending == "":

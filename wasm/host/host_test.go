@@ -344,8 +344,8 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	}
 }
 
-// A worker that is killed during a run leaves a checkpoint. Another worker resumes from it, and
-// gives the same bytes as an uninterrupted run.
+// A worker that is killed during a run leaves a checkpoint. Another worker resumes from the
+// checkpoint, and its result has the same bytes as the result of an uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)

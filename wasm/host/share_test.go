@@ -175,7 +175,8 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 }
 
-// A shared run whose worker is killed can be resumed, shared again, and gives the same bytes.
+// A shared run whose worker is killed can be resumed and shared again, and its result has the same
+// bytes.
 func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)

@@ -13,8 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
 )
 
-// This test must run first, and does, because Go runs files in the order of their names. Chromium
-// checks the remaining space only every half a minute, and would not notice a later limit.
+// This test must run first. It does, because Go runs the tests of a package in the order of their
+// files' names. Chromium checks the remaining space only every half a minute, and would not notice
+// a later limit.
 func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)

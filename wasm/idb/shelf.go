@@ -246,7 +246,7 @@ func (s *Shelf) discard() {
 	}()
 }
 
-// isBlock reports whether the answer is a block; it is not if nothing was written under that key.
+// isBlock reports whether the answer is a block. If nothing was written under the key, it is not.
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {

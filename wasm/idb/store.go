@@ -466,8 +466,8 @@ func (s *Store) Delete(key string) error {
 	})
 }
 
-// Usage implements [profile.Store]. Both numbers are the browser's estimates for the whole site.
-// The actual limit is often below the quota.
+// Usage implements [profile.Store]. Both numbers are the browser's estimates for the whole site;
+// the actual limit is often lower than the quota.
 func (s *Store) Usage() (used, quota uint64, err error) {
 	storage := js.Global().Get("navigator").Get("storage")
 	if !storage.Truthy() {

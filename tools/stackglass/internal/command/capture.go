@@ -122,8 +122,8 @@ func (a *app) trace() *cobra.Command {
 	return cmd
 }
 
-// tracesItself reports whether a program was linked by `stackglass cc`. It ignores errors: whoever
-// runs the program reports them.
+// tracesItself reports whether a program was linked by `stackglass cc`. It ignores errors, because
+// they are reported when the program is run.
 func tracesItself(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {

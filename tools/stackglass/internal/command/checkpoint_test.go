@@ -227,8 +227,8 @@ func warned(options []string) []string {
 	return nil
 }
 
-// A command with other options is another analysis. It starts from the beginning, and keeps the
-// checkpoint of the first.
+// A command with other options is a different analysis. It starts from the beginning, and leaves
+// the checkpoint of the first analysis in place.
 func TestOtherOptionsStartOver(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})

@@ -395,8 +395,8 @@ func (l *answerable) doubts() []string {
 	return list
 }
 
-// answer prints a document about a loaded profile. It returns the error that ended the
-// profile's pass early.
+// answer prints a document about a loaded profile. It returns the error that ended the pass early,
+// if there is one.
 func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	d.Warnings = append(l.warnings, d.Warnings...)
 	if err := a.print(format, d); err != nil {

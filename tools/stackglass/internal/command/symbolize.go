@@ -21,8 +21,8 @@ func addSymbols(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and lines from this `PROGRAM` or library; PROGRAM@ADDRESS gives its load address")
 }
 
-// symbolize adds the function, file and line of instructions from the program's files. It returns
-// warnings.
+// symbolize adds the function, file and line of instructions from the program's files. The result
+// is a list of warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile contains no sites that could be named")
