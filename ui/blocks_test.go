@@ -113,7 +113,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A module that is dropped while nothing is open becomes a result of its own and is stored.
+// A module that is dropped while nothing is open becomes a separate result and is stored.
 func TestModuleAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})

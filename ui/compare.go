@@ -109,8 +109,8 @@ func (a *App) Against(key string) {
 	}
 }
 
-// beside compares a newly opened result with the analysis that the user selected for this before.
-// The caller holds the lock.
+// beside compares a newly opened result with the analysis that the user selected earlier for
+// comparison. The caller holds the lock.
 func (a *App) beside(key string) {
 	if a.against == "" || a.against == key {
 		return

@@ -178,7 +178,7 @@ func TestSuspendedPageEndsItsRuns(t *testing.T) {
 	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
 		t.Errorf("kept: %+v", e)
 	}
-	second.app.Leave() // nothing is running in the first tab any more
+	second.app.Leave() // nothing is running in the second tab any more
 }
 
 func TestSuspendedPageStopsWatching(t *testing.T) {

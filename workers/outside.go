@@ -103,7 +103,7 @@ func (j *job) spill() {
 	j.shown = 0
 }
 
-// bytesOutside returns the number of spilled bytes, as far as known.
+// bytesOutside returns the number of spilled bytes, or 0 if it is unknown.
 func (j *job) bytesOutside() uint64 {
 	if s, ok := j.shelf.(interface{ Bytes() uint64 }); ok {
 		return s.Bytes()

@@ -22,7 +22,7 @@
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary
 //	                     itself, for tests that start workers of their own),
-//	                     wasm_exec.js (also beside any path), and
+//	                     wasm_exec.js (also in every folder), and
 //	                     quota?bytes=N, which limits the origin's storage for
 //	                     the tests that fill it (no bytes: no limit)
 //	STACKGLASS_DATA_URL  the files of $STACKGLASS_DATA (default: ../shared/data

@@ -14,8 +14,8 @@ import (
 type LevelCard struct {
 	Cache   hierarchy.Cache
 	Numbers []Fact // the prediction; IDs are CSS classes; nil if there is no answer
-	Chip    string // how the prediction was computed, in a word
-	Method  string // how it was computed, in a sentence
+	Chip    string // one word that says how the prediction was computed
+	Method  string // a sentence that says how the prediction was computed
 	Note    string // a note that the answer is for another line size, or ""
 }
 

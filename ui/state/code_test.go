@@ -227,8 +227,8 @@ func TestLinesEqualReference(t *testing.T) {
 	})
 }
 
-// If several source files have the same name, the one in the location's folder is shown, as far as
-// folders are known.
+// If several source files have the same name, and the folders are known, the file in the location's
+// folder is shown.
 func TestSourcesOfOneName(t *testing.T) {
 	var s Sources
 	for _, where := range []string{"x/a/util.c", "x/b/util.c", ""} {

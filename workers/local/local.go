@@ -1,4 +1,5 @@
-// Package local connects goroutines in the way that package workers/web connects web workers.
+// Package local connects goroutines with each other, just as package workers/web connects a page
+// with web workers.
 package local
 
 import "github.com/stackglass/stackglass/workers"
