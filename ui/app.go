@@ -44,7 +44,7 @@ type App struct {
 
 	presets    []hierarchy.Hierarchy // computed on first use
 	cpus       *report.Table         // the processors of the latest answer
-	describing bool                  // the next file is expected to describe a hierarchy
+	describing bool                  // the user was asked for a file that describes a hierarchy
 
 	opened map[state.Tab]View // views of one result, each created when first opened
 	both   View               // the view that compares two results
@@ -58,7 +58,7 @@ type App struct {
 
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
-	smalls    *state.Threads          // the threads whose small charts are drawn
+	smalls    *state.Threads          // the threads whose small charts were drawn last
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
 	nests     loopState
@@ -270,7 +270,7 @@ func (a *App) load(key string) {
 	}
 	a.fetchDemo(key)
 	a.update(func() {
-		if a.Screen.Open != key { // the user has navigated elsewhere meanwhile
+		if a.Screen.Open != key { // the user has navigated elsewhere in the meantime
 			return
 		}
 		a.present(r)
@@ -367,8 +367,8 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.drawCharts()
 }
 
-// adjust changes the screen for a control, as a history entry that Back undoes. Dragging a slider
-// makes one entry, and so do consecutive key presses on one control.
+// adjust changes the screen for a control. The change is a history entry, so that Back undoes it.
+// Dragging a slider makes one entry, and so do consecutive key presses on one control.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())

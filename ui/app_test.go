@@ -170,7 +170,7 @@ func fileWith(name string, content []byte) File {
 	}}
 }
 
-// facts is the address of the diagnosis view with the facts of the run expanded.
+// facts is the address of the diagnosis view in which the facts of the run are expanded.
 func facts(s state.Screen) string {
 	s = s.With(state.TabDiagnosis)
 	s.Facts = true
@@ -938,8 +938,8 @@ func TestAnswersAreAnnounced(t *testing.T) {
 	}
 }
 
-// If the settings ask for a sample, every chart of the analysis is marked, and the exact analysis
-// is separate. Invalid settings are reported.
+// If the settings request a sample, every chart of the analysis is marked as sampled, and the
+// exact analysis is a separate one. Invalid settings are reported.
 func TestSampleAndCores(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Sample: " space=0.5 ", Touched: true}

@@ -160,7 +160,7 @@ func TestMeasuredHierarchy(t *testing.T) {
 	d.wants("Drop the trace here again")
 }
 
-// For a trace without source locations, the page explains how to record one with them.
+// If a trace has no source locations, the page explains how to record a trace that has them.
 func TestNoCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())

@@ -26,7 +26,7 @@ func (a *App) comparison() *state.Comparison {
 	return a.compared
 }
 
-// loadOther opens the analysis with which the one in view is compared. It may block.
+// loadOther opens the analysis that is compared with the one in view. It may block.
 func (a *App) loadOther() {
 	var key string
 	var lineBytes uint32

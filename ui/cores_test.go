@@ -127,7 +127,7 @@ func TestCoresByWindows(t *testing.T) {
 	})
 }
 
-// Predicted threads can be kept, and compared with measured ones.
+// Predicted threads can be kept, and they can be compared with measured threads.
 func TestKeepCores(t *testing.T) {
 	d := alone(t)
 	one := d.app.Screen.Open

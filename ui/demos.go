@@ -105,8 +105,8 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
-// fetchDemo fetches the trace of a demo whose analysis is kept, for predictions and further
-// analyses. It may block.
+// If the analysis of a demo is kept, fetchDemo fetches the demo's trace, which predictions and
+// further analyses read. It may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })

@@ -66,8 +66,8 @@ func TestFileSum(t *testing.T) {
 	})
 }
 
-// The same file is read to its end. A file that differs in any byte that was read before, or ends
-// earlier, returns no byte from the differing block on.
+// The same file is read to its end. If a file differs in any byte that was read before, or ends
+// earlier, no bytes are returned from the first block that differs.
 func TestFileIsCompared(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {

@@ -56,8 +56,8 @@ type Host struct {
 
 	// CheckpointBytes and CheckpointReferences are as in [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
-	// CheckpointMemory is the memory use of the program up to which checkpoints are saved, because
-	// they copy the model; 0: no limit.
+	// CheckpointMemory is the maximum memory use of the program at which checkpoints are saved,
+	// because a checkpoint copies the model; 0: no limit.
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends
@@ -66,7 +66,7 @@ type Host struct {
 	cancelled atomic.Uint64
 	pending   []Message // waiting Start messages
 	end       error     // why inbox is closed
-	storage   uint64    // bytes used in the store when last asked
+	storage   uint64    // bytes in use in the store, according to the last query
 }
 
 // Serve runs jobs until the carrier ends. It returns the reason, or nil after Close.

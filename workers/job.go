@@ -137,7 +137,7 @@ func (j *job) close() {
 	}
 }
 
-// run steps the runner to its end. It returns the reason for the end: io.EOF, errCancelled,
+// run steps the runner until the run ends. It returns the reason for the end: io.EOF, errCancelled,
 // errGone, or a read error.
 func (j *job) run() error {
 	j.host.askStorage()

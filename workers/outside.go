@@ -81,7 +81,7 @@ func (j *job) isTooLarge() bool {
 }
 
 // spill spills the stacks. If that is impossible, the run continues with all available memory,
-// because more garbage collections would not free any.
+// because more frequent garbage collections would not free more memory.
 func (j *job) spill() {
 	defer func() {
 		if j.stays {

@@ -29,8 +29,8 @@ type speed struct {
 	average float64 // growth per second
 }
 
-// at records the count after a number of milliseconds. It returns the growth per second, or 0 if
-// that is not known yet.
+// at records the value of the count at a time in milliseconds. It returns the growth per second, or
+// 0 if that is not known yet.
 func (s *speed) at(part, millis uint64) uint64 {
 	const memory = 3000 // milliseconds after which the weight of a measurement has fallen to 1/e
 	if !s.known || part < s.part {

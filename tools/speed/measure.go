@@ -129,7 +129,7 @@ type point struct {
 	High   float64 `json:"misses_high"`
 }
 
-// curve returns the curve of a trace.
+// curve runs the verb curve on a program's trace, and returns the points of the curve.
 func (s *session) curve(p *program, more ...string) []point {
 	var answer struct{ Curve []point }
 	check(json.Unmarshal([]byte(output(nil, s.command, append([]string{"curve", p.files["$TRACE"], "--format", "json"}, more...)...)), &answer))

@@ -23,7 +23,7 @@ var bounds string
 //go:embed peers.md
 var peers string
 
-// write writes the page.
+// write writes SPEED.md to w.
 func (s *session) write(w io.Writer) {
 	fmt.Fprintf(w, `# Speed
 

@@ -469,7 +469,7 @@ func (c *Comparison) brief(verb string) ask.Question {
 	return q
 }
 
-// CurveTable shows both curves at cache sizes that are powers of two of lines.
+// CurveTable shows both curves at the cache sizes whose number of lines is a power of two.
 func (c *Comparison) CurveTable() *Table {
 	a := c.ask(c.brief("curve"), "curve")
 	return a.byNumber("Misses by cache size, A and B", []string{"capacity_bytes", "capacity_lines"})

@@ -32,13 +32,14 @@ func (c *Comparison) threadsTable(of string, bytes uint64, title, by string, col
 	return a.byRow(title, answerWords, by, columns, numbers...)
 }
 
-// Flows compares the flows between threads. It returns nil if either run has none.
+// Flows compares the flows between threads. It returns nil if either run has no data about
+// communication.
 func (c *Comparison) Flows(by string) *Table {
 	return c.communicationTable("flow", "flows", "Words from thread to thread, A and B", by, "from", "to")
 }
 
 // Pairs compares the pairs of source locations that write and use values. It returns nil if either
-// run has none.
+// run has no data about communication.
 func (c *Comparison) Pairs(by string) *Table {
 	t := c.communicationTable("site", "sites", "Source locations that write values for other threads, A and B", by,
 		"producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "from", "to")

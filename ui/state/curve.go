@@ -134,7 +134,7 @@ func (v *View) CurveTable() *Table {
 	})
 }
 
-// CommonTable lists the curve at the largest powers of two.
+// CommonTable lists the miss ratios at the largest cache sizes that are powers of two.
 func (v *View) CommonTable() *Table {
 	return v.once("common", func() *Table {
 		q := v.question("curve")

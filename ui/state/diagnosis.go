@@ -82,8 +82,8 @@ func kindTitle(kind string) string {
 	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
-// missesOf returns a text that says how the fix of the finding with a rank changes the misses in
-// each level.
+// missesOf returns a text that says how a fix changes the misses in each level. rank identifies the
+// finding that the fix belongs to.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""

@@ -127,7 +127,7 @@ func lettered(name string, x float64) string {
 	return "." + name + strings.ReplaceAll(hierarchy.FormatNumber(x), ".", "d")
 }
 
-// parseMachine parses the output of formatMachine. For any other text it returns no levels.
+// parseMachine parses the output of formatMachine. It returns no levels for any other text.
 func parseMachine(s string) (h hierarchy.Hierarchy) {
 	if s == "" {
 		return h
@@ -225,7 +225,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 // safe returns the letters, digits and hyphens of a name.
 func safe(name string) string { return keep(name, "-") }
 
-// keep returns the letters and digits of a text, and its characters that also contains.
+// keep returns the characters of a text that are letters, digits, or part of also.
 func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
@@ -235,7 +235,8 @@ func keep(text, also string) string {
 	}, text)
 }
 
-// oneCore is the placement of all threads on one core, in the URL and in choices.
+// oneCore is the name, in the URL and in choices, of the placement that puts all threads on one
+// core.
 const oneCore = "one-core"
 
 // placementOf parses a placement from the URL or from a choice.

@@ -23,7 +23,7 @@ type Screen struct {
 	LineBytes uint32            // the line size in view; 0: the profile's default
 	Levels    []hierarchy.Cache // the levels of the current hierarchy; nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below the caches in Levels
-	ClockGHz  float64           // the clock frequency for Levels
+	ClockGHz  float64           // the clock frequency that belongs to Levels
 	Preset    string            // name of the preset hierarchy; "": the default preset
 	Threads   hierarchy.Placement
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
@@ -159,7 +159,7 @@ var settings = []setting{
 		}
 		return strconv.Itoa(s.Page + 1)
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
-	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // an open demo has Open instead
+	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }}, // never written, because Open identifies an open demo
 }
 
 // against is the name of an argument of "stackglass what-if", and also of the setting that contains
@@ -290,8 +290,8 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Against returns the screen on which the analysis is compared with the analysis with the given
-// key; key "" ends the comparison.
+// Against returns the screen that compares the analysis with the one stored under key. If key is
+// "", it returns the screen without a comparison.
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
 	return s

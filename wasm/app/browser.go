@@ -185,9 +185,9 @@ func (b *browser) Hash() string {
 }
 
 // SetHash changes the URL's hash, without a hashchange event. Replacing the hash takes browsers
-// several milliseconds, and Safari refuses it after 100 times in 30 seconds. So only mostHashes
-// hashes, as from single clicks and keys, are set at once. If more follow within hashPause, as from
-// a slider, only the last one is set.
+// several milliseconds, and Safari refuses it after 100 times in 30 seconds. So at most mostHashes
+// hashes, as caused by single clicks and keys, are set immediately. If more hashes follow within
+// hashPause, as caused by a slider, only the last one is set.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
 	case !replace:

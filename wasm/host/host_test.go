@@ -85,7 +85,7 @@ func newRun(t testing.TB, settings string) *run {
 	return r
 }
 
-// spawn starts a worker that replaces the previous one.
+// spawn starts a worker in place of the previous one.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
 	r.spawnAs("analysis", settings)

@@ -52,7 +52,7 @@ var (
 // Chart is a chart that can be written in every format.
 type Chart struct{ plot *plot.Plot }
 
-// Write draws the chart and writes it in a format.
+// Write draws the chart and writes it in the given format.
 func (c *Chart) Write(w io.Writer, f Format) error {
 	var canvas interface {
 		vg.CanvasSizer
@@ -181,7 +181,8 @@ func fromZero(p *plot.Plot, most float64) {
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// sizeTicks returns ticks at capacities of powers of two lines, with about twelve labels at most.
+// sizeTicks returns ticks at the capacities whose number of lines is a power of two. At most about
+// twelve ticks have labels.
 func sizeTicks(doublings int, lineBytes uint32) []plot.Tick {
 	every := (doublings + 12) / 12
 	var ticks []plot.Tick

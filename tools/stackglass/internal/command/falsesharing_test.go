@@ -46,8 +46,8 @@ func TestFalseSharingIsRanked(t *testing.T) {
 	}
 }
 
-// False sharing between threads that did not overlap in time is reported, too, but with a lower
-// severity.
+// False sharing between threads that did not run at the same time is also reported, but with a
+// lower severity.
 func TestFalseSharingWithoutOverlap(t *testing.T) {
 	rows := falseRows(t, "counters.sgt")
 	if len(rows) != 1 || rows[0].Object != "counter" || rows[0].Severity != "possible" || rows[0].Threads != 4 || rows[0].PingPongs != 0 || rows[0].Moves != 40_000 {
