@@ -167,12 +167,7 @@ const partialSums = 4
 // overlaps reports whether the core has several executions of a block's loop in its window, so that their chains run at
 // the same time, as the sums of short rows do.
 func (r *run) overlaps(k *trace.Block) bool {
-	entries := 0.0
-	for b := range r.cost.program.Blocks {
-		if of := &r.cost.program.Blocks[b]; of.Loop != k.Loop && slices.Contains(of.Successors, k.Loop-1) {
-			entries += r.cost.visits[b]
-		}
-	}
+	entries := r.entriesOf(k.Loop)
 	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
 	return k.Depth > 1 && entries > 0 && partialSums*each < float64(r.Processor.Window)
 }
