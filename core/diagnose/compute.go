@@ -168,12 +168,7 @@ const partialSums = 4
 // overlaps reports whether several executions of a block's loop fit in the core's window, so that
 // their chains overlap, as in sums of short rows.
 func (r *run) overlaps(k *trace.Block) bool {
-	entries := 0.0
-	for b := range r.cost.program.Blocks {
-		if of := &r.cost.program.Blocks[b]; of.Loop != k.Loop && slices.Contains(of.Successors, k.Loop-1) {
-			entries += r.cost.visits[b]
-		}
-	}
+	entries := r.entriesOf(k.Loop)
 	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
 	return k.Depth > 1 && entries > 0 && partialSums*each < float64(r.Processor.Window)
 }

@@ -96,9 +96,10 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 	return line
 }
 
-// forkedAt returns the line of the call that forks, or the first line of the region if it is
-// between the call and the code that the slowest thread runs, because Fortran compilers locate the
-// call at a declaration. It returns 0 if the line is unknown.
+// forkedAt returns the line of the call that forks. It returns the first line of the region if that
+// line is between the call and the code that the slowest thread runs, or if both are before the
+// call, because Fortran compilers locate the call at a declaration or in the region. It returns 0
+// if the line is unknown.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {
@@ -106,7 +107,7 @@ func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	}
 	line := p.Sites[site].Place.Line
 	if of := p.Blocks[slowest].Function; int64(of) < int64(len(p.Functions)) {
-		if first := &p.Blocks[p.Functions[of].First]; line > 0 && first.File == at.file && first.FirstLine > line && first.FirstLine <= at.line {
+		if first := &p.Blocks[p.Functions[of].First]; line > 0 && first.File == at.file && first.FirstLine > 0 && (first.FirstLine > line && first.FirstLine <= at.line || first.FirstLine < line && at.line < line) {
 			return first.FirstLine
 		}
 	}

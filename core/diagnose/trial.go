@@ -174,7 +174,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		ends[second] = len(r.out.Findings)
-		fix := fuseWith + first.source()
+		fix := strings.TrimSuffix(fuseWith+first.source(), ", ")
 		if first == second {
 			fix = fuseInlined
 		}
@@ -506,7 +506,7 @@ func (r *run) nest(g *group) {
 		second[len(second)-1]++
 		first := r.worstIn(b.nest, c.First, at)
 		if at = r.worstIn(b.nest, second, at); first != at && names.Loop(c.First) == names.Loop(second) {
-			f.Fix = fuseWith + first.source()
+			f.Fix = strings.TrimSuffix(fuseWith+first.source(), ", ")
 		}
 	}
 	r.add(at, f)
@@ -607,10 +607,24 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 		return 0, false
 	}
 	innermost = l.Loops[loop].End == loop+1
-	for _, b := range r.blocksOf(loop) {
+	below := 0 // loops that are in it one in the other
+	for i := loop; i < l.Loops[loop].End; i++ {
+		below = max(below, l.Loops[i].Depth-l.Loops[loop].Depth)
+	}
+	blocks, deepest := r.blocksOf(loop), uint32(0)
+	for _, b := range blocks {
+		deepest = max(deepest, program.Blocks[b].Depth)
+	}
+	for _, b := range blocks {
 		for head := program.Blocks[b].Loop; head > 0; head = r.outer(head) {
-			visits, trips := r.cost.visits[head-1], float64(l.Loops[loop].Trips)
-			if visits < trips || visits > trips+float64(l.Loops[loop].Runs) {
+			if program.Blocks[head-1].Depth+uint32(below) > deepest {
+				continue // that is one of these
+			}
+			visits, trips, runs := r.cost.visits[head-1], float64(l.Loops[loop].Trips), float64(l.Loops[loop].Runs)
+			if entries := r.entriesOf(head); len(r.p.Totals.Threads) > 1 && visits > trips+runs && entries > 0 { // a nest is of one thread
+				visits, trips, runs = visits/entries, trips/runs, 1
+			}
+			if visits < trips || visits > trips+runs {
 				continue
 			}
 			return r.firstLine(head, file), innermost
@@ -619,13 +633,41 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 	return 0, innermost
 }
 
+// entriesOf returns how often the code enters a loop, which is given as 1 + its header block.
+func (r *run) entriesOf(head uint32) (entries float64) {
+	blocks := r.cost.program.Blocks
+	for b := range blocks {
+		if of := &blocks[b]; of.Loop != head && slices.Contains(of.Successors, head-1) {
+			entries += r.cost.visits[b]
+		}
+	}
+	return entries
+}
+
 // firstLine returns the first line of a file that belongs to a loop but to no loop inside it. The
-// loop is given as 1 + its header block.
+// loop is given as 1 + its header block. Lines before the enclosing loop, which belong to inlined
+// code, do not count if there are other lines.
 func (r *run) firstLine(head uint32, file string) (line uint32) {
-	for b := range r.cost.program.Blocks {
-		if k := &r.cost.program.Blocks[b]; k.Loop == head && path.Base(k.File) == path.Base(file) && k.FirstLine > 0 && (line == 0 || k.FirstLine < line) {
+	blocks, around, inside := r.cost.program.Blocks, uint32(0), uint32(0)
+	if outer := r.outer(head); outer > 0 && outer != head {
+		around = r.firstLine(outer, file)
+	}
+	for b := range blocks {
+		k := &blocks[b]
+		if k.Loop != head || path.Base(k.File) != path.Base(file) || k.FirstLine == 0 {
+			continue
+		}
+		if line == 0 || k.FirstLine < line {
 			line = k.FirstLine
 		}
+		for _, of := range append(r.cost.program.Sites[k.FirstSite:k.FirstSite+k.Sites:k.FirstSite+k.Sites], trace.Site{Place: trace.Place{File: k.File, Line: k.LastLine}}) {
+			if at := of.Place; path.Base(at.File) == path.Base(file) && at.Line >= around && (inside == 0 || at.Line < inside) {
+				inside = at.Line
+			}
+		}
+	}
+	if line < around && inside > 0 {
+		return inside
 	}
 	return line
 }
@@ -803,7 +845,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 			most, out.level = gain, k
 		}
 	}
-	out.saved += core - r.newChain(changed, g, by)
+	out.saved += core - r.newChain(changed, g, by) - r.scalar(n, changed, g, by)
 	if _, fuse := by.(change.Fuse); !fuse {
 		out.saved -= r.enteredMore(n, changed, g)
 	}
@@ -1272,7 +1314,54 @@ func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float6
 	return 0
 }
 
-// innermost returns the loop that contains no other loop, and the number of loops around it.
+// scalar returns the cycles that a loop takes longer because of an interchange after which the compiler cannot use vector
+// instructions: references advance by more than an element in the loop that is the innermost one then.
+func (r *run) scalar(n, changed *loops.Nest, g *group, by change.Change) float64 {
+	c, ok := by.(change.Interchange)
+	if !ok {
+		return 0
+	}
+	now, then := c.Outer.Loop(n), c.Outer.Loop(changed)
+	if now == nil || then == nil || unitStrides(innermost(then, len(c.Outer)-1)) {
+		return 0
+	}
+	return g.cycles * max(0, r.lanes(now, len(c.Outer)-1)-r.lanes(then, len(c.Outer)-1))
+}
+
+// unitStrides reports whether each reference in a loop at this depth advances by its own bytes, if at all.
+func unitStrides(l *loops.Item, depth int) bool {
+	return !slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool {
+		step := magnitude(it.Step(depth))
+		return step != 0 && step != int64(it.Ref.Bytes)
+	})
+}
+
+// lanes returns the number of elements, beyond the first one, that each reference in an innermost loop accesses at a time
+// while it advances by as many; 0: some do not.
+func (r *run) lanes(l *loops.Item, depth int) (least float64) {
+	l, depth = innermost(l, depth)
+	for _, it := range leavesOf(l.Body) {
+		step, own := magnitude(it.Step(depth)), int64(it.Ref.Bytes)
+		if step == 0 {
+			continue
+		}
+		s := r.loops.Place(it.Ref)
+		if s == nil || own == 0 || step%own != 0 || step/own > mostUnrolled {
+			return 0
+		}
+		number, _, _ := strings.Cut(strings.TrimPrefix(s.Type, "<"), " x ")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return 0
+		}
+		if least == 0 || float64(n-1) < least {
+			least = float64(n - 1)
+		}
+	}
+	return least
+}
+
+// innermost is the loop that contains no other, and how many are around it.
 func innermost(l *loops.Item, depth int) (*loops.Item, int) {
 	for i := 0; i < len(l.Body); i++ {
 		if l.Body[i].IsLoop() {
@@ -1441,7 +1530,7 @@ func (r *run) ease(t *trial, loop, level int) float64 {
 	case distribute:
 		return 1.1
 	case change.Interchange:
-		if r.strided(loop) != nil {
+		if r.strided(loop) != nil && !r.conflicts(loop, level) {
 			return 1.35
 		}
 		return 1.15
@@ -1566,11 +1655,48 @@ func (r *run) strideWords(nest int) string {
 	if a == nil {
 		return ""
 	}
-	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
+	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(r.step(nest, a))) + " in each iteration of the innermost loop, so each access is to another line"
 }
 
-// strided returns the array with the largest stride in an innermost loop of a nest, or nil if there
-// is none.
+// step returns by how many bytes an array moves in each iteration of its innermost loop in the source. The compiler may have
+// unrolled the loop, so that it contains copies of a reference.
+func (r *run) step(nest int, a *outline.Array) int64 {
+	type code struct {
+		line, column uint32
+		kind         trace.Kind
+	}
+	all := a.Strides[len(a.Strides)-1]
+	most := int64(1)
+	for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
+		copies := map[code][]trace.Addr{}
+		for _, it := range body {
+			if s := r.loops.Place(it.Ref); s != nil && !it.Wild && slices.Equal(it.Steps, a.Strides) {
+				of := code{s.Line, s.Column, s.Kind}
+				copies[of] = append(copies[of], it.Addr)
+			}
+		}
+		for _, addrs := range copies {
+			for n := min(int64(len(addrs)), mostUnrolled); n > most; n-- {
+				if all%n == 0 && slices.ContainsFunc(addrs, func(first trace.Addr) bool {
+					for i := range n {
+						if !slices.Contains(addrs, first+trace.Addr(i*(all/n))) {
+							return false
+						}
+					}
+					return true
+				}) {
+					most = n
+				}
+			}
+		}
+	}
+	return all / most
+}
+
+// mostUnrolled is how many copies of a loop's body compilers make at most.
+const mostUnrolled = 16
+
+// strided is the array that goes furthest in an innermost loop of a nest; nil: none does.
 func (r *run) strided(nest int) *outline.Array {
 	for loop := r.loops.Loops[nest].End - 1; loop >= nest; loop-- {
 		if a := strided(r.loops.Arrays(loop), int64(r.loops.LineBytes)); a != nil {
