@@ -25,7 +25,7 @@ type Workload struct {
 
 // Workloads are the 64-byte line accesses of the real traces, if they are available, and random
 // chases over 10^6 and 10^7 lines, in which the machine's cache misses determine the cost of a
-// model. STACKGLASS_LINES names files with other sequences, separated by colons; they contain
+// model. STACKGLASS_LINES is a colon-separated list of files with further sequences. They contain
 // 8-byte little-endian line numbers.
 func Workloads() (w []Workload) {
 	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
@@ -97,8 +97,8 @@ type Taker interface {
 // counter is a taker that counts distinct lines.
 type counter interface{ Lines() int }
 
-// Losing is a core that, after every given number of accesses, loses one of its last 1,024 lines;
-// if the number is 0, it never loses a line.
+// Losing is a core that loses one of the lines of its last 1,024 accesses after every n accesses,
+// where n is the field every. If n is 0, it never loses a line.
 type Losing struct {
 	*stack.Coherent
 	every, next int
@@ -114,7 +114,7 @@ func NewLosing(every int) *Losing {
 	return &Losing{Coherent: stack.NewCoherent(stack.AllSetNumbers), every: every, next: every, rng: rand.New(rand.NewPCG(1, 3))}
 }
 
-// Distances accesses the lines and does not write to out.
+// Distances processes accesses to the lines, but does not write distances to its second argument.
 func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	m.ops, m.lines = m.ops[:0], m.lines[:0]
 	for i := 0; i < len(lines); {
@@ -137,8 +137,9 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
-// Bench times takers created by fresh on whole passes over lines, in batches. It reports accesses
-// per second and, for a model after a pass, heap bytes per distinct line.
+// Bench measures the time that a taker returned by fresh needs to process lines, in batches. It
+// reports accesses per second and, if the taker is a counter, the heap bytes per distinct line
+// after one pass.
 func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {
 	out := make([]uint32, trace.DefaultRows)
 	accesses := 0

@@ -11,19 +11,19 @@ type Batch struct {
 	Bytes []uint32 // bytes referenced; 0: unknown
 	Kind  []Kind
 
-	// Optional columns: nil, or as long as Addr.
+	// Optional columns. Each is nil or has the same length as Addr.
 	Thread []uint32 // thread number in the trace
 	PC     []Addr   // address of the instruction; 0: unknown
 	Site   []uint32 // index in Program.Sites; for blocks, calls and returns, in Program.Blocks
 	Arg    []uint64 // second value of events; see [Kind]
 
-	// Storage for the optional columns while they are nil.
+	// These fields keep the memory of the optional columns while the columns are nil.
 	threads, sites []uint32
 	pcs            []Addr
 	args           []uint64
 }
 
-// NewBatch returns an empty batch with room for rows rows, [DefaultRows] if rows < 1.
+// NewBatch returns an empty batch with the given capacity in rows, or [DefaultRows] if rows < 1.
 func NewBatch(rows int) *Batch {
 	if rows < 1 {
 		rows = DefaultRows
@@ -38,7 +38,7 @@ func NewBatch(rows int) *Batch {
 // Len returns the number of rows in the batch.
 func (b *Batch) Len() int { return len(b.Addr) }
 
-// Cap returns the number of rows for which the batch has room.
+// Cap returns the maximum number of rows of the batch.
 func (b *Batch) Cap() int { return cap(b.Addr) }
 
 // Reset empties the batch and drops its optional columns. Readers call it before they fill a batch.
@@ -47,9 +47,9 @@ func (b *Batch) Reset() {
 	b.Thread, b.PC, b.Site, b.Arg = nil, nil, nil, nil
 }
 
-// Resize sets the number of rows, at most Cap, in every column. New rows contain old values, so a
-// reader that fills rows by index resizes the batch to Cap, writes, and resizes it to the number of
-// written rows.
+// Resize sets the length of every column to the given number of rows, which must be at most Cap.
+// The contents of added rows are undefined, so a reader that fills rows by index resizes the batch
+// to Cap, writes, and resizes it to the number of written rows.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
 	b.Thread, b.PC = part(b.Thread, 0, rows), part(b.PC, 0, rows)
@@ -123,7 +123,7 @@ func (b *Batch) NeedLike(of *Batch) {
 	}
 }
 
-// AppendRows adds rows lo up to but excluding hi of another batch, with its optional columns.
+// AppendRows appends rows [lo, hi) of another batch, including its optional columns.
 func (b *Batch) AppendRows(of *Batch, lo, hi int) {
 	b.NeedLike(of)
 	b.Addr, b.Bytes, b.Kind = append(b.Addr, of.Addr[lo:hi]...), append(b.Bytes, of.Bytes[lo:hi]...), append(b.Kind, of.Kind[lo:hi]...)
@@ -163,7 +163,7 @@ func gather[T any](column []T, keep []int32) {
 	}
 }
 
-// Slice keeps only rows lo up to but excluding hi.
+// Slice keeps only rows [lo, hi).
 func (b *Batch) Slice(lo, hi int) {
 	if lo > 0 {
 		copy(b.Addr, b.Addr[lo:hi])
@@ -177,8 +177,8 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View makes into a view of rows lo up to but excluding hi of b, which shares their memory, and
-// returns into.
+// View turns into, another batch, into a view of rows [lo, hi) of b, and returns it. The view
+// shares the memory of b.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)
@@ -193,8 +193,8 @@ func part[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// Spoil overwrites every row, so that a consumer that illegally keeps a reference to an old batch
-// fails its test.
+// Spoil overwrites every row. Tests call it to detect consumers that illegally keep a reference to
+// an old batch.
 func (b *Batch) Spoil() {
 	for i := range b.Addr {
 		b.Addr[i], b.Bytes[i], b.Kind[i] = 0xdeaddeaddeaddead, 0xdeaddead, Fetch

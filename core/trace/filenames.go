@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// BaseName returns a path without its folder. The folder depends on the user's machine, and would
-// make the profiles of identical programs differ.
+// BaseName returns a path without its folder. Folders are omitted because they depend on the user's
+// machine, and would make the profiles of identical programs differ.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// FileNames returns the name of each source file: the shortest unique tail of its path, such as
-// a/util.c and b/util.c, but main.c. So results do not depend on the folder of a program. A path
-// that is the tail of another path is assumed to be the same file, because compilers write the path
-// of a header in several ways.
+// FileNames returns the displayed name of each source file, which is the shortest unique tail of
+// its path. Two files util.c become a/util.c and b/util.c, but a single main.c is just main.c.
+// Results therefore do not depend on the folder of the program. A path that is the tail of another
+// path is assumed to be the same file, because compilers write the path of a header in several
+// ways.
 func FileNames(paths []string) map[string]string {
 	names := make(map[string]string, len(paths))
 	var files []sourceFile
@@ -50,7 +51,7 @@ func nameFiles(files []sourceFile, depth int, names map[string]string) {
 			if len(f.parts) > depth {
 				longer = append(longer, f)
 			} else {
-				names[f.path] = tail // this path is a tail of several others
+				names[f.path] = tail // this path is a tail of several other paths
 			}
 		}
 		nameFiles(longer, depth+1, names)
@@ -63,8 +64,8 @@ func oneFile(group []sourceFile) bool {
 	return !slices.ContainsFunc(group, func(f sourceFile) bool { return commonParts(f.parts, longest) < len(f.parts) })
 }
 
-// CommonTail returns the number of equal elements at the ends of two paths. whole reports whether
-// these are all elements of one of the paths, so that both may denote one file.
+// CommonTail returns the number of trailing path elements that two paths have in common. whole
+// reports whether one path is a tail of the other, so that both may denote the same file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)

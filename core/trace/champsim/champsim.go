@@ -1,8 +1,8 @@
 // Package champsim reads the instruction traces of the simulator ChampSim, as its tracers write
 // them (usually compressed with xz or gzip).
 //
-// A record is one executed instruction, struct input_instr of ChampSim's inc/trace_instruction.h:
-// 64 bytes, little-endian. The file has no header.
+// A record describes one executed instruction. It is a struct input_instr of ChampSim's
+// inc/trace_instruction.h, which has 64 bytes and is little-endian. The file has no header.
 //
 //	offset  bytes
 //	     0      8   address of the instruction
@@ -14,9 +14,9 @@
 //	    32   4 x 8  addresses loaded from; 0 for none
 //
 // Each record becomes a row for the instruction fetch, one for each load, and one for each store,
-// in this order, with the instruction's address as PC. The format has neither sizes nor threads
-// (each file is the trace of one core). ChampSim's longer record, cloudsuite_instr, is not
-// supported.
+// in this order. The PC of all these rows is the instruction's address. The format has neither
+// sizes nor threads (each file is the trace of one core). ChampSim's longer record,
+// cloudsuite_instr, is not supported.
 package champsim
 
 import (
@@ -48,7 +48,7 @@ func NewReader(name string, r io.Reader) *records.Reader {
 }
 
 type parser struct {
-	slot int // next slot of the current record; the rows of earlier slots were delivered
+	slot int // next slot of the current record; the rows of earlier slots have been delivered
 }
 
 // Header implements [records.Parser].
@@ -73,7 +73,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 	return taken, row, nil
 }
 
-// rows writes the rows of a record, from p.slot on, while there is room.
+// rows writes the rows of a record, starting with slot p.slot, until the batch is full.
 func (p *parser) rows(record *[recordBytes]byte, b *trace.Batch, row int) int {
 	pc := binary.LittleEndian.Uint64(record[:])
 	for ; p.slot < slots; p.slot++ {

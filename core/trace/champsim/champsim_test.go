@@ -37,7 +37,7 @@ func encode(all ...instr) string {
 	return text.String()
 }
 
-// naive decodes record by record with encoding/binary.
+// naive is a simple reference implementation, which decodes each record with encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)
 	for at := int64(0); ; at += 64 {

@@ -1,4 +1,4 @@
-// Package csv reads traces that are text tables with a header line that names the columns.
+// Package csv reads traces in the form of text tables. A header line names the columns.
 //
 //	addr,rw,size,tid,pc
 //	0x1fff000708,r,8,1,0x4001ab0
@@ -9,9 +9,9 @@
 // semicolons or tabs, whichever comes first in the header, and may be quoted (within quotes, ""
 // stands for a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be empty.
 //
-// Kinds are letters or words in upper or lower case: r, l, load, read; w, s, store, write; m,
-// modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. Without a column of kinds, every
-// reference is a load.
+// The kind of a reference is a letter or word, in upper or lower case: r, l, load, read; w, s,
+// store, write; m, modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. Without a column of
+// kinds, every reference is a load.
 package csv
 
 import (
@@ -121,10 +121,10 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 	return nil
 }
 
-// plain reads the first line of window into row row of b, if no field has blanks or quotes around
-// it, no field that is needed is empty, and kinds are single letters. It returns the length of the
-// line. [parser.row] reads all other lines, including wrong ones, but takes more than twice the
-// time.
+// plain reads the first line of window into the given row of b, if no field is quoted or surrounded
+// by blanks, no required field is empty, and kinds are single letters. It returns the length of the
+// line. All other lines, including invalid ones, are left to [parser.row], which takes more than
+// twice the time.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
@@ -243,8 +243,8 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 	return nil, nil, false, lines.Wrong("quoted field", text, "a closing quote on the same line")
 }
 
-// number reads a number of at most bits bits, decimal or, after 0x, hexadecimal. If empty is set,
-// an empty field is read as 0.
+// number reads a number of at most bits bits, decimal or, after 0x, hexadecimal. If the parameter
+// empty is set, an empty field is read as 0.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -307,10 +307,10 @@ func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
 
-// most is the maximum number of columns of a table.
+// most is the maximum number of columns in a table.
 const most = 64
 
-// The columns that are read.
+// These are the columns that the package reads.
 const (
 	address = iota
 	kind
@@ -333,7 +333,7 @@ var Columns = [known][]string{
 // layout contains the positions of the columns.
 type layout struct {
 	separator byte
-	count     int        // fields per line; 0: the header has not been read yet
+	count     int        // number of fields per line; 0: the header has not been read yet
 	at        [known]int // index of the field; -1: there is none
 	column    [most]int  // the column of each field; known: the field is ignored
 }
@@ -394,7 +394,7 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf returns the column with that name, or known if there is none.
+// columnOf returns the column with the given name, or known if the name is not recognised.
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {
@@ -432,7 +432,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 type Writer struct {
 	w     io.Writer
 	text  []byte
-	has   trace.Header // header that says which columns were written
+	has   trace.Header // header of the trace when the header line was written; it determines the columns
 	begun bool
 }
 

@@ -7,10 +7,10 @@
 //
 // 0x may precede the address. A third and last field of one to three hexadecimal digits, the first
 // of them from 0 to 9, is the size in bytes, as in DineroIV's extended format (informat D); any
-// other text after the address is ignored. Labels 3 and 4 are an escape and a flush of the
-// simulated cache; such lines and blank lines are skipped. The format has neither threads nor the
-// instruction of a data reference: a fetch is a row of its own, and the data lines after it need
-// not belong to it.
+// other text after the address is ignored. Label 3 marks an escape, and label 4 a flush of the
+// simulated cache. Such lines and blank lines are skipped. The format records neither threads nor
+// the instruction that makes a data reference. A fetch becomes a separate row, and the data lines
+// after it need not belong to the fetched instruction.
 package din
 
 import (
@@ -54,7 +54,8 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 
 // plain reads lines that consist of a label 0 to 2, one blank, and an address with or without 0x.
 // It stops at the first line of another form, and returns the number of bytes read and of rows in
-// b. Indices into s are provably below its length, so that they need no bounds checks.
+// b. The code is written so that the compiler can prove that indices into s are in range, and omits
+// bounds checks.
 func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds := b.Kind[:len(addrs)]
@@ -137,7 +138,7 @@ func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.
 
 // sizeIn returns the size in the text after an address, or 0 if the text is not a size.
 func sizeIn(text []byte) uint32 {
-	const mostDigits = 3 // a longer number is something else, such as another address
+	const mostDigits = 3 // a longer number is not a size, but for example another address
 	field, after := lines.Cut(text)
 	size, _, ok := lines.Hex(field)
 	if !ok || len(field) > mostDigits || field[0] > '9' || len(lines.Trim(after)) > 0 {

@@ -1,8 +1,8 @@
 // Package drmemtrace reads the offline traces of DynamoRIO's drmemtrace (drcachesim) after their
 // post-processing.
 //
-// A record is struct trace_entry_t of DynamoRIO's clients/drcachesim/common/trace_entry.h, from a
-// 64-bit program: 12 bytes, little-endian.
+// A record is a struct trace_entry_t of DynamoRIO's clients/drcachesim/common/trace_entry.h, as
+// written for a 64-bit program. It has 12 bytes and is little-endian.
 //
 //	offset  bytes
 //	     0      2   type, trace_type_t
@@ -10,7 +10,7 @@
 //	     4      8   address, or another value
 //
 // The first record has type 25, and its value is the version of the format (2 to 7 so far). The
-// types mean, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
+// types have the following meanings, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
 //
 //	0, 1              load, store of size bytes; its PC is the instruction before it
 //	10 to 16, 31,     an instruction of size bytes: a fetch; size 0: only the PC of the
@@ -23,9 +23,9 @@
 //	23 to 28,          markers and encodings of instructions: no references of the program,
 //	32 to 47           left out
 //
-// A trace has one file per thread, compressed with gzip, or as a ZIP archive whose members are to
-// be concatenated, as `unzip -p x.trace.zip` does. Traces of 32-bit programs, whose records have 8
-// bytes, are not supported.
+// A trace has one file per thread. Each is compressed with gzip, or is a ZIP archive whose members
+// must be concatenated, for example with `unzip -p x.trace.zip`. Traces of 32-bit programs, whose
+// records have 8 bytes, are not supported.
 package drmemtrace
 
 import (
@@ -67,11 +67,11 @@ func NewReader(name string, r io.Reader) *records.Reader {
 
 type parser struct {
 	pc      trace.Addr // address of the last instruction
-	next    trace.Addr // the address after that instruction
+	next    trace.Addr // address of the byte after that instruction
 	pcs     bool       // an instruction has been read
 	thread  uint32     // thread to which the records belong
 	threads bool       // a thread record has been read
-	bundled int        // number of instructions of the current bundle that were delivered
+	bundled int        // number of instructions of the current bundle that have been delivered
 }
 
 // Header implements [records.Parser].
@@ -108,7 +108,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 			p.bundled = 0
 		case kind == typeThread:
 			if p.threads = true; b.Thread == nil && row > 0 {
-				return taken, row, records.ErrEndBatch // rows without a thread must be in a batch without that column
+				return taken, row, records.ErrEndBatch // rows without a thread must be in a batch without a thread column
 			}
 			p.thread = uint32(value)
 			b.NeedThread()
@@ -140,7 +140,8 @@ func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr
 	return p.reference(b, row, trace.Fetch, pc, bytes)
 }
 
-// bundle writes the rows of a bundle's instructions, from p.bundled on, while there is room.
+// bundle writes the rows of a bundle's instructions, starting with number p.bundled, until the
+// batch is full.
 func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
 	for ; p.bundled < count && row < b.Len(); p.bundled++ {
 		bytes := lengths[p.bundled]
@@ -182,7 +183,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "its first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
 	}
-	const newest = 100 // versions have had one digit so far
+	const newest = 100 // all version numbers so far have one digit
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
 		return "the header's version is " + strconv.FormatUint(version, 10), false
 	}

@@ -33,7 +33,7 @@ func encode(all ...entry) string {
 	return text.String()
 }
 
-// naive decodes record by record with encoding/binary.
+// naive is a simple reference implementation, which decodes each record with encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)
 	var pc, next trace.Addr

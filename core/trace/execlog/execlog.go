@@ -1,18 +1,19 @@
 // Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c in QEMU's
 // sources), as `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog` writes it.
 //
-// A line is one executed instruction with its references: the virtual processor, the instruction's
-// address, its first 32 bits, its text, and then any number of references.
+// Each line describes one executed instruction. Its fields are the virtual processor, the
+// instruction's address, its first 32 bits, its disassembly, and then any number of references.
 //
 //	0, 0x401745, 0xc0315741, "xorl %eax, %eax"
 //	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
 //	1, 0x40174f, 0x243c8b48, "movq (%rsp), %rdi", load, 0x00002000, RAM
 //
 // If QEMU emulates a whole system, the address is physical and is followed by the name of the
-// memory or device, which is ignored. Newer versions of the plugin can also log registers, as `,
-// rax -> 0x10`; such fields are skipped. Each line becomes a row for the fetch and one for each
-// reference, with the instruction's address as PC and the processor as thread. In user mode, QEMU
-// reuses the numbers of threads that have ended. The format has no sizes.
+// memory or device, which is ignored. Newer versions of the plugin can also log registers, in
+// fields such as `, rax -> 0x10`; these fields are skipped. Each line becomes a row for the fetch
+// and one for each reference, with the instruction's address as PC and the number of the virtual
+// processor as thread. In user mode, QEMU reuses the numbers of threads that have ended. The format
+// has no sizes.
 //
 // The plugin prints an instruction when its processor begins the next one, so lines of different
 // threads are only roughly in execution order.
@@ -32,7 +33,7 @@ func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(
 type parser struct {
 	thread uint32
 	pc     trace.Addr
-	rest   int // number of bytes of the current line that contain further references; 0: at the beginning of a line
+	rest   int // number of unread bytes of the current line, all of them references; 0: at the beginning of a line
 }
 
 // Header implements [lines.Parser].
@@ -47,8 +48,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. It checks a whole line before its first row, so that a wrong line has
-// no rows.
+// Parse reads line by line. It checks a whole line before it writes the first row of the line, so
+// that an invalid line produces no rows.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for taken < len(window) && row < b.Len() {
 		whole, _ := lines.First(window[taken:])
@@ -76,8 +77,8 @@ func (p *parser) row(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr) 
 	b.Addr[row], b.Kind[row], b.PC[row], b.Thread[row] = addr, kind, p.pc, p.thread
 }
 
-// instruction reads the fields of a line before its references, and checks the references. The line
-// must not end with blanks.
+// instruction reads the fields that precede the references in a line, and checks the references.
+// The line must not end with blanks.
 func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	if len(line) == 0 {
 		return nil
@@ -114,7 +115,7 @@ func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows in
 	return 0, row
 }
 
-// record reads the fields up to the text of the instruction.
+// record reads the fields up to the disassembly of the instruction.
 func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *trace.SyntaxError) {
 	processor, rest := cut(line)
 	if thread, wrong = lines.Decimal32("processor", processor); wrong != nil {
@@ -128,7 +129,7 @@ func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *tra
 	if _, wrong = lines.Address("opcode", field); wrong != nil {
 		return 0, 0, nil, wrong
 	}
-	// The text of an instruction may contain commas, but not quotes.
+	// The disassembly may contain commas, but not quotes.
 	before, text, open := bytes.Cut(rest, []byte(`"`))
 	_, after, closed := bytes.Cut(text, []byte(`"`))
 	after = lines.Trim(after)

@@ -13,14 +13,14 @@
 // LoadLockedReq, which are loads, and ReadExReq, WriteLineReq and StoreCondReq, which are stores,
 // because gem5 sends them for stores only. With flag 0x100 (Request::INST_FETCH), requests are
 // instruction fetches. All other packets, such as responses, write-backs, evictions, upgrades and
-// prefetches, are left out; a fact in the header counts them by command. The file does not name its
-// version of gem5. ReadReq and WriteReq have the same numbers in all versions. For the other
-// commands, the numbers of gem5 20 and later are assumed (src/mem/packet.hh, MemCmd::Command); in
-// older versions they are lower by two or three.
+// prefetches, are left out. A fact in the header lists their number for each command. The file does
+// not name the version of gem5 that wrote it. ReadReq and WriteReq have the same numbers in all
+// versions. For the other commands, the numbers of gem5 20 and later are assumed
+// (src/mem/packet.hh, MemCmd::Command); in older versions, these numbers are lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
 // of a core), which becomes a thread that [trace.Program] names. pc is present if the probe was
-// configured to record it. Addresses are as the probe sees them, and usually physical.
+// configured to record it. Addresses are the ones that the probe sees, which are usually physical.
 package gem5
 
 import (
@@ -35,8 +35,8 @@ import (
 
 const (
 	magic         = "gem5"
-	longestHeader = 32 << 10 // in bytes; longer headers are skipped with an error
-	longestPacket = 1 << 10  // in bytes; the tags and varints of all fields take fewer than 100
+	longestHeader = 32 << 10 // in bytes; a longer header causes an error and is skipped
+	longestPacket = 1 << 10  // in bytes; all known fields together take fewer than 100
 
 	flagInstFetch = 0x100
 )
@@ -75,7 +75,7 @@ const (
 	atMagic stage = iota
 	atHeader
 	atPackets
-	skipping // in the rest of a message that is too long
+	skipping // within a message that is too long
 )
 
 type parser struct {
@@ -84,7 +84,7 @@ type parser struct {
 	probe      string // the header's obj_id
 	requestors []trace.Thread
 	pcs        bool                  // a packet had a PC
-	leftOut    [len(commands)]uint64 // number of packets left out, by command
+	leftOut    [len(commands)]uint64 // number of omitted packets of each command
 }
 
 // Header implements [records.Parser].
@@ -102,7 +102,7 @@ func (p *parser) Header() trace.Header {
 	return h
 }
 
-// skipped lists the packets that are not references; it returns "" if there are none.
+// skipped returns a list of the packets that are not references, or "" if there are none.
 func (p *parser) skipped() string {
 	all, list := uint64(0), ""
 	for i, n := range p.leftOut {
@@ -200,7 +200,7 @@ func (p *parser) message(window []byte, b *trace.Batch, row int) (taken, rows in
 	return taken, p.row(got, b, row), nil
 }
 
-// skip skips a message whose length is wrong.
+// skip skips a message with an invalid length.
 func (p *parser) skip(length uint64, n int) (taken int, wrong *trace.SyntaxError) {
 	if n < 0 {
 		n, length = -n, 0
@@ -366,7 +366,7 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 		case f.number > 0 && f.number < packetFields && f.wire != wireVarint:
 			return k, badWire(f)
 		case f.number > 0 && f.number < packetFields:
-			values[f.number] = f.value // its tag is longer than necessary
+			values[f.number] = f.value // get here only if the tag is longer than necessary
 			there |= 1 << f.number
 		}
 		text = rest

@@ -242,7 +242,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestCommands checks that demand requests are references, also below a cache, and that other
+// TestCommands checks that demand requests become references, even below a cache, and that other
 // packets are counted by command.
 func TestCommands(t *testing.T) {
 	messages := [][]byte{plainHeader}
@@ -298,7 +298,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// compare reads only files of whole messages; TestCut checks files that end within a message.
+// compare reads only files that consist of whole messages; TestCut checks files that end within a
+// message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}

@@ -1,6 +1,6 @@
 // Package lackey reads the text that Valgrind's lackey tool prints with --trace-mem=yes.
 //
-// A line is one reference: its kind, its address in hexadecimal, and its number of bytes in
+// A line describes one reference: its kind, its address in hexadecimal, and its size in bytes in
 // decimal.
 //
 //	I  04001ab0,3     the instruction at 0x4001ab0, 3 bytes long, is fetched
@@ -9,20 +9,20 @@
 //	 M 0421c7f0,4     or loads and then stores the same bytes
 //
 // Data lines belong to the last I line before them, whose address is their PC. The PC column exists
-// from the first I line on; a trace of data lines only has no PCs.
+// from the first I line on; a trace without I lines has no PCs.
 //
 // With --trace-sched=yes Valgrind, which runs one thread at a time, also reports which thread is
 // running:
 //
 //	--13213--   SCHED[2]:  acquired lock (thread_wrapper(starting new thread))
 //
-// From the first such line on, rows have the number of their thread (the main thread is 1), and PCs
-// are not carried over from one thread to another. Lines that begin with ==, --, ** or ###, the SB
-// lines of --trace-superblocks=yes and blank lines are skipped. Process numbers are ignored, so
-// each file should contain the trace of one process.
+// From the first such line on, rows contain the number of the running thread (1 for the main
+// thread). A PC applies only to later data lines of the same thread. Lines that begin with ==, --,
+// ** or ###, the SB lines of --trace-superblocks=yes and blank lines are skipped. Process numbers
+// are ignored, so each file should contain the trace of one process.
 //
-// Lines exactly as lackey prints them take a fast path without a branch that depends on digits;
-// any other line is read field by field.
+// Lines that look exactly as lackey prints them take a fast path, which has no branches that depend
+// on digits. Any other line is read field by field.
 package lackey
 
 import (
@@ -53,10 +53,11 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// other marks bytes that are not letters of a kind.
+// other marks bytes that do not stand for a kind.
 const other = 0xff
 
-// kinds maps the exclusive or of a kind's letter and the blank next to it to the kind.
+// kinds maps letter ^ ' ' to a kind: on a line of lackey, the letter of the kind has a blank on one
+// side.
 var kinds = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = other
@@ -90,7 +91,7 @@ func (p *parser) fillThread(b *trace.Batch, end int) {
 	p.from = end
 }
 
-// Skips reports whether a line is Valgrind output without a reference.
+// Skips reports whether line is a line of Valgrind's output that contains no reference.
 func (p *parser) Skips(line []byte) bool { return skipped(line) }
 
 // Parse implements [lines.Parser].
@@ -119,9 +120,9 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	}
 }
 
-// plain reads lines exactly as lackey prints them. It stops at the first line of another form, and
-// returns the number of bytes read and of rows in b. It is long because calls and bounds checks
-// would double its time: s is an array, and no index into it exceeds 63.
+// plain reads lines that look exactly as lackey prints them. It stops at the first line of another
+// form, and returns the number of bytes read and of rows in b. It is long because calls and bounds
+// checks would double its time: s is an array, and no index into it exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -218,7 +219,7 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running thread. Rows without a thread must be in a batch without that
+// turn makes thread the running thread. Rows without a thread must be in a batch without a thread
 // column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	if p.threads = true; b.Thread == nil && row > 0 {
@@ -255,7 +256,7 @@ func record(line []byte) (kind trace.Kind, addr trace.Addr, size uint32, wrong *
 	return kind, addr, size, nil
 }
 
-// skipped reports whether line is Valgrind output without a reference.
+// skipped reports whether line is a line of Valgrind's output that contains no reference.
 func skipped(line []byte) bool {
 	if len(line) >= 3 {
 		switch string(line[:2]) {
@@ -285,7 +286,7 @@ func acquired(line []byte) (thread uint32, ok bool) {
 }
 
 // Recognise reports whether text, the beginning of a file, is a lackey trace; if not, it returns
-// the reason. Valgrind output without a reference counts as the beginning of such a trace.
+// the reason. Output of Valgrind that contains no references yet is also accepted.
 func Recognise(text []byte) (reason string, ok bool) {
 	const none = "there is no reference"
 	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {
@@ -298,9 +299,9 @@ func Recognise(text []byte) (reason string, ok bool) {
 	return reason, ok
 }
 
-// Writer writes references as lackey prints them, and threads as with --trace-sched=yes. The format
-// does not store the PCs of data references; a reader takes the address of the last fetch. Ranges
-// become loads and stores; an unknown size is written as 0.
+// Writer writes references in the format of lackey, and threads in the format of --trace-sched=yes.
+// The format does not store the PCs of data references; a reader uses the address of the last fetch
+// instead. Ranges become loads and stores; an unknown size is written as 0.
 type Writer struct {
 	w       io.Writer
 	text    []byte
@@ -333,8 +334,8 @@ func (w *Writer) Write(b *trace.Batch) error {
 	return err
 }
 
-// turn writes a line that says that another thread resumes. The process number is unknown, and
-// readers ignore it.
+// turn writes a SCHED line, which says that another thread resumes. The process number is unknown,
+// and readers ignore it.
 func (w *Writer) turn(thread uint32) {
 	w.thread, w.threads = thread, true
 	w.text = strconv.AppendUint(append(w.text, "--1--   SCHED["...), uint64(thread), 10)

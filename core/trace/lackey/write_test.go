@@ -33,8 +33,9 @@ func readWhole(t tracetest.Failer, text string) *trace.Batch {
 	return b
 }
 
-// TestReadWriteRoundTrip checks that a trace that is read from lackey's text and written is the same
-// trace when it is read again, and that the text is the same if it was in lackey's own form.
+// TestReadWriteRoundTrip reads a trace from lackey's text, writes it, and reads it again. Both
+// traces must be equal. The texts must also be equal if the original is formatted exactly as lackey
+// formats it.
 func TestReadWriteRoundTrip(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
 		want := readWhole(t, string(tracetest.Small(name)))

@@ -19,7 +19,7 @@ const (
 // HexDigits counts the hexadecimal digits, 0 to 8, at the beginning of the eight bytes of x; the
 // first byte is the least significant.
 //
-// All eight are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit exactly
+// All eight are compared at once: adding 0x80-c to a byte below 0x80 sets its top bit if and only
 // if the byte is at least c, and no sum carries into the next byte.
 func HexDigits(x uint64) int {
 	const ge0, gt9 = (0x80 - '0') * everyByte, (0x80 - '9' - 1) * everyByte
@@ -36,14 +36,14 @@ func HexDigits(x uint64) int {
 // most 8.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
-	v <<= uint(64 - 8*n) // shifts zeros in; if n is 0, the result is 0
+	v <<= uint(64 - 8*n) // shifts in zeros; if n is 0, the result is 0
 	v = (v<<4 | v>>8) & 0x00ff00ff00ff00ff
 	v = (v<<8 | v>>16) & 0x0000ffff0000ffff
 	return (v<<16 | v>>32) & 0x00000000ffffffff
 }
 
-// HexAt reads up to 16 hexadecimal digits from s[at:], and returns their value and the index after
-// them; at must be at most 48.
+// HexAt reads up to 16 hexadecimal digits starting at s[at], and returns their value and the index
+// of the byte after them. at must not exceed 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -55,7 +55,8 @@ func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	return HexValue(first, 8)<<uint(4*n) | HexValue(second, n), at + 8 + n
 }
 
-// FitsBytes reports whether a reference of bytes bytes at addr ends within the 64-bit address space.
+// FitsBytes reports whether a reference to the given number of bytes at addr ends within the 64-bit
+// address space.
 func FitsBytes(addr trace.Addr, bytes uint32) bool {
 	return bytes == 0 || addr <= math.MaxUint64-uint64(bytes-1)
 }
@@ -88,7 +89,7 @@ func TrimBlanks(s []byte) []byte { return bytes.Trim(s, " \r") }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// Cut splits s at the first blank; after is trimmed.
+// Cut splits s at the first blank, and trims the part after it.
 func Cut(s []byte) (field, after []byte) {
 	for i, c := range s {
 		if blank(c) {
@@ -117,9 +118,10 @@ func All(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// Recognise reports whether text, the beginning of a file, is in a format: whether its first line
-// that is not skipped is correct. If not, it returns the reason as a clause, which is none if all
-// lines are skipped.
+// Recognise reports whether text, the beginning of a file, is in a format. The format is given by
+// two functions: skip reports whether to skip a line, and check finds errors. The first line that
+// is not skipped must be correct. Otherwise, Recognise returns the reason as a clause; if all lines
+// are skipped, the reason is the argument none.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {

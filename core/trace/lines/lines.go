@@ -1,7 +1,7 @@
 // Package lines reads traces in text formats: it divides a stream of bytes into windows of whole
 // lines, and the parser of a format converts windows into batches.
 //
-// Parsing a line costs a few nanoseconds, so nothing in this package runs per line:
+// Parsing a line takes only a few nanoseconds, so this package does no work for individual lines:
 //
 //  1. [Buffer.Window] reads as much as the stream delivers into one buffer, and returns all whole
 //     lines in it. [Slack] meaningless bytes follow them, so that a parser may load eight bytes at
@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// Longest is the maximum length of a line in bytes, without its end.
+	// Longest is the maximum length of a line in bytes, excluding the newline.
 	Longest = 128<<10 - Slack - 2
-	// Slack is the number of bytes after a window that may be read.
+	// Slack is the number of bytes after a window that a parser may read, though not use.
 	Slack = 64
 
-	emptyReads = 100 // number of reads without a byte or an error before giving up
+	emptyReads = 100 // number of consecutive reads that return neither a byte nor an error before giving up
 )
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -53,9 +53,9 @@ func NewBuffer(r io.Reader) *Buffer {
 }
 
 // Window returns the whole unread lines, at least one, each with its newline. The window is valid
-// until the next call, which returns again the lines that were not taken with [Buffer.Take]. If
+// until the next call, which returns the lines not yet taken with [Buffer.Take] again. If
 // long is true, the window is the beginning of one line of more than [Longest] bytes, the rest of
-// which is dropped. The error is that of the stream.
+// which is dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -80,7 +80,7 @@ func (b *Buffer) fill() error {
 	b.end = copy(b.buf, b.buf[b.next:b.end])
 	b.next, b.whole = 0, 0
 	for {
-		searched := b.end // no line ends before this index; 0 while the rest of a line is dropped
+		searched := b.end // index at which the search for a newline starts
 		if err := b.read(); err != nil {
 			return err
 		}
@@ -154,14 +154,16 @@ type Parser interface {
 	// Begin adds the optional columns that the trace is known to have so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads lines of window into b, from row on, until the window is read, b is full or a
-	// line is wrong. It returns the number of bytes and lines read, including a wrong line, and the
-	// number of rows in b. A *trace.SyntaxError concerns the last line read; the reader adds its
-	// position. All other errors are final. Parse may read Slack bytes after the window.
+	// Parse reads lines of window into b, starting at the given row, until the window is exhausted,
+	// b is full or a line is invalid. It returns the numbers of bytes and lines read, including the
+	// invalid line, and the number of rows in b. A *trace.SyntaxError concerns the last line read;
+	// the reader adds its position. All other errors are final. Parse may read Slack bytes after
+	// the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 
-// longSkipper is a [Parser] that can recognise lines without references by their beginnings.
+// longSkipper is a [Parser] that can tell from the beginning of a line that the line contains no
+// reference.
 type longSkipper interface{ Skips(line []byte) bool }
 
 // Reader reads a trace in a text format.

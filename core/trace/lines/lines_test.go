@@ -87,7 +87,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// drain reads all windows, and takes a random number of lines from each.
+// drain reads all windows, taking a random number of lines from each.
 func drain(t *rapid.T, b *Buffer) (text string, err error) {
 	for {
 		window, long, err := b.Window()

@@ -10,8 +10,8 @@
 //	#eof
 //
 // An instruction that loads and stores the same bytes produces two lines. The last line is #eof;
-// lines that begin with # and blank lines are skipped. The format has neither sizes nor threads;
-// it leaves out instructions without references, so there are no fetches.
+// lines that begin with # and blank lines are skipped. The format records neither sizes nor
+// threads. Nor does it record instructions without references, so there are no rows for fetches.
 package pinatrace
 
 import (
@@ -36,8 +36,8 @@ func (parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse uses a fast path for lines exactly as the tool writes them, and reads all other lines field
-// by field.
+// Parse uses a fast path for lines that look exactly as the tool writes them, and reads all other
+// lines field by field.
 func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for ; taken < len(window) && row < b.Len(); count++ {
@@ -60,8 +60,8 @@ func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows 
 	return taken, count, row, nil
 }
 
-// plain reads a line of "0x", digits, ": R 0x" or ": W 0x", and digits into a row, and returns its
-// length, or 0 if the line has another form.
+// plain reads a line that consists of "0x", digits, ": R 0x" or ": W 0x", and digits. It writes a
+// row, and returns the length of the line, or 0 if the line has another form.
 func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	pc, at := lines.HexAt(s, len("0x"))
 	if s[0] != '0' || s[1] != 'x' || at == len("0x") || at > len("0x")+16 {
@@ -90,7 +90,7 @@ func skipped(line []byte) bool {
 	return len(line) == 0 || line[0] == '#'
 }
 
-// record reads a line of a reference.
+// record reads a line that contains a reference.
 func record(line []byte) (pc trace.Addr, kind trace.Kind, addr trace.Addr, wrong *trace.SyntaxError) {
 	line = lines.Trim(line)
 	first, rest, found := bytes.Cut(line, []byte(":"))

@@ -1,7 +1,7 @@
 // Package hardware evaluates the hardware files of PPT (github.com/lanl/PPT, folder
 // ppt_lite/hardware). They are Python files that assign numbers, lists and dictionaries to names,
-// as in cache_sizes = [32 * kb]. Values are arithmetic expressions of numbers and of names assigned
-// earlier. Everything else (strings, calls, code) is skipped.
+// for example cache_sizes = [32 * kb]. Values are arithmetic expressions of numbers and of names
+// assigned earlier. Everything else (strings, calls, code) is skipped.
 package hardware
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Value is the value of a name or of a member of a dictionary.
+// Value is the value of a variable or of a member of a dictionary.
 type Value struct {
 	Kind    Kind
 	Line    int       // line of the assignment or the member
@@ -42,7 +42,8 @@ const (
 	deepest   = 64 // maximum nesting of expressions
 )
 
-// Read returns the values of all names that a file assigns. The keys of a dictionary are names, too.
+// Read returns the values of all names that a file assigns. The keys of a dictionary also count as
+// names.
 func Read(text string) map[string]Value {
 	values := map[string]Value{}
 	set := func(name string, v Value) {
@@ -70,7 +71,7 @@ func Read(text string) map[string]Value {
 	return values
 }
 
-// statement is a logical line: within brackets it may extend over several lines.
+// statement is a logical line, which may extend over several lines within brackets.
 type statement struct {
 	text string
 	line int // its first line
@@ -142,7 +143,7 @@ func (e *evaluator) blank() {
 	}
 }
 
-// ends reports whether text comes next.
+// ends reports whether the given text comes next.
 func (e *evaluator) ends(text string) bool {
 	e.blank()
 	return strings.HasPrefix(e.text[e.at:], text)
@@ -272,7 +273,7 @@ var operators = [...][]operator{
 
 func minus(x, y float64) float64 { return x - y }
 
-// apply applies an operator to two numbers.
+// apply returns the result of a binary operator.
 func (e *evaluator) apply(a, b Value, f func(x, y float64) float64) Value {
 	if e.failed = e.failed || a.Kind != Number || b.Kind != Number; e.failed {
 		return number(0)
@@ -284,8 +285,8 @@ func (e *evaluator) sum() Value {
 	return e.nested(func(e *evaluator) Value { return e.operation(0) })
 }
 
-// operation reads operands and the operators between them, which have at least the given
-// precedence.
+// operation reads operands and the operators between them, as long as the operators have at least
+// the given precedence.
 func (e *evaluator) operation(level int) Value {
 	if level == len(operators) {
 		return e.power()
@@ -355,7 +356,7 @@ func (e *evaluator) atom() Value {
 	return number(x)
 }
 
-// index reads an index, and returns that item of a list.
+// index reads an index, and returns the item of the list at this index.
 func (e *evaluator) index(v Value) Value {
 	at := e.sum()
 	if e.failed = e.failed || !e.next(']') || at.Kind != Number; e.failed {
