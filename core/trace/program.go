@@ -13,7 +13,7 @@ type Program struct {
 	Tags      []string // tags of calipers
 	Threads   []Thread
 	// ThreadCount is the number of threads that make references in the whole trace, according to an
-	// index; 0: unknown. Threads may list only some of them so far.
+	// index; 0: unknown. Threads may contain fewer, because it lists only the threads found so far.
 	ThreadCount int
 }
 
@@ -44,7 +44,7 @@ func (p *Program) SourceFiles() (list []SourceFile) {
 	return list
 }
 
-// JoinSources appends to list the files of more that it does not contain.
+// JoinSources appends the files of more to list, except for files that list already contains.
 func JoinSources(list, more []SourceFile) []SourceFile {
 	for _, f := range more {
 		if !slices.Contains(list, f) {
@@ -69,20 +69,20 @@ type Place struct {
 
 // Function is one function of the program, after inlining.
 type Function struct {
-	Name    string // name as the linker knows it
+	Name    string // name of its symbol, as in the linker's tables
 	Module  uint32
 	Place   Place
-	First   uint32 // its blocks are First up to but excluding First+Blocks
+	First   uint32 // its blocks are [First, First+Blocks)
 	Blocks  uint32
 	Outline bool // the compiler outlined the body of a parallel region or task
 	Target  Target
 }
 
-// NoFunction is the Function of a block that belongs to none.
+// NoFunction is the value of Function in a block that belongs to no function.
 const NoFunction = ^uint32(0)
 
-// Block is straight-line code: a basic block, or the part of one after a call, because the call may
-// not return. An execution of a block makes exactly the rows of its sites, in order.
+// Block is straight-line code. Basic blocks are split after calls, because a call may not return.
+// Each execution of a block makes exactly the rows of its sites, in order.
 type Block struct {
 	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's intermediate representation
@@ -93,12 +93,12 @@ type Block struct {
 	File       string
 	FirstLine  uint32 // source lines; 0: unknown
 	LastLine   uint32
-	Successors []uint32 // blocks, in the terminator's order, repeated as in the terminator
+	Successors []uint32 // the terminator's successors, in its order, including duplicates
 	Callee     string   // the function called at its end; "": none, "*": not known statically
-	FirstSite  uint32   // its sites are FirstSite up to but excluding FirstSite+Sites
+	FirstSite  uint32   // its sites are [FirstSite, FirstSite+Sites)
 	Sites      uint32
 	Ops        []Op
-	Instrs     []Instr // nil if the capture left them out
+	Instrs     []Instr // nil if the capture did not record them
 }
 
 // BlockFlags contains facts about a block.
@@ -114,7 +114,7 @@ const (
 	Synthetic
 )
 
-// Op counts the instructions of a block with the same opcode and type.
+// Op is the number of instructions in a block that have the same opcode and type.
 type Op struct {
 	Opcode string // LLVM opcode: "fadd", "load", "br", "call", "icmp", ...
 	Type   string // type of its result, or of the value that it stores or compares: "double", "<4 x float>", "i32"
@@ -124,11 +124,11 @@ type Op struct {
 // Instr is one instruction with its dependences.
 type Instr struct {
 	Opcode, Type string
-	// Uses lists the operands. n ≥ 0 is instruction n of the block; -1 is a value from outside the
-	// block; -2-n is instruction n of the block in the previous iteration (through a phi, if the
-	// block is the whole body of a loop). The last use of a load may be the store whose value it
-	// loads, which may also be of the previous iteration. Constants are left out, except for the
-	// three operands of llvm.fma and llvm.fmuladd, where they are -1.
+	// Uses lists the operands. A number n ≥ 0 means instruction n of the block; -1 means a value
+	// from outside the block; -2-n means the result of instruction n in the previous iteration
+	// (through a phi, if the block is the whole body of a loop). The last element for a load may be
+	// the store whose value it loads, in the same or the previous iteration. Constants are omitted,
+	// except that the constant operands of llvm.fma and llvm.fmuladd are listed as -1.
 	Uses []int32
 	Site uint32 // 1 + its first site, relative to the block's FirstSite; 0: the instruction makes no rows
 }
@@ -151,10 +151,10 @@ type SiteFlags uint32
 const (
 	AtomicSite SiteFlags = 1 << iota
 	VolatileSite
-	MaskedSite // one lane, or several consecutive lanes, of a masked access
+	MaskedSite // the site is one lane, or several consecutive lanes, of a masked access
 	StackSite  // the object is a local variable of the function
 	GlobalSite // the object is a global variable
-	// NoSize marks sites of traces without sizes: Bytes of their rows is 0.
+	// NoSize marks sites in traces without sizes. Batch.Bytes is 0 in their rows.
 	NoSize
 	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
 	// the fields of list elements.
@@ -194,20 +194,20 @@ type Thread struct {
 	Number    uint32 // the number used in Batch.Thread
 	ID        uint64 // the operating system's id
 	Name      string
-	StackLow  Addr // its stack is from StackLow up to but excluding StackHigh; 0, 0: unknown
+	StackLow  Addr // its stack is [StackLow, StackHigh); both 0: unknown
 	StackHigh Addr
 }
 
 // Flow is a value that passes from one block of a function to another, or around a loop of several
-// blocks: instruction Instr of block Block uses the result that instruction FromInstr of block
-// FromBlock computed Before iterations earlier, in the loop that Block heads (1 for a phi's value
-// from a latch, otherwise 0). Uses in [Instr.Uses] are not repeated.
+// blocks. Instruction Instr of block Block uses the result of instruction FromInstr of block
+// FromBlock. Before is 1 if that result was computed in the previous iteration of the loop that
+// Block heads (a phi's value from a latch), otherwise 0. Operands listed in [Instr.Uses] are not
+// repeated here.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
-// LikeFirst returns the given number of threads, numbered from 0, which resemble the program's
-// first thread, except that the names and ids of all others are unknown. moved maps an address in
-// the first thread's stack to the stack of another thread; if it is nil, all threads have the same
-// stack.
+// LikeFirst returns the given number of threads, numbered from 0. They resemble the program's first
+// thread, but only the first has a name and an id. The function moved maps an address in the first
+// thread's stack to another thread's stack; if it is nil, all threads have the same stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)
 	for n := range list {
@@ -238,20 +238,20 @@ func (p *Program) IsBare(block uint32) bool {
 }
 
 // Target is the instruction set for which a function's code was generated. If [X86] is not set, the
-// target is unknown, or a machine without such variants.
+// target is unknown, or is a machine without these extensions.
 type Target uint32
 
-// The bits of a target. The bits between X86 and Contract stand for extensions of SSE2, the
-// baseline of x86-64.
+// These are the bits of a target. The bits between X86 and Contract stand for extensions beyond
+// SSE2, the baseline of x86-64.
 const (
-	X86      Target = 1 << iota // x86, of 32 or 64 bits
-	SSE41                       // rounding, blending, vector products of 32-bit integers
+	X86      Target = 1 << iota // x86, 32-bit or 64-bit
+	SSE41                       // rounding, blending, vector multiplication of 32-bit integers
 	POPCNT                      // population count
 	AVX                         // 256-bit vectors of floating-point numbers
 	AVX2                        // 256-bit vectors of integers
 	FMA                         // fused multiply-add
 	AVX512                      // 512-bit vectors
-	Contract                    // on any machine: the compiler may fuse products and sums
+	Contract                    // the compiler may fuse products and sums (on any machine)
 
 	knownTarget = 1<<iota - 1
 )
@@ -259,7 +259,8 @@ const (
 // Known returns the target without unknown bits.
 func (t Target) Known() Target { return t & knownTarget }
 
-// Lacks reports whether code was generated for an x86 that lacks some of the given features.
+// Lacks reports whether code was generated for an x86 processor that lacks some of the given
+// features.
 func (t Target) Lacks(given Target) bool { return t&X86 != 0 && t&given != given }
 
 // VectorBits returns the width of the widest registers for floating-point numbers or for integers,

@@ -10,14 +10,14 @@ import (
 type Reader interface {
 	// Next fills b with the next rows, in trace order. It allocates nothing in steady state.
 	//
-	// If it returns an error, the batch is empty; earlier calls have delivered the rows before the
-	// error. io.EOF is the end of a complete trace. A *SyntaxError is about one record, and the
-	// next call continues after it. Every other error is final and will be returned again.
+	// If it returns an error, the batch is empty, and earlier calls have returned all rows that
+	// precede the error. io.EOF is the end of a complete trace. A *SyntaxError is about one record,
+	// and the next call continues after it. Every other error is final and will be returned again.
 	Next(b *Batch) error
 }
 
-// Header describes a trace, except for its references. Facts become known during reading, so use
-// the header at the end.
+// Header describes a trace, except for its references. Facts become known during reading, so the
+// header is complete only at the end.
 type Header struct {
 	Format  string // the format's name, as for --input-format: "lackey", "din", ...
 	Threads bool   // records have thread numbers
@@ -28,10 +28,11 @@ type Header struct {
 	// Their order within a slice is unknown.
 	Sliced bool
 
-	// Program describes the program; it is nil if the format does not. The program only grows, so
-	// that numbers keep their meaning.
+	// Program describes the program; it is nil if the format does not describe one. Reading only
+	// adds items to its tables, so indices remain valid.
 	Program *Program
-	// Capture lists facts about how the trace was made, in the order of the capture tool.
+	// Capture lists facts about how the trace was made, in the order in which the capture tool
+	// wrote them.
 	Capture []Fact
 }
 
@@ -41,7 +42,7 @@ type Fact struct{ Name, Value string }
 // LeftOutFact is the name of the fact that lists the records of a trace that are not references.
 const LeftOutFact = "left out"
 
-// LeftOut returns the value of that fact, or "" if there is none.
+// LeftOut returns the value of the fact named [LeftOutFact], or "" if there is none.
 func (h *Header) LeftOut() string {
 	for _, f := range h.Capture {
 		if f.Name == LeftOutFact {
@@ -72,26 +73,26 @@ func (h *Header) Join(other Header) {
 // Describer is a [Reader] that can return a [Header].
 type Describer interface{ Header() Header }
 
-// Selector is a [Reader] that can return events. Select chooses the kinds of rows, and must be
-// called before the first Next. By default, a reader returns only references.
+// Selector is a [Reader] that can return events in addition to references. Select chooses the kinds
+// of rows, and must be called before the first Next. By default, a reader returns only references.
 type Selector interface{ Select(Kinds) }
 
 // Position is a position between two rows of a trace that is stored in chunks. The number of rows
 // of a chunk depends on the selected kinds.
 type Position struct {
 	Chunk uint64 // offset of the chunk in the file, or [AtEnd]
-	Rows  uint64 // rows of the chunk before the position
+	Rows  uint64 // number of rows of the chunk before the position
 }
 
-// Before reports whether p comes before another position, with rows of the same kinds.
+// Before reports whether p comes before another position. Both must count rows of the same kinds.
 func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }
 
-// AtEnd is the Chunk of the position after all rows.
+// AtEnd is the value of Chunk for the position after the last row.
 const AtEnd = ^uint64(0)
 
-// Chunk is a segment of a trace that can be read without earlier segments.
+// Chunk is a segment of a trace that can be read without reading earlier segments.
 type Chunk struct {
 	At         uint64 // its offset in the file
 	References uint64
@@ -124,13 +125,14 @@ type Mover interface {
 	Describer
 	// Position returns the position after the rows returned so far.
 	Position() Position
-	// Until makes Next return rows up to a position that has not been passed, and then [ErrThere].
+	// Until makes Next return rows up to a position, and then [ErrThere]. The reader must not have
+	// passed the position.
 	Until(Position)
 	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in those
 	// chunks count only these rows.
 	Narrow(Kinds)
-	// Pass skips to the beginning of a chunk, or to the end, without decoding. It returns the
-	// errors of Next, or [ErrNotThere].
+	// Pass skips to the beginning of a chunk, or to the end, without decoding. It returns the same
+	// errors as Next, or [ErrNotThere].
 	Pass(chunk uint64) error
 }
 
@@ -144,12 +146,13 @@ var ErrNotThere = errors.New("the file was changed while it was being read")
 type Filler interface {
 	// Begin prepares a batch that has no data yet and whose length is its capacity.
 	Begin(b *Batch)
-	// Fill returns the number of rows written, and the error that follows them if it is already
-	// known.
+	// Fill writes rows, and returns their number and, if it is already known, the error that
+	// follows them.
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError keeps the error that follows the rows of a batch until these rows have been delivered.
+// LateError keeps an error that occurred after the rows of a batch, until these rows have been
+// returned.
 type LateError struct{ err error }
 
 // Next fills b as described for [Reader].
@@ -180,7 +183,7 @@ type SyntaxError struct {
 	File   string // the trace's name
 	Line   int    // line, from 1, in text formats; 0 in binary formats
 	Offset int64  // byte offset of the record in the decompressed stream, in binary formats
-	What   string // the field or record that is wrong: "label", "address", "line"
+	What   string // name of the invalid field or record: "label", "address", "line"
 	Got    string // the text found, shortened
 	Want   string // what the format expects
 }
@@ -210,17 +213,17 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
-// ErrCutShort is the Err of a [DamageError] for a trace that ends without the record of how the run
+// ErrCutShort is the Err of a [DamageError] if the trace does not end with a record of how the run
 // ended, for example because the recorder was killed.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
 // DamageError reports that the stream is broken: it was cut off, or a checksum or a compressed
-// block is wrong. Rows before the damage were delivered.
+// block is wrong. All rows before the damage have been returned.
 type DamageError struct {
 	File   string // the trace's name
 	Layer  string // the broken layer: "lz4", "gzip", "zstd", "xz", or the format's name
-	Offset int64  // number of bytes that the layer delivered before the damage
-	Cut    bool   // true: the stream ends too early; false: its bytes are wrong
+	Offset int64  // number of bytes that the layer produced before the damage
+	Cut    bool   // the stream ends too early; otherwise, its bytes are wrong
 	Err    error  // error of the layer
 }
 

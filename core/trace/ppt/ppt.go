@@ -1,7 +1,7 @@
 // Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP,
 // which their modified version of Byfl writes, and the files that come with them.
 //
-// A line is a reference, or marks the beginning or end of a basic block's execution:
+// Each line is a reference, or marks the beginning or end of an execution of a basic block:
 //
 //	BB START: b2f3727763ed2e86
 //	STORE: 0x7ffd96666320
@@ -18,11 +18,11 @@
 //
 // # Blocks
 //
-// Each block becomes one of [trace.Program.Blocks], and each of its executions a BlockEntry row, if
-// such rows are selected. A call within a block appears as executions of other blocks nested in its
-// own. The first reference after them enters a further part of the block (Part n after the n-th
-// call), as in [trace.Block], so that no reference of another block occurs during the execution of
-// a part. The number of references varies between executions, so blocks list no sites. Still, each
+// Each block is added to [trace.Program.Blocks]. Each execution of it becomes a BlockEntry row, if
+// such rows are selected. A call within a block appears as nested executions of other blocks. The
+// first reference after a call starts a new part of the calling block (Part n after the n-th call),
+// as in [trace.Block], so that no references of other blocks occur during the execution of a part.
+// The number of references varies between executions, so blocks list no sites. Still, each
 // reference has a site: the loads of a block share one, and so do its stores. References outside
 // all blocks have sites of block 0, which is synthetic.
 //
@@ -78,8 +78,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. A reference may need a row for the entry of a block before it, which
-// goes into the previous batch if that has room for one row only.
+// Parse reads line by line. A reference may need a preceding row for the entry of its block. If a
+// batch has room for only one more row, the entry is its last row.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {
@@ -95,7 +95,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 		}
 		if what == blockStart && p.blocks == nil {
 			if row > 0 {
-				return taken, count, row, lines.ErrEndBatch // rows without a site must be in a batch without that column
+				return taken, count, row, lines.ErrEndBatch // rows without a site must be in a batch without a site column
 			}
 			p.blocks = newBlocks()
 			b.NeedSite()
@@ -247,8 +247,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 const (
 	// mostBlocks limits the memory used for a file that is not a trace and whose labels all differ.
 	mostBlocks = 1 << 20
-	// deepest is the maximum number of nested calls that are tracked. If there are more, as in a
-	// trace that lacks the ends of blocks, the outermost calls are forgotten.
+	// deepest is the maximum number of nested calls that are tracked. If there are more, for
+	// example because a trace lacks the ends of blocks, the outermost calls are forgotten.
 	deepest = 1 << 16
 
 	outside = 0 // the block for references outside all blocks
@@ -261,14 +261,14 @@ type blocks struct {
 	labels    map[string]uint32 // the first part of each block
 	parts     []part            // data of each block
 	open      []uint32          // the parts being executed, outermost first
-	called    bool              // a block called by the innermost one has ended since the latter's last reference
+	called    bool              // a nested block has ended since the last reference of the innermost open block
 }
 
-// part contains the data about a block that the program's tables do not contain.
+// part describes a part of a block, in addition to the program's tables.
 type part struct {
 	first uint32    // the block's first part
 	next  uint32    // its next part; 0: none yet
-	sites [2]uint32 // 1 + the site of its loads and of its stores; 0: none yet
+	sites [2]uint32 // 1 + the site of its loads, and 1 + the site of its stores; 0: none yet
 }
 
 func newBlocks() *blocks {
@@ -285,8 +285,8 @@ func (t *blocks) add(b trace.Block, first uint32) uint32 {
 	return uint32(len(t.program.Blocks) - 1)
 }
 
-// function returns the number of a function, and adds the function if it is new. Blocks identified
-// by a hash have no function.
+// function returns the number of a function, which it adds to the table if necessary. Blocks
+// identified by a hash have no function.
 func (t *blocks) function(name []byte) uint32 {
 	if name == nil {
 		return trace.NoFunction
@@ -352,7 +352,7 @@ func (t *blocks) resume() uint32 {
 	return *running
 }
 
-// site returns the site of the loads or of the stores of the running block.
+// site returns the site shared by all loads, or by all stores, of the running block.
 func (t *blocks) site(kind trace.Kind) uint32 {
 	block := t.open[len(t.open)-1]
 	known := &t.parts[block].sites[kind]

@@ -17,7 +17,8 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// rows returns the rows of a text in words: "load 10 main.entry", "block main.entry+1", "error 7".
+// rows parses a text and describes each row in words: "load 10 main.entry", "block main.entry+1",
+// "error 7".
 func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []string) {
 	r := NewReader("t", strings.NewReader(text))
 	r.Select(kinds)
@@ -70,7 +71,8 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 
 const everything = trace.DataKinds | 1<<trace.BlockEntry
 
-// naive reads line by line and keeps a list of the open blocks.
+// naive is a simple reference implementation, which parses each line separately and keeps a list of
+// the open blocks.
 func naive(text string) (all []string) {
 	type running struct {
 		label  string

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// BlockName is a line of the block table, which Byfl prints while it compiles:
+// BlockName is a line of the block table, which Byfl prints during compilation:
 //
 //	BasicBlock: b2f3727763ed2e86: (main, entry)
 //
@@ -84,7 +84,7 @@ type BlockCount struct {
 func ParseCounts(name string, text []byte) ([]BlockCount, error) {
 	var all []BlockCount
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
-		end := bytes.LastIndexAny(line, ",:") // IDs of the form (function, block) have a comma too
+		end := bytes.LastIndexAny(line, ",:") // IDs of the form (function, block) also contain a comma
 		if end <= 0 {
 			return lines.Wrong("line", line, "ID, count")
 		}
@@ -99,7 +99,8 @@ func ParseCounts(name string, text []byte) ([]BlockCount, error) {
 	return all, err
 }
 
-// ParseShared reads shared_addresses.dat: the address of a shared byte on each line.
+// ParseShared reads shared_addresses.dat, which lists the addresses of shared bytes, one on each
+// line.
 func ParseShared(name string, text []byte) ([]trace.Addr, error) {
 	var all []trace.Addr
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -141,8 +142,8 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 	return b, err
 }
 
-// eachLine calls read for every trimmed line that is not blank, and adds the position to the first
-// error.
+// eachLine calls read with every nonblank line, trimmed. It stops at the first error, and adds the
+// position to it.
 func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
 	for number, line := range lines.All(text) {
 		if line = lines.Trim(line); len(line) == 0 {

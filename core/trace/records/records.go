@@ -1,8 +1,8 @@
 // Package records reads traces in binary formats: the parser of a format converts windows of a
 // stream of bytes into batches. It is the counterpart of package lines for binary formats.
 //
-// [Reader] passes a [Parser] a window of the stream. The parser reads whole records into rows of a
-// batch until the window has been read, the batch is full or a record is wrong. If the window
+// [Reader] passes a [Parser] a window of the stream. The parser converts whole records to rows of a
+// batch, until the window is exhausted, the batch is full or a record is invalid. If the window
 // contains no whole record, the reader reads more bytes. A stream that ends within a record causes
 // a [*trace.DamageError]: there is no other sign that a trace in a binary format was cut off.
 package records
@@ -18,7 +18,7 @@ const (
 	// Longest is the maximum length of a record in bytes.
 	Longest = 64 << 10
 
-	emptyReads = 100 // number of reads without a byte or an error before giving up
+	emptyReads = 100 // number of consecutive reads that return neither a byte nor an error before giving up
 )
 
 // ErrEndBatch makes a [Reader] end the batch before the current record.
@@ -31,11 +31,11 @@ type Parser interface {
 	// Begin adds the optional columns that the trace is known to have so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads records of window into b, from row on, and returns the number of bytes that it no
-	// longer needs and the number of rows in b. If the rows of a record do not all fit, the record
-	// counts as read only with its last row; until then, the parser remembers its position in the
-	// record. If Parse reads nothing although there is room, it is called again with more bytes.
-	// The offset of a *trace.SyntaxError is relative to the window.
+	// Parse reads records of window into b, starting at the given row. It returns the number of
+	// bytes that it no longer needs, and the number of rows in b. If the rows of a record do not
+	// all fit, the record counts as read only with its last row; until then, the parser remembers
+	// its position in the record. If Parse reads nothing although there is room, it is called again
+	// with more bytes. The offset of a *trace.SyntaxError is relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairs is a format whose records have two bytes: an address, and a number of rows or 0xff for a
-// wrong record.
+// pairs is a format whose records have two bytes: an address, and a number of rows (0xff marks an
+// invalid record).
 type pairs struct{ written byte }
 
 func (p *pairs) Header() trace.Header { return trace.Header{} }
@@ -41,7 +41,7 @@ func TestFeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 3, 7, 0xff}), 0, 40).Draw(t, "text")
 		wrap := rapid.SampledFrom([]func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader}).Draw(t, "reader")
-		var want, got []int64 // addresses, and the complement of offsets of wrong records
+		var want, got []int64 // for each row, its address; for each invalid record, the complement of its offset
 		for i := 0; i+1 < len(text); i += 2 {
 			if text[i+1] == 0xff {
 				want = append(want, ^int64(i))

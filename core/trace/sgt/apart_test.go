@@ -65,7 +65,7 @@ func TestPartsEqualWhole(t *testing.T) {
 	})
 }
 
-// positions draws ascending positions, including the end.
+// positions returns random positions in ascending order, including the end.
 func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace.Position) {
 	r := s.Open(0, kinds)
 	b := trace.NewBatch(most)

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// written runs a generated program and returns its container.
+// written runs a generated program and returns the container with its trace.
 func written(t testing.TB, g generated) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,17 +29,18 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers as a capture writes them. Regular programs are decoded as long
-// loops; the others have unpredictable branches and addresses. With -cpu=1, and in WebAssembly, the
-// result is for one processor; otherwise chunks are decoded in advance on other processors.
+// BenchmarkRead reads containers as a capture writes them. Programs with regular accesses are
+// decoded as long loops; the other programs have unpredictable branches and addresses. With -cpu=1,
+// and in WebAssembly, the result is for one processor; otherwise chunks are decoded in advance on
+// other processors.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })
 	}
 }
 
-// BenchmarkReadBlocks reads the same containers, and also returns a row for each block that is
-// entered.
+// BenchmarkReadBlocks reads the containers of BenchmarkRead, and selects BlockEntry rows in
+// addition to references.
 func BenchmarkReadBlocks(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds|1<<trace.BlockEntry) })

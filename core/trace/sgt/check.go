@@ -24,10 +24,10 @@ type Verdict struct {
 	Faults  uint64
 }
 
-// Check reads a whole container and reports each fault: wrong checksums, tables and steps that
-// violate the format, chunks that contradict their frames, decreasing tickets, and a wrong index or
-// end. r must not have read anything yet. Check returns an error only if r does not read a
-// container.
+// Check reads a whole container and reports every fault: wrong checksums, tables and steps that
+// violate the format, chunks that contradict their frames, decreasing tickets, a wrong index, and a
+// wrong or missing end. r must not have read anything yet. It returns an error only if r does not
+// read a container.
 func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -50,7 +50,7 @@ type checker struct {
 	in      *stream
 	r       *Reader
 	d       decoder
-	rows    *trace.Batch // used by withRows, or nil
+	rows    *trace.Batch // used by withRows; nil until then
 	layouts []layout
 	last    map[uint32]uint64 // last ticket of each thread
 	floor   uint64
@@ -60,7 +60,7 @@ type checker struct {
 	tell    func(at uint64, what string)
 }
 
-// all checks all chunks, and then the end.
+// all checks all chunks, and then the part after them.
 func (k *checker) all() {
 	for {
 		faults := k.r.lost
@@ -122,19 +122,19 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked is decode for a decompressed chunk that has steps.
+// unpacked implements decode for a chunk that has steps and has been decompressed.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
-		if references, err = k.steps(c, k.withRows); err != nil { // withRows may have counted a part of the wrong step
+		if references, err = k.steps(c, k.withRows); err != nil { // withRows may have counted some rows of the invalid step
 			references, err = k.steps(c, k.withValues)
 		}
 	}
 	return references, err
 }
 
-// steps decodes the steps of a chunk ticket by ticket. count decodes up to most steps, and returns
-// the number of their references and how many of most remain.
+// steps decodes the steps of a chunk ticket by ticket. count decodes up to most steps. It returns
+// the number of their references, and most minus the number of decoded steps.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -155,8 +155,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows does the same as [decoder.count], but by making the rows. It is used if the number of
-// references depends on values.
+// withRows does the same as [decoder.count], but actually makes the rows. It is used if the number
+// of references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)
@@ -179,7 +179,8 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// withValues is like withRows, but counts only whole steps if a chunk is damaged.
+// withValues does the same as withRows, except that it counts only whole steps if a chunk is
+// damaged.
 func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	for ; most > 0; most-- {
 		block, values, err := k.d.one()
@@ -271,8 +272,8 @@ type ThreadSurvey struct {
 	Chunks, Steps, References uint64
 }
 
-// Look reads the frames of a container; r must not have read anything yet. Look returns an error if
-// r does not read a container. Look and [Check] are not methods, so that the linker can leave them
+// Look reads the frames of a container; r must not have read anything yet. It returns an error if r
+// does not read a container. Look and [Check] are not methods, so that the linker can leave them
 // out of programs that do not use them.
 func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
@@ -305,7 +306,7 @@ func Look(r *Reader) (*Survey, error) {
 	return s, nil
 }
 
-// errNotStream reports that the caller used the wrong kind of reader.
+// errNotStream reports that the caller passed the wrong kind of reader.
 var errNotStream = errors.New("sgt: cannot survey or check with a reader of a part of a trace")
 
 // finish adds the data that the reader collected from all frames.
@@ -337,9 +338,9 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 // errNeedsValues reports that the number of rows of a step depends on its values.
 var errNeedsValues = errors.New("the number of rows depends on the values")
 
-// count decodes up to most steps without computing values, of which it reads only the lengths. It
-// returns the number of their rows, and how many of most remain. After count, the decoder cannot
-// make rows until [decoder.begin] is called.
+// count decodes up to most steps without computing their values; it reads only the lengths of the
+// encoded values. It returns the number of the steps' rows, and most minus the number of decoded
+// steps. After count, the decoder cannot make rows until [decoder.begin] is called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -368,7 +369,7 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	return rows, most, err
 }
 
-// countQueued counts up to most steps of the queue, and their rows.
+// countQueued removes up to most steps from the queue, and returns the numbers of steps and rows.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {
@@ -438,8 +439,8 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 	return uint64(b.count), nil
 }
 
-// countRun returns the number of rows of n expected steps. Expected steps change no block, so once
-// the first of their blocks is expected again, all steps repeat.
+// countRun returns the number of rows of n expected steps. Expected steps do not change which block
+// is expected next, so the steps repeat as soon as the first block is expected again.
 func (d *decoder) countRun(n uint64) (rows uint64, err error) {
 	blocks := d.blocks.all
 	first := blocks[d.before].next()

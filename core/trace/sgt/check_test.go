@@ -22,8 +22,8 @@ func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 	return faults, v
 }
 
-// TestWholeFilesHaveNoFaults checks that complete files have no faults, and that a survey of them
-// agrees.
+// TestWholeFilesHaveNoFaults checks that Check finds no faults in complete files, and that its
+// results agree with a survey.
 func TestWholeFilesHaveNoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -44,8 +44,8 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 	})
 }
 
-// TestEveryWrongByteIsAFault changes every byte, except where this would turn a frame into one of
-// another program.
+// TestEveryWrongByteIsAFault checks that Check detects a change of any byte. It excludes bytes
+// whose change would make a frame look like a frame of another program.
 func TestEveryWrongByteIsAFault(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
@@ -62,7 +62,7 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 // TestFaults checks files with correct checksums but wrong content.
 func TestFaults(t *testing.T) {
 	p := blocksOf("ls", "")
-	// file writes chunks by hand, after applying a change to the frame of each.
+	// file writes a container chunk by chunk, after applying a change to the frame of each chunk.
 	file := func(change func(c *openChunk, floor *uint64), tickets ...uint64) []byte {
 		var out bytes.Buffer
 		w := NewWriter(&out, 64, nil)
@@ -117,7 +117,8 @@ func someRows(n int) *trace.Batch {
 	return b
 }
 
-// TestCountsManyValues checks the counts for a block with the maximum number of values.
+// TestCountsManyValues checks the number of references in a block with the maximum number of
+// values.
 func TestCountsManyValues(t *testing.T) {
 	p := blocksOf(strings.Repeat("l", MaxValues))
 	for i := range p.Sites {
@@ -138,8 +139,9 @@ func TestCountsManyValues(t *testing.T) {
 	}
 }
 
-// TestCountsWithoutValues checks that counting the references of a chunk without its values, or by
-// making its rows, gives the same result as decoding the values, also if the chunk is damaged.
+// TestCountsWithoutValues checks three ways of counting the references of a chunk: without its
+// values, by making its rows, and by decoding the values. All must give the same result, even if
+// the chunk is damaged.
 func TestCountsWithoutValues(t *testing.T) {
 	counted, made := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,10 +14,10 @@ type columns struct {
 	bytes []uint32
 	kind  []trace.Kind
 	site  []uint32
-	arg   []uint64 // zero where it is not written
+	arg   []uint64 // must be zeroed in advance, because not every row writes it
 }
 
-// describe writes, for the rows of a straight block, the columns that do not depend on values.
+// describe writes the columns that do not depend on values, for the rows of a straight block.
 func (c *columns) describe(row int, cells []cell) {
 	kind := c.kind[row:][:len(cells)]
 	bytes, site := c.bytes[row:][:len(cells)], c.site[row:][:len(cells)]
@@ -27,7 +27,7 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// plain writes one row of a plan, for a step with the given values.
+// plain writes the row that a plan describes, for a step with the given values.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site
 	if c.arg != nil && r.how != sizedRow {
@@ -35,16 +35,15 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn fills the rows up to end with copies of rows pattern up to row, except for their
-// addresses.
+// copyOn repeats the rows [pattern, row) until it reaches end, in all columns except the addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
 	copyOn(c.site, pattern, row, end)
 }
 
-// copyOn fills column up to end with copies of column[pattern:row], and doubles the length of each
-// copy.
+// copyOn repeats column[pattern:row] until it reaches end. Each copy is twice as long as the
+// previous one.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
@@ -83,8 +82,8 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// part writes one row of a reference whose size is a value, and reports whether the reference has
-// more rows.
+// part writes one row of a reference whose size is in the trace, and reports whether the reference
+// has more rows.
 func (d *decoder) part(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes
@@ -96,8 +95,8 @@ func (d *decoder) part(c *columns, row int, r *planRow) bool {
 
 // The values in the queue become rows in one of two equivalent ways: [decoder.inTurn] and [decoder.inSteps].
 
-// differences decodes the differences of the values that miss. If the chunk contains too few, it
-// shortens the queue.
+// differences decodes the differences of the values that miss their predictions. If the chunk
+// contains too few differences, it shortens the queue.
 func (d *decoder) differences() {
 	q := &d.queue
 	for i := d.shortDifferences(0); i < q.missEnd; i = d.shortDifferences(i + 1) {
@@ -112,8 +111,9 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences decodes the differences of the missed values from the i-th on, up to the first
-// difference that has more than eight bytes or is absent. It returns the index of that value.
+// shortDifferences decodes the differences of the missed values, starting with number i. It stops
+// at the first difference that has more than eight bytes or is absent, and returns the number of
+// that missed value.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -140,12 +140,12 @@ func (d *decoder) shortDifferences(i int) int {
 	return i
 }
 
-// inTurn writes the rows of values in the queue, row by row, which is the fastest way in native
-// code. In irregular code, misses are unpredictable and a mispredicted branch costs as much as
-// several values, so the branch for misses is the only one that depends on the trace.
+// inTurn writes the rows for the values in the queue, row by row, which is the fastest way in
+// native code. In irregular code, misses are unpredictable and a mispredicted branch costs as much
+// as several values, so the branch for misses is the only one that depends on the trace.
 //
-// It is one function, with [difference] inlined by hand, so that its state stays in registers:
-// calls would take a quarter of the time.
+// It is one function, with [difference] inlined by hand, so that its state stays in registers;
+// calls would account for a quarter of its run time.
 func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -185,9 +185,9 @@ func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	return row + done, err
 }
 
-// inSteps writes the rows of values in the queue column by column: first differences, then addresses, then
-// the rest. The loops have no branches and few live values, because in WebAssembly every taken branch goes
-// through a jump table, for which registers are saved.
+// inSteps writes the rows for the values in the queue column by column: first differences, then
+// addresses, then the rest. The loops have no branches and few live values. In WebAssembly, every
+// taken branch goes through a jump table, and registers must be saved for it.
 func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	q := &d.queue
 	if q.valueAt == 0 {
@@ -225,7 +225,8 @@ func (d *decoder) addresses(addrs, values []uint64) {
 	d.previous, q.missAt = previous, miss
 }
 
-// describe writes the columns that do not depend on values, of the rows of values in the queue.
+// describe writes the columns that do not depend on values, for the rows of the values in the
+// queue.
 func (d *decoder) describe(c *columns, row int, values []uint64) {
 	cells := d.cells.all
 	if len(cells) == 0 {

@@ -64,7 +64,7 @@ func TestDamage(t *testing.T) {
 		name  string
 		parts [][]byte
 		rows  []row
-		want  string // text that the error must contain; "": no error
+		want  string // text that the error must contain; if empty, there must be no error
 	}{
 		{"nothing", parts, rows, ""},
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
@@ -109,8 +109,8 @@ func TestEndingString(t *testing.T) {
 	}
 }
 
-// TestSourceWithWrongIndex checks that such a file has no source. The last bytes contain
-// the position of the index.
+// TestSourceWithWrongIndex checks that NewSource rejects a file with a wrong index. The last bytes
+// contain the position of the index.
 func TestSourceWithWrongIndex(t *testing.T) {
 	whole, _ := chunky(t)
 	for at := range 60 {
@@ -122,8 +122,8 @@ func TestSourceWithWrongIndex(t *testing.T) {
 	}
 }
 
-// TestReaderWaitsOnlyUpToFloor checks that, if several threads take turns, only the chunks
-// of one turn are waiting.
+// TestReaderWaitsOnlyUpToFloor checks that a reader queues only one round of chunks if several
+// threads take turns.
 func TestReaderWaitsOnlyUpToFloor(t *testing.T) {
 	p := blocksOf("l")
 	var steps []step

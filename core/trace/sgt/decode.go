@@ -11,15 +11,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is the number of bytes that a decoder may read after the parts of a chunk before it checks
-// for their end: a [window], and a nine-byte number.
+// slack is the number of bytes that a decoder may read beyond the end of a part before it notices:
+// a [window] and a nine-byte number.
 const slack = window + 16
 
-// window is the size of the content that loops access with masked indices, which need no bounds
-// checks. It can contain all values of a full queue.
+// window is the number of bytes that loops access with masked indices, so that no bounds checks are
+// needed. It can contain all values of a full queue.
 const window = 1 << 16
 
-// Errors of a chunk whose checksum is right.
+// These errors occur in chunks whose checksums are correct.
 var (
 	errControl = errors.New("its steps do not follow the format")
 	errBlock   = errors.New("it has a step of a block that no table contains")
@@ -27,8 +27,8 @@ var (
 	errRest    = errors.New("it contains more than its steps")
 )
 
-// decoder decodes the steps of one thread, one chunk after the other. If there is an error, it
-// first returns the rows before it.
+// decoder decodes the steps of one thread, one chunk after the other. It returns an error only
+// after all rows that precede the error.
 type decoder struct {
 	slots
 	blocks table[decodedBlock]
@@ -47,7 +47,7 @@ type decoder struct {
 	before         uint32   // slot of the last step's block; queued values belong to steps up to it
 	previous       uint64
 	run            uint64 // remaining expected steps of the last long token
-	waiting        bool   // the step after them has not been decoded
+	waiting        bool   // the step after the run has not been decoded
 	last           behind // the step after the run
 	steps          uint64 // remaining steps of the chunk
 	ticketNow      uint64
@@ -59,21 +59,21 @@ type decoder struct {
 	split   bool  // use inSteps instead of inTurn
 }
 
-// behind is the step after a run of expected steps.
+// behind describes the step after a run of expected steps.
 type behind struct {
-	misses  uint64 // a bit for each value
+	misses  uint64 // a bit for each value, set if the value misses its prediction
 	follows uint64 // how its block is given: followsNext, followsOther or followsNew
-	off     uint64 // for followsNew: zigzag of its block's number minus the expected number
+	off     uint64 // for followsNew: zigzag(number of its block − number of the expected block)
 }
 
-// decodedBlock is a block that occurs in the chunk.
+// decodedBlock is the state of a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64 // slots: in the low half, of the block that followed last; in the high half, of the block that followed before that
+	links  uint64 // low half: slot of the block that followed last; high half: slot of the block that followed before that
 	scaled uint32 // a bit for each of its first 32 values, set if the value is scaled
-	below  uint8  // limit of the misses of its steps for linkNarrow; 0: not for linkNarrow
+	below  uint8  // linkNarrow accepts steps whose misses are below this limit; 0: no steps
 	first  uint32 // first of its cells: one for each value or, in a straight block, for each row
 	number uint32
-	count  uint32 // number of rows of a step, unless the form is varying
+	count  uint32 // number of rows that a step makes, unless the form is varying
 	width  uint8  // number of its values
 	lead   uint8  // straight block: number of rows before the rows with values
 	rows   uint8  // straight block: number of all rows of a step
@@ -83,12 +83,12 @@ type decodedBlock struct {
 // next returns the slot of the block that followed last.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow records that a different block followed than the last time.
+// follow records that this time, a different block followed.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
-// cell is the state of a value and, in straight blocks, describes the row whose address is the
-// value. A row without a value has a cell that repeats the previous value, so that it does not
-// affect other values.
+// cell contains the state of a value. In straight blocks, it also describes the row whose address
+// is the value. A row without a value has a cell that repeats the previous value, so that it does
+// not affect other values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for a row without a value
@@ -100,7 +100,7 @@ type cell struct {
 	scaled             uint8 // 1: its differences are encoded with a scale
 }
 
-// predict returns the predicted value, and the other prediction.
+// predict returns the selected prediction, and the other prediction.
 func (v *cell) predict(previous uint64) (now, other uint64) {
 	byStride, byLink := v.last+v.stride, previous+v.link
 	both := byStride ^ byLink
@@ -109,7 +109,7 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 }
 
 // miss updates the predictions after a miss, but not the last value. off is the difference from the
-// last value; other is the other prediction.
+// last value; other is the prediction that was not selected.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -121,8 +121,9 @@ func (v *cell) miss(now, previous, other, off uint64) {
 	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
 }
 
-// learn updates the state with a value. If it was not predicted, missed is all ones and off is the
-// difference from the last value; other is the other prediction.
+// learn updates the state with a value. If the value was not predicted correctly, missed is all
+// ones, and off is the difference from the last value. other is the prediction that was not
+// selected.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -140,7 +141,8 @@ type pending struct {
 	bytes uint64 // number of bytes of the first row's range that were returned
 }
 
-// prefix reads a prefix varint at b[at:]. It branches on the length only for the longest varints.
+// prefix reads a prefix varint at b[at:]. Only the longest varints take a branch that depends on
+// the length.
 func prefix(b []byte, at int) (v uint64, next int) {
 	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
@@ -187,7 +189,7 @@ func (d *decoder) nextTicket() error {
 	return nil
 }
 
-// ticketDone reports whether all steps of the ticket have become rows or are pending.
+// ticketDone reports whether all steps of the ticket have been converted to rows or are pending.
 func (d *decoder) ticketDone() bool { return d.ticketSteps == 0 && !d.queue.someValues() }
 
 // slot returns the slot of a block, which must have a plan.
@@ -244,9 +246,9 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of at most most steps into c, from index row on, until c is full. It returns
-// the index after the last row, and how many of most remain. While the queue contains values, the
-// rows of some steps already counted are still missing.
+// fill writes the rows of at most most steps into c, starting at index row, until c is full. It
+// returns the index after the last row, and most minus the number of steps processed. While the
+// queue contains values, some steps count as processed although their rows have not been written.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -301,7 +303,7 @@ func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 			return next, most - done, nil
 		}
 	}
-	// Queue no more steps than fit into c, so that the next batch can detect a loop.
+	// Do not queue more steps than fit into c, so that a loop can be detected in the next batch.
 	d.run -= d.queue.expect(min(n, uint64(len(c.addr)-row)))
 	return row, most, nil
 }
@@ -337,9 +339,10 @@ const enoughToRepeat = 16
 const mostInLoop = 64
 
 // loop writes the rows of up to n expected steps, if they repeat a loop of straight blocks. In a
-// run of expected steps, only values change. So from the second round on, every value grows by a
-// constant amount per round: its stride or, if it is predicted by link, the growth of the value
-// before it. loop decodes two rounds step by step, and the others value by value.
+// run of expected steps, only values change. Therefore, from the second round on, every value grows
+// by a constant amount per round: its stride or, if it is predicted by link, the growth of the
+// value before it. loop decodes two rounds step by step, and then computes the other rounds value
+// by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -353,7 +356,8 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 }
 
 // findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition. It
-// returns the numbers of these steps and of their rows, or 0 steps if they do not form a loop.
+// returns the number of these steps and the number of their rows, or 0 steps if the steps do not
+// form a loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -411,7 +415,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	return end
 }
 
-// lastGrows returns the growth of the last value of a round.
+// lastGrows returns the amount by which the last value of a round grows per round.
 func (d *decoder) lastGrows() (grows uint64) {
 	for _, slot := range slices.Backward(d.ring) {
 		for _, v := range slices.Backward(d.rowsOf(&d.blocks.all[slot])) {
@@ -446,7 +450,7 @@ func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, er
 	return d.rows(c, row, &d.plans[b.number]), nil
 }
 
-// turn makes the block of a step the last block.
+// turn makes the block of a step the most recent block.
 func (d *decoder) turn(s behind) error {
 	was := &d.blocks.all[d.before]
 	slot := was.next()
@@ -466,7 +470,8 @@ func (d *decoder) turn(s behind) error {
 	return nil
 }
 
-// follow makes another block the expected block; off is the zigzag difference of their numbers.
+// follow makes another block the expected block; off is the zigzag-encoded difference between the
+// numbers of the two blocks.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
@@ -479,8 +484,8 @@ func (d *decoder) follow(off uint64) error {
 	return nil
 }
 
-// one decodes the next step of the ticket without making rows. The values are valid until the next
-// call. Do not mix calls of one and fill.
+// one decodes the next step of the ticket without writing its rows. The values are valid until the
+// next call. Do not mix calls of one and fill.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {
@@ -516,7 +521,8 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	return d.before, s.misses, err
 }
 
-// correct computes the values of a step; the bits of misses mark the values that miss.
+// correct computes the values of a step; the bits of misses mark the values that miss their
+// predictions.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
@@ -555,8 +561,8 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// table is a list whose memory has room for a power of two of entries, so that a mask can keep
-// indices in bounds, which is faster than a comparison.
+// table is a list whose capacity is a power of two, so that a mask can keep indices in bounds,
+// which is faster than a comparison.
 type table[T any] struct {
 	all  []T // not empty once there is an entry
 	used int

@@ -20,14 +20,14 @@ type early struct {
 	c       *chunk
 	d       *decoder
 	plans   []plan
-	rows    int           // number of decoded rows
-	at      int           // number of returned rows
-	tickets []earlyTicket // not empty once the goroutine is done
+	rows    int           // number of rows decoded so far
+	at      int           // number of rows returned so far
+	tickets []earlyTicket // receives a value when the goroutine is done
 	ticket  int           // index of the current ticket
 	ended   bool          // the chunk has no more rows
-	err     error         // why there are no more rows; nil: the end of the chunk
+	err     error         // the error that ended decoding; nil: the chunk ended
 	done    chan struct{}
-	decode  func() // function of the goroutine; stored so that starting it allocates nothing
+	decode  func() // function that the goroutine runs; stored so that starting a goroutine does not allocate memory
 }
 
 func newEarly() *early {
@@ -72,9 +72,9 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	rows := min(c.references, 8*c.contentBytes()) // regular code has more rows per byte, but is decoded fast
+	rows := min(c.references, 8*c.contentBytes()) // regular code has more rows per byte, but needs no more room because it is decoded quickly
 	if r.kinds&trace.EventKinds != 0 {
-		rows += 3 * c.steps // usually enough: the block, and the entry or return of its function
+		rows += 3 * c.steps // usually enough for the block, and the entry or return of its function
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
 	c.early = e
@@ -131,8 +131,8 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, from index row on, and returns the index after the
-// last row.
+// give copies rows of the current ticket to c, starting at index row, and returns the index after
+// the last row.
 func (e *early) give(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {
@@ -189,7 +189,7 @@ type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
 	earlies  []*early
-	split    bool // value of split for new decoders
+	split    bool // the value of decoder.split in new decoders
 }
 
 // reuse removes the last entry of a pool and returns it, or a new one.
@@ -211,7 +211,7 @@ func (m *reused) decoder() *decoder {
 
 func (m *reused) early() *early { return reuse(&m.earlies, newEarly) }
 
-// takeBack makes a chunk that is done, and its decoder if that is not nil, available for reuse.
+// takeBack makes a finished chunk and its decoder, which may be nil, available for reuse.
 func (m *reused) takeBack(c *chunk, d *decoder) {
 	m.chunks = append(m.chunks, c)
 	if d != nil {
@@ -229,8 +229,8 @@ func (d *decoder) start(c *chunk, plans []plan) error {
 	return d.begin(c, plans)
 }
 
-// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, which bounds
-// the damage of a wrong length.
+// unpack decompresses the content of a chunk. LZ4 expands a byte to at most 255 bytes, which limits
+// the memory that an invalid length can allocate.
 func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {
@@ -248,7 +248,7 @@ func (d *decoder) unpack(c *chunk) error {
 	if _, err := io.ReadFull(d.unpacker, d.content[:n]); err != nil {
 		return err
 	}
-	// Another read makes the library verify the checksum.
+	// A further read is necessary because it makes the library verify the checksum.
 	if extra, err := d.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
 		return errContent
 	} else if err != io.EOF {
