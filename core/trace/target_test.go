@@ -13,7 +13,7 @@ func TestTarget(t *testing.T) {
 		{X86 | SSE41 | AVX, 256, 128, false},
 		{X86 | SSE41 | AVX | AVX2 | FMA, 256, 256, true},
 		{X86 | AVX | AVX2 | FMA | AVX512, 512, 512, true},
-		{FMA | AVX512, 0, 0, true}, // not a target: bits of an x86 without the bit X86
+		{FMA | AVX512, 0, 0, true}, // not a valid target: x86 features are set, but the bit X86 is not
 	} {
 		if f, i, fused := c.target.VectorBits(true), c.target.VectorBits(false), !c.target.Lacks(FMA); f != c.floats || i != c.integers || fused != c.fused {
 			t.Errorf("%b: vectors of %d and %d bits, fused %v; want %d, %d, %v", c.target, f, i, fused, c.floats, c.integers, c.fused)

@@ -1,5 +1,5 @@
-// Package trace defines batches of references, which every reader of traces produces and every analysis
-// consumes.
+// Package trace defines batches of references. Every trace reader produces such batches, and every
+// analysis consumes them.
 //
 // A trace is the sequence of a program's memory operations. Traces may not fit in memory, so a
 // [Reader] fills a [Batch] of a few thousand rows, the caller processes it, and the next call
@@ -43,22 +43,22 @@ const (
 	NumKinds = 6
 )
 
-// The kinds of events, which are rows without data. Readers return the events that were selected
-// with [Selector]. The comments explain Addr and Arg.
+// The kinds of events, which are rows without data. Readers return only the events selected with
+// [Selector]. The comments say what Addr and Arg contain.
 const (
-	BlockEntry    Kind = 8 + iota // a basic block, or the part after a call in it, begins; Site is the block
+	BlockEntry    Kind = 8 + iota // a basic block, or the part of one after a call, begins; Site is the block
 	Call                          // a function is entered; Site is its first block
 	Return                        // a function is about to return; Site is its last block
-	Alloc                         // Addr: a heap or stack object begins; Arg: its bytes
-	Free                          // Addr: the object at this address ends
-	ThreadStart                   // Addr: number of the thread that created it
+	Alloc                         // a heap or stack object is created; Addr: its address; Arg: its size in bytes
+	Free                          // a heap or stack object is freed; Addr: its address
+	ThreadStart                   // a thread starts; Addr: number of the thread that created it
 	ThreadEnd                     //
 	RegionBegin                   // a caliper; Addr: its tag, an index in Program.Tags
 	RegionEnd                     //
 	ParallelBegin                 // a parallel region forks; Addr: stack pointer of the caller
 	ParallelEnd                   // all threads of the region have joined
 	Barrier                       // a thread has left a barrier
-	LoopBegin                     // a worksharing loop; Addr: OpenMP schedule; Arg: chunk
+	LoopBegin                     // a worksharing loop begins; Addr: OpenMP schedule; Arg: chunk size
 	LoopEnd                       // Addr: 0
 	CriticalBegin                 // Addr: the lock
 	CriticalEnd                   // Addr: the lock
@@ -68,7 +68,7 @@ const (
 	TaskBegin                     // Addr: the task
 	TaskEnd                       // Addr: the task
 	TaskWait                      //
-	BareBlock                     // BlockEntry for blocks without loads, stores and modifies; only if BlockEntry is not selected
+	BareBlock                     // replaces BlockEntry, if that is not selected, for blocks without loads, stores and modifies
 	endOfKinds
 )
 
@@ -80,7 +80,7 @@ var kindNames = [endOfKinds]string{
 	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait", "bare-block",
 }
 
-// IsReference reports whether k is a kind of reference, not of event.
+// IsReference reports whether k is a kind of reference, and not a kind of event.
 func (k Kind) IsReference() bool { return k < NumKinds }
 
 // Valid reports whether k is one of the kinds above.
@@ -97,23 +97,24 @@ func (k Kind) String() string {
 // Kinds is a set of kinds; bit k stands for Kind k.
 type Kinds uint32
 
-// DataKinds contains the data references: all references except instruction fetches.
+// DataKinds contains the kinds of data references, which are all references except instruction
+// fetches.
 const DataKinds = Kinds(1<<Load | 1<<Store | 1<<Modify | 1<<RangeRead | 1<<RangeWrite)
 
-// WriteKinds contains the data references that write.
+// WriteKinds contains the kinds of data references that write.
 const WriteKinds = Kinds(1<<Store | 1<<Modify | 1<<RangeWrite)
 
-// AllKinds contains data references and instruction fetches.
+// AllKinds contains all kinds of references: data references and instruction fetches.
 const AllKinds = DataKinds | 1<<Fetch
 
-// EventKinds contains all events.
+// EventKinds contains all kinds of events.
 const EventKinds = Kinds(1<<endOfKinds - 1<<BlockEntry)
 
 // Has reports whether k is in the set.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
-// String returns the names of the kinds, separated by commas; DataKinds is called data, and
-// AllKinds is called all.
+// String returns the names of the kinds, separated by commas. It returns "data" for DataKinds, and
+// "all" for AllKinds.
 func (s Kinds) String() string {
 	switch s {
 	case DataKinds:
@@ -131,7 +132,7 @@ func (s Kinds) String() string {
 }
 
 // ParseKinds reads a comma-separated list of kinds of references by name, or of the sets data and
-// all. The error quotes the wrong word.
+// all. The error quotes the word that is not a kind.
 func ParseKinds(list string) (set Kinds, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.TrimSpace(word)
@@ -151,11 +152,11 @@ func ParseKinds(list string) (set Kinds, err error) {
 	return set, nil
 }
 
-// OptionError reports a wrong option, which the user can correct.
+// OptionError reports an invalid option, which the user can correct.
 type OptionError struct {
 	Option string // the option's name, without dashes
 	Got    string // the given value
-	Want   string // what would have been accepted
+	Want   string // what values are accepted
 }
 
 func (e *OptionError) Error() string {

@@ -1,8 +1,8 @@
 package sgt
 
 // slots maps blocks to slots in the current chunk. Only a few blocks of a large program occur in a
-// chunk, so each block that occurs gets the next slot, and resetting the state takes time only for
-// the slots in use.
+// chunk. Each block that occurs gets the next free slot, so that the cost of resetting the state
+// depends only on the number of slots in use.
 type slots struct {
 	of    []slotAt // slot of each block
 	chunk uint32   // number of the chunk; slots of other chunks are invalid
@@ -12,13 +12,13 @@ type slotAt struct{ chunk, slot uint32 }
 
 // forget invalidates all slots.
 func (s *slots) forget() {
-	if s.chunk++; s.chunk == 0 { // the number overflowed after 2^32 chunks
+	if s.chunk++; s.chunk == 0 { // the chunk number has overflowed after 2^32 chunks
 		clear(s.of)
 		s.chunk = 1
 	}
 }
 
-// at returns the entry of a block; blocks is the number of blocks.
+// at returns a pointer to the slot of a block; blocks is the total number of blocks.
 func (s *slots) at(block uint32, blocks int) *slotAt {
 	if int(block) >= len(s.of) {
 		s.of = append(s.of, make([]slotAt, blocks-len(s.of))...)
@@ -41,12 +41,12 @@ type encoder struct {
 	steps, references       uint64
 	firstTicket, lastTicket uint64
 	ticketSteps             uint64 // number of steps of the last ticket
-	ticketBefore            uint64 // the ticket before the last ticket
+	ticketBefore            uint64 // the ticket that precedes the last ticket
 }
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slots of the block that followed last, and of the block that followed before that
+	next, other uint32 // slot of the block that followed last, and slot of the block that followed before that
 	first       uint32 // index of its first value
 }
 
@@ -118,15 +118,16 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// How a token identifies the block of its step: the block that followed last, the block that
-// followed before that, or another block.
+// These values say how a token identifies the block of its step: it is the block that followed last
+// time, the block that followed before that, or a new one.
 const (
 	followsNext = iota
 	followsOther
 	followsNew
 )
 
-// longRun in a token means a run of at least this length; the excess follows the token.
+// A token that contains longRun stands for a run of at least this length; the excess follows the
+// token.
 const longRun = 3
 
 // token writes a token for the expected steps not yet written and the step after them.
@@ -207,7 +208,7 @@ func (e *encoder) endTicket() {
 	e.ticketSteps = 0
 }
 
-// end completes the three parts.
+// end writes the remaining steps and the last ticket, which completes the three parts.
 func (e *encoder) end() {
 	e.endRun()
 	e.endTicket()

@@ -52,7 +52,7 @@ func exampleFile(t failer) ([]byte, *trace.Program, []step) {
 	return out.Bytes(), p, steps
 }
 
-// TestWorkedExample checks that FORMAT.md shows the bytes of the file.
+// TestWorkedExample checks that FORMAT.md shows exactly the bytes of exampleFile.
 func TestWorkedExample(t *testing.T) {
 	want, p, steps := exampleFile(t)
 	_, after, found := strings.Cut(formatText, "\n## A worked example\n")

@@ -21,9 +21,9 @@ const (
 	tagIndex    = "INDX"
 	tagFolded   = "SGL."     // for loop-compressed traces, see core/loops/sgl
 	tagTree     = "TREE"     // for loop-compressed traces
-	magicFrame  = 0x184d2a53 // magic number of our frames, one of LZ4's skippable frames
-	frameHead   = 8          // bytes of magic number and length
-	frameExtra  = 8          // bytes of tag and checksum
+	magicFrame  = 0x184d2a53 // magic number of our frames, which are LZ4 skippable frames
+	frameHead   = 8          // number of bytes of the magic number and the length
+	frameExtra  = 8          // number of bytes of the tag and the checksum
 	largestBody = 1<<30 - frameExtra
 	indexEnd    = "SGTX"
 )
@@ -39,8 +39,8 @@ func AppendFrame(dst []byte, tag string, body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[checked:], castagnoli))
 }
 
-// TableError reports an error in a frame's tables. If the checksum is right, the program that wrote
-// the frame has an error.
+// TableError reports an error in a frame's tables. If the checksum is correct, the program that
+// wrote the frame has a bug.
 type TableError struct {
 	Offset int    // byte offset in the decompressed tables
 	What   string // "successor", "length of a text", ...
@@ -57,7 +57,7 @@ func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 // frame is one skippable frame with a correct checksum.
 type frame struct {
 	at   uint64 // offset in the file
-	tag  string // one of the tags, or "" for an unknown one
+	tag  string // one of the known tags, or "" for an unknown tag
 	body []byte // valid until the next frame
 }
 
@@ -70,7 +70,7 @@ var (
 // feed reads frames one after the other.
 type feed struct {
 	r     io.Reader
-	at    uint64 // bytes read
+	at    uint64 // number of bytes read
 	head  [frameHead]byte
 	frame []byte
 }
@@ -124,7 +124,7 @@ func tagOf(b []byte) string {
 	return ""
 }
 
-// read fills p.
+// read reads len(p) bytes.
 func (f *feed) read(p []byte) error {
 	n, err := io.ReadFull(f.r, p)
 	f.at += uint64(n)
@@ -134,7 +134,8 @@ func (f *feed) read(p []byte) error {
 	return err
 }
 
-// readLong appends n bytes to dst. It allocates memory only gradually, as bytes arrive.
+// readLong appends n bytes to dst. It allocates memory gradually as bytes arrive, because n may be
+// wrong.
 func (f *feed) readLong(dst []byte, n int) ([]byte, error) {
 	const believed = 1 << 20
 	for n > 0 {

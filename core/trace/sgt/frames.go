@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Frames reads the frames of a file that contains no steps, but tables of its program.
+// Frames reads the frames of a file that contains the tables of a program, but no steps.
 type Frames struct {
 	feed feed
 	told told
@@ -24,9 +24,9 @@ type Frame struct {
 	Body []byte // valid until the next call of Next
 }
 
-// Next reads tables of the program and the capture, and returns the next other frame. It returns
-// io.EOF at the end of the file, and [io.ErrUnexpectedEOF] if the file was cut off. All errors are
-// final.
+// Next returns the next frame that contains neither tables of the program nor facts about the
+// capture; it reads such frames on the way. It returns io.EOF at the end of the file, and
+// [io.ErrUnexpectedEOF] if the file was cut off. All errors are final.
 func (f *Frames) Next() (Frame, error) {
 	for {
 		next, err := f.feed.next()
@@ -64,10 +64,10 @@ func (f *Frames) Header() (h trace.Header) {
 	return h
 }
 
-// Ending describes how the run ended; it is known once everything has been read.
+// Ending describes how the run ended, which is known only after everything has been read.
 func (f *Frames) Ending() Ending { return f.told.ending }
 
-// Tables writes the contents of successive headers as frames, without repeating anything.
+// Tables writes the contents of successive headers as frames. It writes each item only once.
 type Tables struct {
 	modules, functions, blocks, sites, objects, tags, facts int // numbers of items already written
 
@@ -77,8 +77,8 @@ type Tables struct {
 }
 
 // Append appends frames for the new parts of a header, which must contain at least as much as the
-// previous header. A program whose sites are not in the order of its blocks, or that has blocks of
-// more than [MaxValues] values, is left out, because tables cannot express it.
+// previous header. It omits a program whose sites are not in the order of its blocks, or whose
+// blocks have more than [MaxValues] values, because tables cannot express these.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)
@@ -87,8 +87,8 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	return dst
 }
 
-// each calls put with the body of each frame for the new parts of a header. It writes modules only
-// if ordered is set, which means that the sites are in order.
+// each calls put with the tag and body of each frame that is needed for the new parts of a header.
+// It writes modules only if ordered is set, which means that the sites are in order.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -125,7 +125,8 @@ func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []
 	return err
 }
 
-// inOrder reports whether tables can express which sites the blocks contain.
+// inOrder reports whether the sites are in the order of the blocks, so that tables can express
+// them.
 func inOrder(p *trace.Program) bool {
 	next := uint32(0)
 	for i := range p.Blocks {
@@ -184,8 +185,9 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// end returns where the functions and blocks of the next module, which is not the last one, end. If
-// its blocks refer to blocks of a later module, end returns the ends of all functions and blocks.
+// end returns the indices at which the functions and blocks of the next module end. This must not
+// be the last module. If its blocks refer to blocks of a later module, end returns the total
+// numbers of functions and blocks.
 func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
@@ -201,8 +203,8 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 	return functions, blocks
 }
 
-// apart reports whether no function or block on one side of the given ends refers to the other
-// side.
+// apart reports whether a module can end at the given indices: no function or block before them may
+// refer to a later one, or vice versa.
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
@@ -224,7 +226,8 @@ func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// eachObjects writes the addresses of the objects of each module with new or changed addresses.
+// eachObjects writes the addresses of the objects of every module in which an address is new or has
+// changed.
 func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {
 		end := t.objects

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTablesRoundTrip checks that the tables finally contain everything that was in the successive
-// headers.
+// TestTablesRoundTrip checks that the tables written for successive headers contain, in the end,
+// everything in the last header.
 func TestTablesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p trace.Program
@@ -58,8 +58,8 @@ func TestTablesRoundTrip(t *testing.T) {
 	})
 }
 
-// likePrograms compares programs, except for the division into modules: blocks without a function
-// that precede a module's functions are counted as part of the previous module.
+// likePrograms compares programs, but allows one difference in the division into modules: blocks
+// without a function that precede a module's functions become part of the previous module.
 func likePrograms(got, want *trace.Program) bool {
 	a, b := *got, *want
 	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)
@@ -69,8 +69,8 @@ func likePrograms(got, want *trace.Program) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// TestTablesOmitUnorderedSites checks that programs whose sites are not in the order of blocks are left
-// out.
+// TestTablesOmitUnorderedSites checks that programs are omitted if their sites are not in the order
+// of their blocks.
 func TestTablesOmitUnorderedSites(t *testing.T) {
 	p := &trace.Program{Blocks: make([]trace.Block, 2), Sites: []trace.Site{{Block: 0}, {Block: 1}}}
 	var tables Tables

@@ -6,13 +6,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The programs in this file are written in Go. They make the steps that instrumented code would
-// make, as input for benchmarks of captures.
+// The programs in this file are written in Go, and produce the steps that instrumented code would
+// produce. They are the input of benchmarks.
 
 // stepper receives the steps of a generated program.
 type stepper func(block uint32, values ...uint64)
 
-// generated is a program with its tables.
+// generated is a generated program with its tables.
 type generated struct {
 	name    string
 	regular bool
@@ -82,8 +82,8 @@ func stencil(step stepper) {
 	}
 }
 
-// tree looks up keys in a binary search tree whose nodes have 32 bytes and contain the key and the
-// children.
+// tree looks up keys in a binary search tree. Each node has 32 bytes and contains the key and
+// pointers to the children.
 func tree(step stepper) {
 	const nodes = 1 << 15
 	r := rand.New(rand.NewPCG(1, 1))

@@ -10,12 +10,12 @@ import (
 // Importer writes a trace without blocks to a container: every row becomes a step of a synthetic
 // block with one site. (For traces with blocks that do not list their sites, see [execution].)
 //
-// If rows have the address of their instruction, each combination of kind, bytes and instruction is
-// a site. Otherwise instructions are distinguished by history: rows belong to the same group if
-// their kind and bytes, and the kinds and bytes of the historyRows rows before them, are equal. A
-// group has up to mostStreams sites, and a row gets the site that predicts its address, which
-// separates otherwise equal references of a loop. Groups and predictions together make a lackey
-// trace a third smaller than either alone, with half as many tokens to decode.
+// If rows contain the addresses of instructions, each combination of kind, size and instruction is
+// a site. Otherwise, rows are grouped by history: two rows belong to the same group if they agree
+// in kind and size, and so do the historyRows rows before each. A group has up to mostStreams
+// sites, and a row gets the site that predicts its address, so that similar references of a loop
+// get different sites. A lackey trace becomes a third smaller with groups and predictions together
+// than with either alone, and has half as many tokens to decode.
 type Importer struct {
 	w *Writer
 	namer
@@ -24,10 +24,10 @@ type Importer struct {
 	known   knownBlocks
 	ticket  uint64       // ticket of the last row
 	values  [2]uint64    // values of the last row
-	told    trace.Header // header as described by the facts of the file
+	told    trace.Header // the header that the facts written so far describe
 }
 
-// NewImporter starts a container for a converted trace.
+// NewImporter returns an Importer that writes a container for a converted trace.
 func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 	facts = append(facts[:len(facts):len(facts)], trace.Fact{Name: "order", Value: "recorded"})
 	m := &Importer{w: NewWriter(w, 0, facts), namer: newNamer()}
@@ -59,7 +59,7 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	return nil
 }
 
-// tell writes the facts that differ from those in the file.
+// tell writes the facts that have changed since they were last written.
 func (m *Importer) tell(h trace.Header) {
 	change := func(name string, changed bool, value string) {
 		if changed {
@@ -113,7 +113,7 @@ func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uin
 	return uint32(len(m.groups) - 1)
 }
 
-// declare writes tables for the new items.
+// declare writes the tables of the items added since the last call.
 func (m *Importer) declare() {
 	if len(m.fresh.Blocks) == 0 {
 		return
@@ -134,21 +134,22 @@ func (m *Importer) Close(e End) error {
 
 // execution is the current execution of a block of the trace. In some traces, such as PPT traces,
 // the references of a block differ between executions; in a container, a block always makes the
-// same rows. So a block becomes several blocks, one for each different list of sites of its
-// executions. References that exceed MaxValues values, or that follow references of another block,
-// become a synthetic block, because the original block was not entered again.
+// same rows. A block of the trace therefore becomes several blocks, one for each distinct list of
+// sites. Some references cannot belong to these blocks, because the original block was not entered
+// again: references beyond MaxValues values, and references that follow the references of another
+// block. They become steps of a synthetic block.
 type execution struct {
 	begun  bool
-	entry  bool   // the execution began with the entry of the block
-	block  uint32 // its number in the trace
+	entry  bool   // the execution began with a BlockEntry row
+	block  uint32 // number of the block in the trace
 	sites  []uint32
 	values []uint64
 }
 
-// knownBlocks contains the blocks that executions have become.
+// knownBlocks contains the blocks of the new table that have been created for executions.
 type knownBlocks struct {
-	number    map[string]uint32 // number of the new block, by block and sites
-	functions map[uint32]uint32 // maps the numbers in the trace to the numbers in the new table
+	number    map[string]uint32 // number of the new block, by original block and sites
+	functions map[uint32]uint32 // maps function numbers in the trace to function numbers in the new table
 	name      []byte
 	program   *trace.Program
 }
@@ -233,7 +234,7 @@ func (m *Importer) blockOf(e *execution) uint32 {
 	return n
 }
 
-// notAKind is the kind of groups without rows.
+// notAKind is the kind of a group that no row belongs to.
 const notAKind trace.Kind = 0xff
 
 // functionOf adds a function of the trace to the new table.
@@ -255,11 +256,11 @@ func (m *Importer) functionOf(f uint32) uint32 {
 const (
 	historyRows = 6
 	mostStreams = 4
-	// nearBytes is the maximum distance from the last address of a stream at which a row whose
-	// address was not predicted continues the stream.
+	// nearBytes is the maximum distance between the last address of a stream and the address of a
+	// row that continues the stream although its address was not predicted.
 	nearBytes = 2048
-	// mostGroupSites is the number of sites at which grouping by history stops, because history is
-	// useless for irregular references.
+	// mostGroupSites is the number of sites at which grouping by history stops. A program with that
+	// many sites has irregular references, for which history is useless.
 	mostGroupSites = 1 << 16
 )
 
@@ -269,7 +270,7 @@ type siteGroup struct {
 	flags   trace.SiteFlags
 	bytes   uint32 // 0 without NoSize: each record has its own size
 	pc      trace.Addr
-	history uint64 // properties of the previous rows, one byte each
+	history uint64 // properties of the previous rows, one byte for each row
 }
 
 // groupOf returns the group of a row without PC.
@@ -324,7 +325,7 @@ func (g *siteGroup) hash() uint64 {
 	return h ^ h>>32
 }
 
-// of returns the family of a group.
+// of returns the family of a group, which it adds if necessary.
 func (f *families) of(g *siteGroup) *family {
 	for at := g.hash(); ; at++ {
 		slot := &f.slot[at&uint64(len(f.slot)-1)]
@@ -354,24 +355,24 @@ func (f *families) grow() {
 	}
 }
 
-// importThread predicts the rows of a thread as the encoder does.
+// importThread predicts the rows of a thread in the same way as the encoder.
 type importThread struct {
 	number   uint32
 	history  uint64
 	before   uint32 // block of the last row
 	previous trace.Addr
 	rows     uint64
-	streams  []importStream // stream of each block
+	streams  []importStream // the stream of each block
 }
 
 // importStream is the state of a block for a thread.
 type importStream struct {
 	encodedValue
 	next uint32 // 1 + the block that followed last
-	used uint64 // number of its last row
+	used uint64 // number of the last row of the block
 }
 
-// runs reports whether the last row belonged to a thread.
+// runs reports whether the last row belonged to the given thread.
 func (m *namer) runs(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
 
 func (m *namer) turnTo(thread uint32) {

@@ -46,8 +46,7 @@ func imported(t failer, r described, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// sameTrace checks that a container has the references of a trace, and no columns that the trace
-// lacks.
+// sameTrace checks that a container has the same references as a trace, and no additional columns.
 func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	t.Helper()
 	got, err := trace.ReadAll(r)
@@ -68,7 +67,8 @@ func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	}
 }
 
-// someReferences draws a trace that mixes loops over a few streams with arbitrary references.
+// someReferences returns a random trace, which mixes loops over a few streams with arbitrary
+// references.
 func someReferences(t *rapid.T) *trace.Batch {
 	whole := trace.NewBatch(100)
 	if rapid.Bool().Draw(t, "threads") {

@@ -59,7 +59,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// naivePart reads numbers from one part of a chunk.
+// naivePart is one part of a chunk, from which numbers are read.
 type naivePart []byte
 
 func (p *naivePart) take() uint64 {
@@ -202,7 +202,7 @@ type row struct {
 	thread uint32
 }
 
-// naiveRows returns the rows of steps that have the given kinds.
+// naiveRows returns those rows of the steps that have one of the given kinds.
 func naiveRows(p *trace.Program, steps []step, kinds trace.Kinds) (all []row) {
 	for _, s := range steps {
 		add := func(r row) {

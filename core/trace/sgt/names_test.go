@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualMap checks that each group has its own family, whatever distinguishes it from
-// others.
+// TestFamiliesEqualMap checks that each group has its own family, whichever field distinguishes it
+// from other groups.
 func TestFamiliesEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
@@ -33,7 +33,7 @@ func TestFamiliesEqualMap(t *testing.T) {
 	})
 }
 
-// TestNamesMatchContainer checks that rows get the same sites as in a container.
+// TestNamesMatchContainer checks that a Namer gives rows the same sites as an Importer.
 func TestNamesMatchContainer(t *testing.T) {
 	r := lackey.NewReader("t", bytes.NewReader(tracetest.Small("data.lackey")))
 	var out bytes.Buffer

@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// plan describes the rows of a step of a block, of the selected kinds.
+// plan describes the rows that a step of a block makes, restricted to the selected kinds.
 type plan struct {
 	form   form
-	lead   uint8   // straight plan: number of rows before the rows with values
+	lead   uint8   // in a straight plan, the number of rows before the rows with values
 	scales []uint8 // scales of the block's values
 	rows   []planRow
 }
@@ -18,9 +18,9 @@ type plan struct {
 type form uint8
 
 const (
-	straight form = iota // every value is the address of one row, in order; rows before and after these have no value
+	straight form = iota // every value is the address of one row, in order; other rows come before or after these and have no value
 	fixed                // the number of rows is always the same
-	varying              // the number of rows varies: a range of 2^32 bytes or more makes several, the end of a continuing loop none
+	varying              // the number of rows varies: a range of 2^32 bytes or more makes several rows, and the end of a continuing loop makes none
 )
 
 // planRow is one row of a plan. Values have the same numbers as in the step; the value with number
@@ -28,14 +28,14 @@ const (
 type planRow struct {
 	kind  trace.Kind
 	how   rowForm
-	addr  uint8 // number of the value for Addr
-	arg   uint8 // number of the value for Arg
+	addr  uint8 // number of the value that is stored in Addr
+	arg   uint8 // number of the value that is stored in Arg
 	bytes uint32
 	site  uint32
-	more  uint64 // a constant that is added to Arg
+	more  uint64 // constant added to the value for Arg
 }
 
-// rowForm says how else values affect a row.
+// rowForm says whether a value affects a row in another way.
 type rowForm uint8
 
 const (
@@ -46,7 +46,7 @@ const (
 
 const constantValue = MaxValues
 
-// mostRows limits the rows of a straight plan.
+// mostRows is the maximum number of rows in a straight plan.
 const mostRows = MaxValues + 16
 
 // planner makes the plans for a program's blocks.
@@ -55,7 +55,7 @@ type planner struct {
 	plans  []plan
 	pcs    []trace.Addr // PC of each site
 	hasPC  bool         // one of the sites has a PC
-	hasArg bool         // rows of one of the sites have a second value
+	hasArg bool         // one of the sites makes rows with a second value
 }
 
 // extend makes the plans for new blocks.
@@ -145,7 +145,8 @@ func (r *planRow) isConstant() bool {
 	return r.how == onlyRow && r.addr == constantValue && r.arg == constantValue && r.more == 0
 }
 
-// formOf returns the form of a plan, and the number of rows before the rows with values.
+// formOf returns the form of a plan and, if it is straight, the number of rows before the rows with
+// values.
 func formOf(p *plan) (lead uint8, f form) {
 	first := slices.IndexFunc(p.rows, func(r planRow) bool { return !r.isConstant() })
 	if first < 0 {
@@ -174,7 +175,7 @@ func formOf(p *plan) (lead uint8, f form) {
 type layout struct {
 	scales     []uint8 // scales of its values
 	references uint64  // number of rows that are references, if no reference has 2^32 bytes or more
-	sizes      []uint8 // numbers of the values that are sizes of references
+	sizes      []uint8 // numbers of the values that are the sizes of references
 }
 
 // referencesOf returns the number of references in a step with the given values.
@@ -212,8 +213,8 @@ func appendLayouts(layouts []layout, p *trace.Program) []layout {
 	return layouts
 }
 
-// scaleOf returns the number of low bits that are usually 0 in the differences of a value, because
-// it is the address of aligned words.
+// scaleOf returns the number of low bits that are usually 0 in the differences of a value. Bits are
+// 0 if the value is the address of aligned words.
 func scaleOf(s *trace.Site, value int) uint8 {
 	switch {
 	case value > 0 || s.Kind > trace.Fetch || s.Bytes < 2:
@@ -226,8 +227,8 @@ func scaleOf(s *trace.Site, value int) uint8 {
 	return 3
 }
 
-// rangeRows returns the number of rows that a range of the given number of bytes needs, because the
-// size of a row has 32 bits.
+// rangeRows returns the number of rows needed for a range of the given number of bytes. A large
+// range needs several, because the size of a row has only 32 bits.
 func rangeRows(bytes uint64) uint64 {
 	if bytes == 0 {
 		return 1

@@ -5,30 +5,30 @@ import (
 	"math/bits"
 )
 
-// queue contains decoded short tokens that are being converted to rows. First they become steps,
-// one number each:
+// queue contains decoded short tokens that are being converted to rows. Tokens first become steps,
+// each of which is one number:
 //
 //	bit 5        the block is the one in other
 //	from bit 6   the values that miss: at most 24, for tokens of four bytes
 //	opNew        the block is another one; the upper half contains the zigzag difference from the expected block
 //
-// So 0 is an expected step. [decoder.link] converts steps to values, one number each: the index of
-// the cell and, in a bit above it, whether the value misses. Steps of blocks that are not straight
-// are left to [decoder.specials].
+// Thus, 0 is an expected step. [decoder.link] converts steps to values. Each value is one number:
+// the index of its cell and, in a higher bit, whether the value misses its prediction. Steps of
+// blocks that are not straight are left to [decoder.specials].
 //
-// There are three loops, over tokens, blocks and values, so that mispredicted branches in one do
+// Separate loops over tokens, blocks and values ensure that mispredicted branches in one loop do
 // not stall the others. Masks keep indices in bounds, because in WebAssembly a comparison would end
 // an optimised region.
 type queue struct {
 	stepAt, stepEnd   int // remaining steps
 	valueAt, valueEnd int // remaining values of earlier steps
-	missAt, missEnd   int // remaining values that miss
+	missAt, missEnd   int // remaining values that miss their predictions
 	tokens            int // number of tokens read by expandShort
-	written           int // number of steps that may differ from 0
+	written           int // number of elements of steps that may differ from 0
 	steps             [stepRoom]uint64
 	values            [valueRoom]uint64
-	misses            [valueRoom]uint16 // indices in values
-	offs              [valueRoom]uint64 // differences of the values that miss
+	misses            [valueRoom]uint16 // indices, in values, of the values that miss
+	offs              [valueRoom]uint64 // differences of the values that miss their predictions
 	wrong             error             // error of the next step
 }
 
@@ -38,12 +38,12 @@ const (
 	opNew    = 1 << 31
 
 	missedShift = 32
-	narrow      = 2 // maximum number of rows of a step for linkNarrow
+	narrow      = 2 // maximum number of rows of a step that linkNarrow accepts
 
-	// Powers of two, so that masks keep indices in bounds.
+	// The following sizes are powers of two, so that masks keep indices in bounds.
 	stepRoom   = 1024
 	valueRoom  = 2048
-	mostValues = valueRoom - mostRows // maximum number of values before the last step
+	mostValues = valueRoom - mostRows // maximum number of values in the queue before the last step is added
 	mostRun    = enoughToRepeat - 1   // maximum number of expected steps of a short token
 )
 
@@ -62,8 +62,8 @@ func (q *queue) expect(n uint64) uint64 {
 // followsMask selects the bits of a token that say how its block is given.
 const followsMask = 3
 
-// tokenBytes maps the first byte of a token to the length of the token, including one further byte
-// for a long run; 0: more than four bytes.
+// tokenBytes maps the first byte of a token to the length of the token, which includes a further
+// byte if the run is long; 0 means more than four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))
@@ -78,7 +78,7 @@ var tokenBytes = func() (n [256]uint8) {
 	return n
 }()
 
-// shortToken is a decoded one-byte token: its run, and the step after it.
+// shortToken is a decoded one-byte token: its run, and the step after the run.
 type shortToken struct {
 	op  uint16
 	run uint8 // more than shortRun: the token has more bytes
@@ -99,8 +99,8 @@ var shortTokens = func() (t [256]shortToken) {
 }()
 
 // expand fills the empty queue with the steps of the next tokens, up to a long token. The lengths
-// of runs of expected steps are unpredictable, and a loop over each run would cost a mispredicted
-// branch. So all steps are initially set to expected steps, and tokens skip their runs.
+// of runs are unpredictable, so a loop over each run would cost a mispredicted branch. Instead, all
+// steps are initially set to expected steps, and tokens merely skip their runs.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -162,8 +162,8 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link converts up to most steps to values, as many as fit, and returns their number. It stops
-// before an invalid step and before a step of a block that is not straight.
+// link converts up to most steps to values, as long as the values fit, and returns the number of
+// steps. It stops before an invalid step and before a step of a block that is not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -183,8 +183,8 @@ func (d *decoder) link(most uint64) uint64 {
 }
 
 // linkNarrow converts steps up to end, as long as they belong to known straight blocks with few
-// rows. The next block depends only on the previous one. Each step is written as if it had two
-// rows.
+// rows. The next block depends only on the previous one. To avoid branches, it writes two rows for
+// each step, even if the step has fewer.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {
@@ -252,7 +252,7 @@ func (d *decoder) linkNew() error {
 }
 
 // specials writes the rows of up to most steps, as long as they belong to known blocks that are not
-// straight. It returns the same values as [decoder.fill].
+// straight. Its results have the same meaning as in [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

@@ -23,8 +23,8 @@ type Reader struct {
 	name    string
 	options Options
 	source  source
-	ended   error  // error at the end of the source; io.EOF: a complete file; nil: not yet ended
-	floor   uint64 // minimum of later tickets
+	ended   error  // error at the end of the source; io.EOF: the file is complete; nil: the end has not been reached
+	floor   uint64 // lower bound of the tickets in chunks that have not been read
 
 	*told
 	planner
@@ -32,12 +32,12 @@ type Reader struct {
 	turn    []*lane // heap, ordered by the next step
 	reused  reused
 	each    func(frame) error // called with all frames except CHNK frames; may be nil
-	latest  *known            // what is known with the last chunk that was read
-	now     *known            // what is known with the returned rows; nil: no rows have been returned
+	latest  *known            // the tables that precede the last chunk read
+	now     *known            // the tables that precede the rows returned last; nil: no rows have been returned
 	shown   told              // the tables in now, or all tables at the end
 	ahead   *chunk            // chunk that was read in advance; nil: none
 	early   earlyLimit
-	earlies int // number of chunks decoded in advance that have remaining rows
+	earlies int // number of chunks that are decoded in advance and have remaining rows
 	lost    Lost
 	err     error // the error that ended the trace
 	apart   apart
@@ -52,19 +52,19 @@ type source interface {
 // Lost describes the unreadable parts of a file.
 type Lost struct {
 	Chunks     uint64
-	References uint64 // number of references in them, as far as known
+	References uint64 // number of references in these chunks, as far as known
 	Frames     uint64 // number of lost frames other than chunks
-	First      error  // error of the first lost part; nil: nothing is lost
-	Offset     uint64 // offset of the frame of that part
+	First      error  // error that caused the first loss; nil: nothing is lost
+	Offset     uint64 // offset of the first lost frame
 }
 
-// lane is the reading position in one thread.
+// lane is the reading position in the steps of one thread.
 type lane struct {
 	thread uint32
 	ticket uint64 // ticket of the next step
 	queue  []*chunk
-	d      *decoder // decoder of the first chunk; nil: not started
-	early  *early   // rows to return before the decoder's; nil: none
+	d      *decoder // decoder of the first chunk; nil: its decoding has not started
+	early  *early   // rows that were decoded in advance, to be returned before the decoder continues; nil: none
 	rows   uint64   // number of returned rows of the first chunk
 }
 
@@ -80,7 +80,7 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 		lanes:   map[uint32]*lane{},
 		reused:  reused{split: runtime.GOARCH == "wasm"},
 	}
-	if !o.Strict { // a strict reader must read nothing after damage
+	if !o.Strict { // a strict reader must not read anything after damage
 		r.early = earlyHere()
 	}
 	return r
@@ -93,8 +93,8 @@ func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 // before the first Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
-// Header describes the trace as known from the frames before the returned rows. It does not depend
-// on how far the reader has read ahead.
+// Header describes the trace, using only the frames that precede the rows returned so far. It does
+// not depend on how far the reader has read ahead.
 func (r *Reader) Header() trace.Header {
 	t, hasPC := r.told, r.hasPC
 	if r.now != nil {
@@ -108,10 +108,10 @@ func (r *Reader) Header() trace.Header {
 	}
 }
 
-// Ending describes how the run ended; it is known once everything has been read.
+// Ending describes how the run ended, which is known only after everything has been read.
 func (r *Reader) Ending() Ending { return r.ending }
 
-// Lost describes the parts that could not be read so far.
+// Lost describes the parts that have turned out to be unreadable so far.
 func (r *Reader) Lost() Lost { return r.lost }
 
 // Next fills b as described for [trace.Reader]. If a file is cut off or damaged, Next returns
@@ -168,7 +168,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds to b the columns that the file can fill.
+// columns adds those columns to b that the file can fill.
 func (r *Reader) columns(b *trace.Batch) columns {
 	b.NeedSite()
 	if !r.now.noThreads {
@@ -190,8 +190,8 @@ func fillThread(column []uint32, thread uint32) {
 	}
 }
 
-// top returns the lane of the next step, or nil at the end. It reads chunks as long as a later
-// chunk may contain an earlier step.
+// top returns the lane of the next step, or nil at the end. It reads further chunks as long as one
+// of them may contain an earlier step.
 func (r *Reader) top() *lane {
 	for {
 		if len(r.turn) > 0 && r.ready() {
@@ -280,7 +280,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 
 // step decodes the next step. The values are valid until the next call.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
-	r.early = earlyLimit{} // decoding in advance would make rows
+	r.early = earlyLimit{} // because decoding in advance converts steps to rows
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()
@@ -355,7 +355,7 @@ func (r *Reader) drop(l *lane) {
 	l.d = nil
 	l.queue = slices.Delete(l.queue, 0, 1)
 	if len(r.turn) == 0 {
-		return // reading was stopped
+		return // reading has been stopped
 	}
 	if len(l.queue) > 0 {
 		l.ticket = l.queue[0].firstTicket
@@ -388,7 +388,7 @@ func (r *Reader) damage(at uint64, err error) error {
 	return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(at), Err: err}
 }
 
-// refuse converts an error of a frame to an error of the trace.
+// refuse converts an error in a frame to an error of the trace, which names the file.
 func (r *Reader) refuse(at uint64, err error) error {
 	var version *VersionError
 	if errors.As(err, &version) {
@@ -439,8 +439,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns the place up to which the first lane may run: the place of the second lane, or the
-// floor if there may be more chunks before that.
+// limit returns the place up to which the first lane may run. This is the place of the second lane,
+// or the floor if chunks that have not been read may come before that lane.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// someProgram draws a program with blocks of all forms.
+// someProgram returns a random program with blocks of all forms.
 func someProgram(t *rapid.T) *trace.Program {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	kinds := rapid.SampledFrom([]trace.Kind{trace.Load, trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.Alloc, trace.Free, trace.LoopBegin, trace.LoopEnd, trace.Barrier})
@@ -38,8 +38,8 @@ func someProgram(t *rapid.T) *trace.Program {
 	return p
 }
 
-// someSteps draws the steps of threads: loops whose values grow by strides, depend on each other,
-// or are random.
+// someSteps returns random steps of several threads: loops whose values grow by strides, depend on
+// each other, or are random.
 func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
 	threads := rapid.Uint32Range(1, 3).Draw(t, "threads")
 	ticket := uint64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "first ticket"))
@@ -146,7 +146,7 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly draws how much is decoded in advance, whether or not this is worthwhile on this
+// someEarly returns a random limit for decoding in advance, even if that is not worthwhile on this
 // machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
@@ -258,7 +258,7 @@ func TestCutAnywhere(t *testing.T) {
 	})
 }
 
-// isSubsequence reports whether part equals whole with some rows left out.
+// isSubsequence reports whether part consists of some rows of whole, in the same order.
 func isSubsequence(part, whole []row) bool {
 	for _, r := range whole {
 		if len(part) > 0 && part[0] == r {
@@ -281,8 +281,8 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 	}
 }
 
-// TestWrongBytes checks that, whatever byte is wrong, the rows are a part of the trace, and an
-// error reports the damage unless the byte is never read.
+// TestWrongBytes changes one byte of a file. Whichever byte it is, all returned rows must be rows
+// of the trace, and an error must report the damage unless the byte is never read.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -303,7 +303,8 @@ func TestWrongBytes(t *testing.T) {
 }
 
 // FuzzReader checks that no input makes the reader panic, allocate memory out of proportion to the
-// file, or continue for ever without returning a row, and that a source reads the same rows.
+// file, or loop forever without returning a row. It also checks that a source returns the same
+// rows.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {
@@ -325,8 +326,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// drain reads a limited part of the same file with two readers, which convert values to rows in the
-// two ways. They must agree.
+// drain reads a limited part of a file with two readers, one for each way of converting values to
+// rows, and checks that they agree.
 func drain(t *testing.T, r, other *Reader) {
 	r.reused.split, other.reused.split = false, true
 	b, same := trace.NewBatch(0), trace.NewBatch(0)

@@ -26,8 +26,8 @@ type RecordedChunk struct {
 	Offset int64
 }
 
-// Recording is a container up to its last complete frame, because the recorder may have been
-// killed.
+// Recording describes a container up to its last complete frame. The file may end there because the
+// recorder was killed.
 type Recording struct {
 	Header trace.Header
 	Ending Ending
@@ -79,15 +79,15 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 	w.write(frame)
 }
 
-// Renumberer changes the numbers of blocks in the chunks of a recording. Only the control part of a
-// chunk contains block numbers, as distances from the expected block, and only of blocks other than
-// the two that followed last (FORMAT.md, "Chunks"). So values and tickets do not change, and of the
-// coder's state only these two blocks are needed. Block 0 keeps its number, because chunks begin as
-// if it had been executed.
+// Renumberer changes the numbers of blocks in the chunks of a recording. Block numbers occur only
+// in the control part of a chunk, as differences from the expected block, and only for blocks other
+// than the two that followed last (FORMAT.md, "Chunks"). Therefore, values and tickets do not
+// change, and these two blocks are the only part of the coder's state that is needed. Block 0 keeps
+// its number, because chunks begin as if it had been executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
-	follow  []follow // followers of each block, by old number
-	changed []uint32 // blocks whose entries in follow have changed
+	follow  []follow // the blocks that followed each block, by old number
+	changed []uint32 // blocks whose entries in follow have changed in the current chunk
 
 	decoder        // decompresses chunks
 	old     []byte // a compressed chunk
@@ -96,7 +96,8 @@ type Renumberer struct {
 	packer  *lz4.Writer
 }
 
-// follow contains the blocks that followed a block: last, and before that.
+// follow contains the block that followed a block last time, and the block that followed before
+// that.
 type follow struct{ next, other uint32 }
 
 // NewRenumberer returns a Renumberer that replaces block n by number[n].

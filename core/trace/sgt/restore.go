@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Restorer writes a container from all rows of an earlier container, with all events and the
-// program's tables, for example from a loop-compressed trace. The rows of each execution of a block
-// become a step again. Rows of a trace that has no program, or whose tables cannot be written, are
-// imported; see [Importer].
+// Restorer rebuilds a container from its rows, including all events, and the program's tables. The
+// rows come, for example, from a loop-compressed trace. The rows of each execution of a block
+// become a step again. If the trace has no program, or if its tables cannot be written, the rows
+// are imported; see [Importer].
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact
@@ -33,7 +33,7 @@ type restored struct {
 	more   trace.Addr // address at which a large reference continues after the previous row; 0: it does not continue
 }
 
-// RestoreError reports rows that do not form whole blocks.
+// RestoreError reports that the rows do not form complete executions of blocks.
 type RestoreError struct {
 	Row  uint64
 	Want string
@@ -94,7 +94,7 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	kind, thread, number := b.Kind[i], trace.At(b.Thread, i), trace.At(b.Site, i)
 	switch kind {
 	case trace.BareBlock, trace.Call, trace.Return:
-		return nil // implied by the block's flags and sites
+		return nil // this row is implied by the block's flags and sites
 	case trace.BlockEntry:
 		if err := r.finish(p); err != nil {
 			return err
@@ -160,7 +160,8 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass skips sites before site to that make no row: ends of worksharing loops that continue.
+// pass skips the sites before site to. They must be ends of worksharing loops that continue, which
+// make no row.
 func (r *Restorer) pass(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {

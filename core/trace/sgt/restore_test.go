@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// restoredFrom makes a container from the rows of another one.
+// restoredFrom writes a container from the rows of another container.
 func restoredFrom(t failer, file []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -69,8 +69,8 @@ func TestRestoreIsExact(t *testing.T) {
 	})
 }
 
-// TestRestoreOtherRows checks that rows without a program are imported, and that rows that are not
-// whole blocks are refused.
+// TestRestoreOtherRows checks that rows without a program are imported, and that rows are rejected
+// if they do not form complete executions of blocks.
 func TestRestoreOtherRows(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRestorer(&out, nil)

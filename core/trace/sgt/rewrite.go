@@ -12,11 +12,11 @@ import (
 // Part selects steps of a container.
 type Part struct {
 	Kinds       trace.Kinds // kinds of references; events are always kept
-	Threads     []uint32    // ascending; nil: all
-	Skip, Limit uint64      // numbers of references of these kinds and threads; Limit 0: no limit
+	Threads     []uint32    // thread numbers in ascending order; nil: all threads
+	Skip, Limit uint64      // numbers of references of these kinds and threads to skip, and to keep after that; Limit 0: no limit
 }
 
-// isWhole reports whether the part leaves nothing out.
+// isWhole reports whether the part is the whole trace.
 func (p *Part) isWhole() bool {
 	return p.Kinds&trace.AllKinds == trace.AllKinds && p.Threads == nil && p.Skip == 0 && p.Limit == 0
 }
@@ -41,9 +41,9 @@ func (p *Part) String() string {
 }
 
 // Rewriter writes a part of a container to another container, in the order of tickets, so that
-// readers need not sort threads. It keeps blocks, steps and tickets, but blocks lose sites of
-// omitted kinds. If Skip or Limit cuts a step, its remaining references become steps of synthetic
-// blocks.
+// readers need not sort threads. It keeps blocks, steps and tickets, but removes sites of omitted
+// kinds from the blocks. If Skip or Limit cuts a step, its remaining references become steps of
+// synthetic blocks.
 type Rewriter struct {
 	r    *Reader
 	w    *Writer
@@ -51,19 +51,19 @@ type Rewriter struct {
 
 	toSkip, left uint64 // numbers of references
 	blocks       []rewrittenBlock
-	modules      []uint64 // their numbers in the new file
+	modules      []uint64 // numbers of the blocks in the new file
 	written      uint64   // number of modules in the new file
 	values       []uint64
 }
 
 // rewrittenBlock describes a block in the new file.
 type rewrittenBlock struct {
-	number uint32  // its number in the new file
+	number uint32  // number of the block in the new file
 	keep   []uint8 // values to keep; nil: all
 }
 
-// NewRewriter starts a container with a part of the container that r reads. r must not have read
-// anything yet.
+// NewRewriter returns a Rewriter that writes a part of the container that r reads. r must not have
+// read anything yet.
 func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	x := &Rewriter{r: r, w: NewWriter(w, 0, nil), part: part, toSkip: part.Skip, left: part.Limit}
 	if part.Limit == 0 {
@@ -112,8 +112,8 @@ func (x *Rewriter) module(body []byte) error {
 	return x.w.Module(body)
 }
 
-// thin removes the sites of omitted kinds from the blocks of a module, and sets keep to the numbers
-// of the remaining values.
+// thin removes the sites of omitted kinds from the blocks of a module. It sets keep to the numbers
+// of the values that remain in each block.
 func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	sites := p.Sites
 	p.Sites = nil
@@ -121,7 +121,7 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 		b := &p.Blocks[i]
 		old, value := sites[b.FirstSite:b.FirstSite+b.Sites], uint8(0)
 		keep[i] = []uint8{}
-		number := make([]uint32, len(old)+1) // 1 + the new number of each site, in the form that instructions use
+		number := make([]uint32, len(old)+1) // 1 + the new number of each site, as in Instr.Site
 		b.FirstSite = uint32(len(p.Sites))
 		for n := range old {
 			first := value
@@ -142,7 +142,7 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies at most the given number of steps. It returns io.EOF at the end; other errors may
+// Copy copies at most the given number of steps. It returns io.EOF at the end; any other error may
 // report damage.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {

@@ -46,8 +46,8 @@ func TestRewriteKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestRewritePart checks that a part has the references of the chosen kinds and threads, from
-// the first to the last chosen one.
+// TestRewritePart checks that a part contains exactly the references of the selected kinds and
+// threads, within the limits given by Skip and Limit.
 func TestRewritePart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

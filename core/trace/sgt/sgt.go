@@ -1,11 +1,11 @@
-// Package sgt reads and writes .sgt files, stackglass' own container for traces. A container is a
-// file of LZ4 frames; FORMAT.md describes it with an example.
+// Package sgt reads and writes .sgt files, the native trace container of stackglass. A container is
+// a file of LZ4 frames; FORMAT.md describes it with an example.
 //
 // A container stores steps. A step is one execution of a block of code, with the addresses that the
 // block's sites accessed; everything else (kinds, sizes, source lines) is stored once in tables. A
-// coder predicts each step: that the same block follows as last time, and that every value either
-// grows by its stride or keeps its distance from the value before it. A run of predicted steps
-// takes a byte or two, whatever its length.
+// coder predicts each step: it assumes that the same block follows as last time, and that every
+// value either grows by its stride or keeps its difference from the previous value. A run of
+// correctly predicted steps takes one or two bytes, whatever its length.
 //
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. A
 //     capture does the same while the program runs.
@@ -28,5 +28,5 @@ package sgt
 // Version is the newest version of the container that this package writes and reads.
 const Version = 1
 
-// MaxValues is the maximum number of values that the sites of one block may have together.
+// MaxValues is the maximum total number of values of the sites in one block.
 const MaxValues = 48

@@ -16,15 +16,15 @@ type Source struct {
 	name   string
 	file   io.ReaderAt
 	size   int64
-	first  *told        // contents of the tables before the first chunk
+	first  *told        // contents of the tables that precede the first chunk
 	all    *told        // contents of all tables
 	tables []uint64     // offsets of all tables
 	chunks []chunkEntry // entries of the chunks, in file order
 }
 
-// NewSource reads the index of a file of size bytes. beside is nil, or another reader of the file,
-// so that the tables that it read before the first chunk need not be read again. NewSource returns
-// an error if the file has no index, or a wrong one.
+// NewSource reads the index of a file of size bytes. If beside is not nil, it is another reader of
+// the file, and the tables that it has read need not be read again. NewSource returns an error if
+// the file has no index or its index is wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -54,7 +54,7 @@ func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Sour
 	return s, nil
 }
 
-// ascends reports whether all offsets are ascending and within the file.
+// ascends reports whether the offsets are in ascending order and within the file.
 func (s *Source) ascends() bool {
 	for i := range s.chunks {
 		if s.chunks[i].at >= uint64(s.size) || i > 0 && s.chunks[i].at <= s.chunks[i-1].at {
@@ -69,13 +69,14 @@ func (s *Source) ascends() bool {
 	return true
 }
 
-// before returns the offsets of the tables before an offset.
+// before returns the offsets of the tables that precede an offset.
 func (s *Source) before(end uint64) []uint64 {
 	n, _ := slices.BinarySearch(s.tables, end)
 	return s.tables[:n]
 }
 
-// tell returns the contents of the tables before an offset; t contains the first of them.
+// tell returns the contents of the tables that precede an offset. t contains the first of these
+// tables, which need not be read again.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
@@ -93,11 +94,11 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 	return t, nil
 }
 
-// mostReferences is more than any file contains; it prevents sums from overflowing.
+// mostReferences exceeds the number of references in any file; it prevents sums from overflowing.
 const mostReferences = 1 << 60
 
-// Chunks lists the chunks. It returns nil if chunks belong to more than one thread, because their
-// order does not then determine the order of references.
+// Chunks lists the chunks. It returns nil if the chunks belong to more than one thread, because the
+// order of chunks then does not determine the order of references.
 func (s *Source) Chunks() (list []trace.Chunk) {
 	references := uint64(0)
 	for i := range s.chunks {
@@ -148,7 +149,8 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	return slices.Equal(of.tables[:n], s.before(chunk))
 }
 
-// indexed is a stream that starts at a chunk and must agree with the index.
+// indexed is a stream that starts at a given chunk, and checks that the chunks agree with the
+// index.
 type indexed struct {
 	stream
 	of     *Source
@@ -184,14 +186,14 @@ func notEOF(err error) error {
 	return err
 }
 
-// apart is the position of a reader of chunks of one thread; see [trace.Mover].
+// apart is the position of a reader whose chunks all belong to one thread; see [trace.Mover].
 type apart struct {
 	is   bool
 	here trace.Position // position after the returned rows
 	stop trace.Position // argument of [Reader.Until]
 }
 
-// gave advances the position by the given number of rows of a chunk.
+// gave advances the position after the given number of rows of a chunk have been returned.
 func (a *apart) gave(chunk uint64, rows int) {
 	if a.here.Chunk != chunk {
 		a.here = trace.Position{Chunk: chunk}
@@ -222,7 +224,7 @@ func (r *Reader) Position() trace.Position { return r.apart.here }
 // Until implements [trace.Mover]. The chunks must belong to one thread; see [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
-	r.early = earlyLimit{} // chunks may be skipped
+	r.early = earlyLimit{} // because chunks may be skipped
 }
 
 // Narrow implements [trace.Mover]. It does not affect a chunk that is being decoded, which has its
@@ -232,7 +234,8 @@ func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.extend(&r.program)
 }
 
-// Pass implements [trace.Mover]. It reads the chunks that it skips, but does not decode them.
+// Pass implements [trace.Mover]. It reads the bytes of the chunks that it skips, but does not
+// decode them.
 func (r *Reader) Pass(chunk uint64) error {
 	for r.err == nil {
 		l := r.top()
@@ -264,8 +267,8 @@ type index struct {
 	at     uint64 // offset of its frame
 }
 
-// endBytes is the length of the last part of a file with an index: the offset of the INDX frame, a
-// magic string, and the checksum.
+// endBytes is the length of the end of the INDX frame, which comes last in a file: the offset of
+// the frame, a magic string, and the checksum.
 const endBytes = 8 + len(indexEnd) + 4
 
 // parseIndex reads the body of an INDX frame.
@@ -319,7 +322,7 @@ func outlineOf(chunks []chunkEntry) (o trace.Outline) {
 
 var errNoIndex = errors.New("there is no index at the end")
 
-// readIndex locates the index of a file from the last bytes, and reads it.
+// readIndex finds the index of a file with the help of the last bytes, and reads it.
 func readIndex(r io.ReaderAt, size int64) (index, error) {
 	var end [endBytes]byte
 	if size < int64(endBytes) {
@@ -345,8 +348,8 @@ func frameAt(r io.ReaderAt, size int64, at uint64) (frame, error) {
 	return in.next()
 }
 
-// sectionFrom returns a reader of a file of size bytes that starts at an offset and can skip
-// without reading.
+// sectionFrom returns a reader that starts at an offset in a file of size bytes, and that can skip
+// bytes without reading them.
 func sectionFrom(r io.ReaderAt, at uint64, size int64) *io.SectionReader {
 	return io.NewSectionReader(r, int64(at), max(0, size-int64(at)))
 }

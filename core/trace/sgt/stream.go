@@ -16,16 +16,16 @@ type chunkEntry struct {
 // chunk is a chunk as its CHNK frame describes it.
 type chunk struct {
 	chunkEntry
-	floor                                 uint64 // all tickets of later chunks are at least this
+	floor                                 uint64 // lower bound of the tickets in later chunks
 	controlBytes, valueBytes, ticketBytes uint64 // lengths of its three parts
 	frameBytes                            uint64
 
 	packed []byte // the LZ4 frame
-	early  *early // nil: the chunk is not being decoded in advance
-	known  *known // the tables before the chunk
+	early  *early // its rows, if it is decoded in advance; otherwise nil
+	known  *known // the tables that precede the chunk
 }
 
-// Limits of a chunk.
+// These are the limits of a chunk.
 const (
 	mostSteps   = 1 << 26 // steps in a chunk
 	mostContent = 1 << 26 // bytes in a chunk
@@ -57,7 +57,7 @@ func (c *chunk) contentBytes() uint64 { return c.controlBytes + c.valueBytes + c
 // stream is a source that reads a file from front to back.
 type stream struct {
 	feed
-	headersOnly bool // skip the content of chunks
+	headersOnly bool // whether to skip the content of chunks
 }
 
 func (s *stream) at() uint64 { return s.feed.at }
@@ -96,8 +96,8 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 	}
 }
 
-// chunk reads the content after the frame of a chunk; wrong is the error of the frame itself. If
-// the chunk is wrong, chunk skips it and returns nil.
+// chunk reads the content that follows the CHNK frame of a chunk; wrong is the error in the frame
+// itself. If the chunk is wrong, chunk skips it and returns nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()
 	packed := c.packed
@@ -149,7 +149,7 @@ func (s *stream) skipLZ4() error {
 	return err
 }
 
-// bit returns 1 if flags contain the flag, otherwise 0.
+// bit returns 1 if flag is set in flags, otherwise 0.
 func bit(flags, flag byte) int {
 	if flags&flag != 0 {
 		return 1

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// How the tables in a MODL body are compressed.
+// These values say how the tables in a MODL body are compressed.
 const (
 	packedPlain = 0
 	packedLZ4   = 1
@@ -23,9 +23,9 @@ const (
 // largestTables is the maximum decompressed size of a module's tables.
 const largestTables = 1 << 26
 
-// AppendModule appends the body of a MODL frame with the tables of p, a program of one module. The
-// numbers in p must be those that [ParseModule] returns for the first module of a program. The
-// tables do not contain the addresses of objects, which are unknown until the program runs.
+// AppendModule appends the body of a MODL frame with the tables of p, a program of one module. p
+// must be numbered like the first module of a program that [ParseModule] returns. The tables do not
+// contain the addresses of objects, which are unknown until the program runs.
 func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
@@ -82,24 +82,23 @@ func Unpack(body []byte) ([]byte, error) {
 	return tables, nil
 }
 
-// tableForm writes or reads one module's tables, with one description of the format for both
-// directions. It converts the numbers that it reads to numbers of the program to which the module
-// will be appended.
+// tableForm writes or reads one module's tables, using the same description of the format for both
+// directions. When it reads, it converts numbers within the module to numbers in the program to
+// which the module will be appended.
 type tableForm struct {
-	*trace.Program                         // the sites are in the order of its blocks
+	*trace.Program                         // the program; its sites must be in the order of its blocks
 	texts                         []string // strings, in the order of their first use
-	module, function, block, site uint32   // the module's first numbers
+	module, function, block, site uint32   // the numbers of the module, and of its first function, block and site
 
-	cursor // used while reading
+	cursor // used for reading
 	reads  bool
 
-	out    []byte            // used while writing: the tables after the strings
+	out    []byte            // used for writing: the tables after the strings
 	number map[string]uint64 // numbers of strings
 }
 
-// ParseModule reads the body of a MODL frame and appends the module to a program. Its numbers
-// continue the numbers of the previous modules. If ParseModule returns an error, the program is
-// unchanged.
+// ParseModule reads the body of a MODL frame and appends the module to a program. The numbering
+// continues after the previous modules. If ParseModule returns an error, the program is unchanged.
 func ParseModule(body []byte, into *trace.Program) error {
 	tables, err := Unpack(body)
 	if err != nil {
@@ -153,7 +152,7 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. Inlining it in its many callers would only make the code larger.
+// put writes a number. It is not inlined, because that would only enlarge its many callers.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
@@ -194,7 +193,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries writes or reads a list, each entry of which takes at least least bytes.
+// entries writes or reads a list whose entries take at least least bytes each.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -235,7 +234,7 @@ func (t *tableForm) all() {
 	t.sources()
 }
 
-// sources writes or reads the source files, which older files lack.
+// sources writes or reads the source files. Older containers do not contain any.
 func (t *tableForm) sources() {
 	all := &t.Modules[0].Sources
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all) == 0 {
@@ -358,8 +357,8 @@ func (t *tableForm) codeSite(s *trace.Site) {
 	under(t, &s.Flags, 1<<32, "flags")
 }
 
-// isSiteKind reports whether sites can have a kind; blocks and functions make the rows of other
-// kinds.
+// isSiteKind reports whether a site can have the given kind. Rows of the other kinds are made by
+// blocks and functions.
 func isSiteKind(k trace.Kind) bool {
 	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
@@ -407,7 +406,8 @@ func appendStr(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// zigzag maps a signed difference modulo 2^64 to a number that is small if the difference is.
+// zigzag maps a signed difference modulo 2^64 to a number that is small if the absolute value of
+// the difference is small.
 func zigzag(d uint64) uint64 { return d<<1 ^ uint64(int64(d)>>63) }
 
 // unzigzag is the inverse of [zigzag].
@@ -432,7 +432,7 @@ func appendPrefix(dst []byte, v uint64) []byte {
 type cursor struct {
 	bytes []byte
 	at    int
-	last  int // start of the last number
+	last  int // index at which the last number starts
 	wrong *TableError
 }
 

@@ -23,7 +23,7 @@ func somePlace(t *rapid.T) trace.Place {
 	return trace.Place{File: someText.Draw(t, "file"), Line: rapid.Uint32().Draw(t, "line"), Column: rapid.Uint32().Draw(t, "column")}
 }
 
-// listOf draws a list; an empty list is nil, as readers return it.
+// listOf returns a random list. An empty list is nil, as in the results of readers.
 func listOf[T any](t *rapid.T, most int, draw func(*rapid.T) T) []T {
 	all := rapid.SliceOfN(rapid.Custom(draw), 0, most).Draw(t, "list")
 	if len(all) == 0 {
@@ -32,7 +32,7 @@ func listOf[T any](t *rapid.T, most int, draw func(*rapid.T) T) []T {
 	return all
 }
 
-// someModule draws a program of one module.
+// someModule returns a random program of one module.
 func someModule(t *rapid.T) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{
 		Name: someText.Draw(t, "name"), Options: someText.Draw(t, "options"),
@@ -97,8 +97,8 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 	p.Blocks = append(p.Blocks, b)
 }
 
-// numberedOn appends a program of one module to another: the reference implementation of the
-// numbering in ParseModule.
+// numberedOn appends a program of one module to another program. It is the reference implementation
+// of the numbering in ParseModule.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
 	into.Modules = append(into.Modules, module.Modules...)
@@ -272,7 +272,7 @@ func TestPrefixNumbers(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
-	// The check is CRC-32C of "123456789", its standard test vector.
+	// The check value is the CRC-32C of "123456789", its standard test vector.
 	got := AppendFrame([]byte("x"), "1234", []byte("56789"))
 	want := []byte("x\x53\x2a\x4d\x18\x0d\x00\x00\x00123456789\x83\x92\x06\xe3")
 	if !bytes.Equal(got, want) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// told contains the contents of all frames of a file except those with steps.
+// told contains the contents of all frames read so far, except those with steps.
 type told struct {
 	begun       bool // the first frame has been read
 	version     uint64
@@ -19,13 +19,13 @@ type told struct {
 	program     trace.Program
 	firstObject []uint32 // index of the first object of each module
 	ending      Ending
-	indexed     bool // the index has been read, so the file is complete
+	indexed     bool // the index has been read, so the end of the file has been reached
 	indexAt     uint64
 	indexBody   []byte
 	tables      []uint64 // offsets of all frames except chunks and the index
-	shared      bool     // the current slices of objects and threads are in use
+	shared      bool     // the current slices of objects and threads are also used elsewhere
 
-	noThreads, noSizes bool // according to the facts
+	noThreads, noSizes bool // from the facts
 }
 
 // Ending is the content of the DONE frame, which is absent if the file was cut off.
@@ -64,7 +64,7 @@ var errnoText = map[string]string{
 	"122": "disk quota exceeded",
 }
 
-// VersionError reports that a file needs a later version of this program.
+// VersionError reports that a file can be read only by a later version of this program.
 type VersionError struct {
 	File           string
 	Version, Needs uint64 // version of the container; oldest version of readers that understand it
@@ -80,8 +80,8 @@ var (
 	errSecond = errors.New("another trace begins here: files cannot be concatenated; convert each of them")
 )
 
-// clone returns an independent copy, which can read further frames. t must be shared, or read no
-// further frames.
+// clone returns an independent copy, which can read further frames. t must be marked as shared, or
+// must not read any more frames.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
@@ -145,7 +145,7 @@ func (t *told) takeFile(r *cursor) error {
 	t.pointerBits = r.uv()
 	t.learn(r.facts())
 	if version > Version && r.wrong == nil {
-		return nil // a later version may contain more
+		return nil // a later version may append further fields
 	}
 	return r.end()
 }
@@ -201,7 +201,7 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn records facts. If several facts have the same name, the last one is valid.
+// learn records facts. If several facts have the same name, the last one applies.
 func (t *told) learn(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {
@@ -214,15 +214,15 @@ func (t *told) learn(facts []trace.Fact) {
 	t.facts = append(t.facts, facts...)
 }
 
-// known contains the tables before a chunk. Rows of the chunk can refer only to these tables, and
-// the header returned with the rows contains only these.
+// known contains the tables that precede a chunk. Rows of the chunk can refer only to these tables,
+// and the header returned with the rows contains only these.
 type known struct {
 	told
-	blocks        int // number of blocks with plans
+	blocks        int // number of blocks that have plans
 	hasPC, hasArg bool
 }
 
-// learned updates latest, to which the following chunks refer.
+// learned updates latest, which contains the tables for the following chunks.
 func (r *Reader) learned() {
 	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
 		r.shared = true
@@ -230,10 +230,10 @@ func (r *Reader) learned() {
 	}
 }
 
-// isNews reports whether more is known with a chunk than the current header shows.
+// isNews reports whether the tables of a chunk contain more than the current header shows.
 func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
 
-// peek reads up to the first chunk. It returns an error if there is no chunk.
+// peek reads everything before the first chunk. It returns an error if there is no chunk.
 func (r *Reader) peek() error {
 	if !r.begun && r.ended == nil {
 		if r.ahead, r.ended = r.source.next(r); r.ended != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chunkSize is the number of bytes of content, or of steps, at which a chunk is full, whichever is
-// reached first.
+// chunkSize is the size at which a chunk is full: a number of bytes of content or a number of
+// steps, whichever is reached first.
 type chunkSize struct {
 	bytes int
 	steps uint64
 }
 
-// usualChunks is small enough for several workers to share a trace of one minute, and large enough
-// that the cost of learning every site's stride again is negligible.
+// usualChunks is the default size of chunks. Chunks are small enough for several workers to share a
+// trace of one minute, and large enough to make the cost of relearning every site's stride
+// negligible.
 var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
 // Writer writes a container. The first error is final, and [Writer.Close] returns it.
@@ -34,11 +35,11 @@ type Writer struct {
 	current *openChunk   // chunk of the last step
 	ticket  uint64       // ticket of the last step
 	bytes   int          // bytes of content of all open chunks except the current one
-	fill    uint64       // number of steps in these chunks
+	fill    uint64       // number of steps in the open chunks except the current one
 
 	pointerBits uint64
 	facts       []trace.Fact
-	full        chunkSize // limit for all open chunks together
+	full        chunkSize // limit on the total size of all open chunks
 	beforeFlush func()    // declares new blocks; may be nil
 
 	frame, body []byte // buffers for the frame being written
@@ -56,8 +57,8 @@ type openChunk struct {
 	encoder
 }
 
-// NewWriter starts a container with facts about the capture. pointerBits is the width of the
-// program's addresses, or 0 if unknown.
+// NewWriter returns a Writer for a container with the given facts about the capture. pointerBits is
+// the width of the program's addresses, or 0 if unknown.
 func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
 	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
@@ -130,7 +131,7 @@ func appendObjects(dst []byte, module uint32, addrs []trace.Addr) []byte {
 	return dst
 }
 
-// Thread writes the facts about a thread.
+// Thread writes the description of a thread.
 func (w *Writer) Thread(t trace.Thread) {
 	w.put(tagThread, appendThread(nil, t))
 }
@@ -141,7 +142,7 @@ func appendThread(dst []byte, t trace.Thread) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
-// Tags writes the tags of calipers, numbered from first on.
+// Tags writes tags of calipers, whose numbers start at first.
 func (w *Writer) Tags(first int, tags []string) {
 	w.put(tagTags, appendTags(nil, first, tags))
 }
@@ -189,7 +190,7 @@ func (w *Writer) turnTo(thread uint32) {
 	w.current = c
 }
 
-// Flush writes the chunks of all threads, so that a reader need not wait for later steps.
+// Flush writes the open chunks of all threads, so that a reader can read all steps written so far.
 func (w *Writer) Flush() {
 	if w.beforeFlush != nil {
 		w.beforeFlush()
@@ -239,11 +240,11 @@ func (w *Writer) Close(e End) error {
 	return w.err
 }
 
-// indexWriter collects the index.
+// indexWriter collects the entries of the index.
 type indexWriter struct {
 	chunks, tables         []byte
 	chunkCount, tableCount uint64
-	lastChunk, lastTable   uint64 // offsets of the last chunk and table
+	lastChunk, lastTable   uint64 // offset of the last chunk, and offset of the last table
 }
 
 func (x *indexWriter) table(at uint64) {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Kept says what became of a line in another version of its file.
+// Kept says how another version of a file contains a given line.
 type Kept uint8
 
-// The ways in which a line can change. Blanks are ignored.
+// These are the ways in which a line can change. Changes of white space are ignored.
 const (
 	Removed Kept = iota // the line is absent
-	Same                // the line is unchanged and in its place
-	Moved               // the line is elsewhere, with the same text
-	Changed             // the line is in its place, and at least half of its text is the same
+	Same                // the line is unchanged and has not moved
+	Moved               // the line is at another place, with the same text
+	Changed             // the line has not moved, and at least half of its text is the same
 )
 
 // String returns the word that tables use for k.
@@ -22,11 +22,11 @@ func (k Kept) String() string { return [...]string{"removed", "same", "moved", "
 
 // Match locates a line in another version.
 type Match struct {
-	Line int // from 0; -1: the line is absent
+	Line int // index of the line in the other version, starting at 0; -1: the line is absent
 	Kept Kept
 }
 
-// MatchLines finds the lines of one version of a file in another version. It first finds lines that
+// MatchLines finds each line of one version of a file in another version. It first finds lines that
 // are in both versions in the same order: lines that occur only once in each (patience diff), and
 // the longest common subsequence between them. Then it finds lines that moved, and finally lines
 // that changed. No line of b is matched twice.
@@ -44,7 +44,7 @@ func MatchLines(a, b []string) []Match {
 type matcher struct {
 	a, b  []string
 	to    []Match
-	taken []Kept // by line of b: how a line of a matches it; Removed: no line does
+	taken []Kept // for each line of b: how a line of a matches it; Removed: no line matches it
 }
 
 // normal returns the lines with blanks reduced to single spaces between words.
@@ -58,10 +58,10 @@ func normal(lines []string) []string {
 
 func (m *matcher) take(a, b int, k Kept) { m.to[a], m.taken[b] = Match{b, k}, k }
 
-// mostCells is the maximum size of the table for a longest common subsequence.
+// mostCells is the maximum size of the table for computing a longest common subsequence.
 const mostCells = 1 << 22
 
-// common matches lines that are in both a[fromA:toA] and b[fromB:toB] in the same order.
+// common matches lines that occur in both a[fromA:toA] and b[fromB:toB], in the same order.
 func (m *matcher) common(fromA, toA, fromB, toB int) {
 	for ; fromA < toA && fromB < toB && m.a[fromA] == m.b[fromB]; fromA, fromB = fromA+1, fromB+1 {
 		m.take(fromA, fromB, Same)
@@ -100,11 +100,11 @@ func once(lines []string, from, to int) map[string]int {
 	return at
 }
 
-// anchors returns the longest list of lines that occur once in each part, in the same order in
-// both.
+// anchors returns the longest list of lines that occur exactly once in each part and have the same
+// order in both.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
 	inA, inB := once(m.a, fromA, toA), once(m.b, fromB, toB)
-	var ends []int // for each length, the end of the list that ends first, as an index in pairs
+	var ends []int // for each length of a list, the index in pairs of its last element, for the list that ends first in b
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -129,8 +129,8 @@ func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
 	return list
 }
 
-// longest matches the longest common subsequence of two parts, with the table of the textbook
-// algorithm.
+// longest matches the longest common subsequence of two parts, using the textbook
+// dynamic-programming algorithm.
 func (m *matcher) longest(fromA, toA, fromB, toB int) {
 	width := toB - fromB + 1
 	cells := make([]int32, (toA-fromA+1)*width)
@@ -156,13 +156,13 @@ func (m *matcher) longest(fromA, toA, fromB, toB int) {
 	}
 }
 
-// leastMoved is the minimum length of a text that counts as moved, because short texts such as a
-// brace occur everywhere.
+// leastMoved is the minimum length of a line that can count as moved. Shorter lines, such as a
+// brace, occur everywhere.
 const leastMoved = 8
 
 // moved matches unmatched lines whose text occurs once in each version.
 func (m *matcher) moved() {
-	at := map[string][2]int{} // a line of a and a line of b, from 1; -1: several lines
+	at := map[string][2]int{} // by text: its line in a and its line in b, starting at 1; 0: none; -1: several lines
 	count := func(text string, side, line int) {
 		lines := at[text]
 		if lines[side]++; lines[side] == 1 {
@@ -194,7 +194,7 @@ const mostAhead = 32
 
 // changed matches lines between unchanged lines if at least half of their texts is the same.
 func (m *matcher) changed() {
-	from := 0 // the line of b after the last matched line
+	from := 0 // line of b that follows the last matched line
 	for i := 0; i < len(m.a); i++ {
 		if m.to[i].Kept == Same {
 			from = m.to[i].Line + 1
@@ -220,7 +220,8 @@ func (m *matcher) changed() {
 	}
 }
 
-// alike returns the share, from 0 to 1, of the words and signs of two lines that occur in both.
+// alike returns the share, from 0 to 1, of the words and punctuation marks of two lines that occur
+// in both.
 func alike(a, b string) float64 {
 	count := map[string]int{}
 	of := words(a)

@@ -42,7 +42,8 @@ int main(void)
 	}
 }
 
-// longest returns the length of the longest common subsequence, by definition.
+// longest returns the length of the longest common subsequence, computed directly from its
+// definition.
 func longest(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -53,9 +54,9 @@ func longest(a, b []string) int {
 	return max(longest(a[1:], b), longest(a, b[1:]))
 }
 
-// TestMatchesAreOneToOne checks that no line is matched twice, that lines with equal texts are the
-// same or moved, that the same lines keep their order, and that there are as many of them as
-// possible if no line is unique.
+// TestMatchesAreOneToOne checks that no line is matched twice, that matched lines with equal texts
+// are Same or Moved, that lines that are Same keep their order, and that there are as many of them
+// as possible if no line is unique.
 func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}

@@ -1,5 +1,5 @@
-// Package sourcefile reads the source files that a trace carries, so that each line can be shown
-// beside its misses on a machine that does not have the program.
+// Package sourcefile reads the source files that a trace contains. Each source line can then be
+// shown beside its misses, even on a machine that does not have the program.
 package sourcefile
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// MostBytes is the maximum length of a file that is stored.
+// MostBytes is the maximum length of a source file that can be stored.
 const MostBytes = 16 << 20
 
-// Pack compresses a file. ok is false if it is empty, too long, or not text.
+// Pack compresses a source file. ok is false if the file is empty, too long, or not text.
 func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	if len(text) == 0 || len(text) > MostBytes || bytes.IndexByte(text, 0) >= 0 {
 		return f, false
@@ -21,7 +21,7 @@ func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	return trace.SourceFile{Name: name, Packed: string(sgt.AppendPacked(nil, text))}, true
 }
 
-// Text returns the text of a file, or "" if it is damaged.
+// Text decompresses a file, and returns its text, or "" if the data are damaged.
 func Text(f trace.SourceFile) string {
 	text, err := sgt.Unpack([]byte(f.Packed))
 	if err != nil || len(text) > MostBytes {
@@ -49,7 +49,8 @@ func New(all []trace.SourceFile) *Files {
 	return f
 }
 
-// Lines returns the lines of the file with that name, or nil if it is missing or ambiguous.
+// Lines returns the lines of the file with the given name, or nil if the name is unknown or
+// ambiguous.
 func (f *Files) Lines(name string) []string {
 	lines, known := f.lines[name]
 	if known {
@@ -63,7 +64,7 @@ func (f *Files) Lines(name string) []string {
 }
 
 // Match calls [MatchLines] for a file and its other version, each given by its name. It caches the
-// results until it is called with a different others.
+// results until the argument others changes.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}
@@ -84,7 +85,8 @@ func (f *Files) Line(name string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// Split returns the lines of a text, with the line ends of any operating system.
+// Split splits a text into lines, without their line endings. It accepts the line endings of all
+// operating systems.
 func Split(text string) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }

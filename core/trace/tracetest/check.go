@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Failer contains the methods of testing.TB and rapid.T that checks need.
+// Failer contains those methods of testing.TB and rapid.T that the checks need.
 type Failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -23,9 +23,9 @@ type Outcome struct {
 	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, otherwise 0
 }
 
-// Outcomes reads r in batches of rows rows, which it spoils before each fill, and checks the
-// contract of every reader: it returns either rows or an error, never both or neither, and after
-// io.EOF always io.EOF again.
+// Outcomes reads r in batches of the given number of rows, and spoils the batch before each call of
+// Next. It also checks the contract of readers: each call returns either rows or an error, never
+// both or neither, and after io.EOF, every call returns io.EOF again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
 	r = Spoil(r)
@@ -65,9 +65,9 @@ func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 	return all
 }
 
-// CheckText reads text through open as a whole, in halves, byte by byte, and with the end reported
-// together with the last bytes, in batches of 1 to 200 rows. It requires the same outcomes each
-// time.
+// CheckText reads text through open in several ways: as a whole, in halves, byte by byte, and with
+// io.EOF returned together with the last bytes, each in batches of 1 to 200 rows. All outcomes must
+// be the same.
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {

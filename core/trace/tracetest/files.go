@@ -11,16 +11,16 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TB contains the methods of testing.TB that are needed here, so that other benchmarks need not
-// link package testing.
+// TB contains those methods of testing.TB that are needed here, so that benchmarks outside of tests
+// need not link package testing.
 type TB interface {
 	Helper()
 	Skip(args ...any)
 	Fatal(args ...any)
 }
 
-// SmallTraces lists the names for [Small]: lackey text with threads and instructions, with
-// superblocks, and of data references only; din; CSV.
+// SmallTraces lists the names for [Small]. There are three lackey traces (one with threads and
+// instructions, one with superblocks, one with data references only), a din trace and a CSV trace.
 var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "small.din", "small.csv"}
 
 //go:embed testdata
@@ -35,15 +35,17 @@ func Small(name string) []byte {
 	return text
 }
 
-// Packed returns a real compressed trace: 104,544 data references that lackey recorded of a program
-// that sums an array and then a list, compressed with lz4 in blocks without checksums.
+// Packed returns a real compressed trace. It contains 104,544 data references, which lackey
+// recorded from a program that sums an array and then a list. It is compressed with lz4, in blocks
+// without checksums.
 func Packed() []byte { return Small("array-list.lackey.lz4") }
 
 // RealTraces lists the names for [RealText]: a dense matrix product, a stencil and a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 
 // FindData returns the folder of the large traces and their data: $STACKGLASS_DATA or, if that is
-// not set, ../shared/data relative to the root of the repository. The error says how to set it.
+// not set, ../shared/data relative to the root of the repository. The error explains how to set
+// $STACKGLASS_DATA.
 func FindData() (dir string, err error) {
 	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
 		root, err := repository()
@@ -58,7 +60,7 @@ func FindData() (dir string, err error) {
 	return dir, nil
 }
 
-// DataDir calls [FindData] for a test, and skips the test if the folder is missing.
+// DataDir returns the folder that [FindData] finds, or skips the test if it is missing.
 func DataDir(t TB) string {
 	t.Helper()
 	dir, err := FindData()
@@ -68,13 +70,15 @@ func DataDir(t TB) string {
 	return dir
 }
 
-// RealPath returns the path of one of [RealTraces], which is compressed, or skips the test.
+// RealPath returns the path of one of [RealTraces], as a compressed file, or skips the test if it
+// is missing.
 func RealPath(t TB, name string) string {
 	t.Helper()
 	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")
 }
 
-// RealText returns whole lines from the beginning of one of [RealTraces], at most most bytes.
+// RealText returns the beginning of one of [RealTraces]: as many whole lines as fit into the given
+// number of bytes.
 func RealText(t TB, name string, most int64) []byte {
 	t.Helper()
 	f, err := os.Open(RealPath(t, name))

@@ -15,8 +15,8 @@ type Pattern interface {
 	Fill(addrs []trace.Addr)
 }
 
-// Stream generates the first refs references of p, with 8 bytes each. Three of four are loads,
-// depending on the address; the others are stores.
+// Stream generates the first refs references of p, each of 8 bytes. The address determines the
+// kind: three of four references are loads, the others are stores.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
 type stream struct {
@@ -51,11 +51,11 @@ func Generate(refs int, p Pattern) *trace.Batch {
 
 const base trace.Addr = 0x10000000
 
-// Sequential walks through footprintBytes bytes, 8 at a time, again and again.
+// Sequential walks repeatedly through footprintBytes bytes, 8 bytes at a time.
 func Sequential(footprintBytes int) Pattern { return Strided(8, footprintBytes) }
 
-// Strided walks through footprintBytes bytes in steps of strideBytes, again and again from the same
-// start.
+// Strided walks repeatedly through footprintBytes bytes in steps of strideBytes, starting at the
+// same address each time.
 func Strided(strideBytes, footprintBytes int) Pattern {
 	return &strided{step: trace.Addr(strideBytes), end: trace.Addr(footprintBytes)}
 }
@@ -71,7 +71,7 @@ func (p *strided) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Uniform refers to lines lines of 64 bytes, all with equal probability.
+// Uniform accesses the given number of 64-byte lines, all with equal probability.
 func Uniform(lines int, seed uint64) Pattern {
 	return &uniform{lines: uint64(lines), random: rand.New(rand.NewPCG(seed, 2))}
 }
@@ -87,8 +87,8 @@ func (p *uniform) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Zipf refers to lines lines of 64 bytes, the k-th with a probability proportional to 1/k^exponent. Likely
-// lines are scattered.
+// Zipf accesses the given number of 64-byte lines, the k-th line with a probability proportional to
+// 1/k^exponent. The most likely lines are scattered in memory.
 func Zipf(lines int, exponent float64, seed uint64) Pattern {
 	p := &zipf{random: rand.New(rand.NewPCG(seed, 3)), upTo: make([]float64, lines)}
 	var sum float64
@@ -105,7 +105,7 @@ func Zipf(lines int, exponent float64, seed uint64) Pattern {
 type zipf struct {
 	random *rand.Rand
 	upTo   []float64 // cumulative weights
-	place  []uint32  // position of the k-th line
+	place  []uint32  // position in memory of the k-th most likely line
 }
 
 func (p *zipf) Fill(addrs []trace.Addr) {
@@ -143,9 +143,9 @@ func (p *mixed) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Multiplication returns the program's tables and the steps of a run of C = A·B of n × n doubles,
-// as a compiler would generate it: main clears C, calls multiply and then printf. The innermost
-// loop runs n³ times with three loads, a store and two flops.
+// Multiplication returns the tables and the steps of a program that computes C = A·B for matrices
+// of n × n doubles, in the form that a compiler would generate. main clears C, and then calls
+// multiply and printf. The innermost loop runs n³ times with three loads, a store and two flops.
 func Multiplication(n uint64) (*trace.Program, []Step) {
 	p := multiplication()
 	a, b, c := uint64(1)<<20, uint64(1)<<24, uint64(1)<<28

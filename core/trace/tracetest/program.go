@@ -15,8 +15,8 @@ type Step struct {
 	Values        []uint64
 }
 
-// Rows returns the rows of steps of a program, with events of all kinds, as the container's format defines
-// them.
+// Rows returns the rows that the given steps of a program make, including events of all kinds, as
+// defined by the container's format.
 func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
 	for _, s := range steps {
@@ -56,8 +56,9 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = site, arg
 }
 
-// NewProgramReader returns a reader of the rows of a program, which returns at most rows of them in
-// a batch. Its header contains only the part of the program to which rows have referred so far.
+// NewProgramReader returns a reader of the rows of a program. The argument rows is the maximum
+// number of rows in a batch. Its header contains only the part of the program to which rows have
+// referred so far.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }
@@ -66,9 +67,9 @@ func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramRe
 type ProgramReader struct {
 	program *trace.Program
 	whole   *trace.Batch
-	rows    int // maximum number of rows of whole in a batch
+	rows    int // maximum number of rows in a batch
 	kinds   trace.Kinds
-	next    int // next row of whole
+	next    int // index in whole of the next row
 	known   trace.Program
 }
 
@@ -133,8 +134,8 @@ var (
 	programCallees = []string{"", "", "", "f1", "printf", "*"}
 )
 
-// RandomProgram returns a program of a few functions, with blocks in parts, sites of all kinds of
-// references, and a synthetic block at the end.
+// RandomProgram returns a random program of a few functions. It has basic blocks in several parts,
+// sites of all kinds of references, and a synthetic block at the end.
 func RandomProgram(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "a/b.c"}}}
 	for f := range 1 + rng.UintN(4) {

@@ -1,10 +1,10 @@
-// Package tracetest provides traces for tests and benchmarks: built by hand, generated, and real ones.
+// Package tracetest provides traces for tests and benchmarks: hand-built, generated, and real ones.
 //
 //   - [Lines] and [Of] build traces of a few references.
 //   - [NewReader] replays a trace in batches of any size. It spoils the batch of the previous call,
 //     so that a consumer that kept a reference to the batch fails its test. [Spoil] does the same
 //     for any reader.
-//   - [Stream] generates references from a [Pattern], the same references for the same seed.
+//   - [Stream] generates references from a [Pattern]. The same seed yields the same references.
 //   - [Small] returns real traces of a few kilobytes, and [RealText] the large traces in
 //     $STACKGLASS_DATA.
 //
@@ -83,11 +83,12 @@ func Lines(lineBytes int, words string) *trace.Batch {
 type Reader struct {
 	whole *trace.Batch
 	rows  int // maximum number of rows in a batch
-	next  int // next row of whole
+	next  int // index in whole of the next row
 }
 
-// NewReader returns a reader of whole that fills batches with at most rows rows, or as many as they hold if
-// rows < 1. It overwrites the rows of the previous call.
+// NewReader returns a reader of whole. The argument rows is the maximum number of rows in a batch;
+// if it is less than 1, only the capacity of the batch limits the number. It overwrites the rows of
+// the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next fills b as described for [trace.Reader].
@@ -134,8 +135,9 @@ func spoil(b *trace.Batch) {
 	b.Reset()
 }
 
-// Broken returns a reader that returns the first rows rows of whole, and then err. It returns err
-// again at every further call, unless err is a syntax error, after which it continues.
+// Broken returns a reader that returns the given number of rows of whole, and then err. If err is a
+// syntax error, the reader then continues with the remaining rows; otherwise, every further call
+// returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }
@@ -161,5 +163,5 @@ func (r *broken) Next(b *trace.Batch) error {
 	return err
 }
 
-// Part returns rows lo up to but excluding hi of whole, which share its memory.
+// Part returns rows [lo, hi) of whole. The result shares the memory of whole.
 func Part(whole *trace.Batch, lo, hi int) *trace.Batch { return whole.View(&trace.Batch{}, lo, hi) }

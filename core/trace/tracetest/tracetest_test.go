@@ -59,7 +59,7 @@ func TestPatterns(t *testing.T) {
 		name     string
 		make     func() Pattern
 		refs     int
-		distinct int // number of distinct addresses among refs
+		distinct int // maximum number of distinct addresses; atLeast is the minimum
 		atLeast  int
 	}{
 		{"sequential", func() Pattern { return Sequential(4096) }, 2000, 512, 512},
