@@ -1,7 +1,7 @@
 // Package site embeds the page, the demos and the manual, for the command.
 //
-// tools/sitebuild writes the page to site/dist. A program that is built without it has no page: see
-// [Dist].
+// tools/sitebuild writes the page to site/dist. If it has not been written when the command is
+// built, the command contains no page; see [Dist].
 package site
 
 import (
@@ -25,14 +25,14 @@ var manual embed.FS
 
 // Topic is a page of the manual.
 type Topic struct {
-	Name  string // as in `stackglass help NAME` and docs/NAME.html
+	Name  string // the name in `stackglass help NAME` and docs/NAME.html
 	Title string
-	Group string // the heading of docs/index.md that the page is listed under
+	Group string // the heading in docs/index.md under which the page is listed
 	File  string // the path of its Markdown in the repository
 }
 
-// documented contains the pages of the manual whose sources are next to the code that they
-// describe, with their names.
+// documented maps the paths of those manual pages that are stored next to the code that they
+// describe to the names of the pages.
 var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)
@@ -101,24 +101,25 @@ type Prediction struct {
 	Ask     string   `json:"ask"`
 	Choices []string `json:"choices"`
 	Right   int      `json:"right"`         // index in Choices
-	Why     string   `json:"why,omitempty"` // if the lesson does not explain it
+	Why     string   `json:"why,omitempty"` // explains the answer, if the lesson does not
 }
 
 // Expectation is a number that a demo's lesson states, such as the misses of a cache.
 type Expectation struct {
-	Cache  string `json:"cache,omitempty"`  // as for --cache
-	Limit  uint64 `json:"limit,omitempty"`  // only the first references; 0: all
-	Thread uint32 `json:"thread,omitempty"` // only this thread's references; 0: all
+	Cache  string `json:"cache,omitempty"`  // in the syntax of --cache
+	Limit  uint64 `json:"limit,omitempty"`  // count only the first Limit references; 0: all
+	Thread uint32 `json:"thread,omitempty"` // count only references of this thread; 0: all
 	Misses uint64 `json:"misses,omitempty"`
-	// Taken counts the references to lines that another thread's store has invalidated, if each
-	// thread has an unlimited cache.
+	// Taken is the number of references to lines that another thread's store has invalidated,
+	// assuming that each thread has an unlimited cache.
 	Taken uint64 `json:"taken,omitempty"`
-	// Transfers counts the words that thread To is the first to load after thread From wrote them; 0: all.
+	// Transfers is the number of words that thread From wrote and that thread To was the first
+	// thread to load afterwards. A From or To of 0 means all threads.
 	Transfers uint64 `json:"transfers,omitempty"`
 	From      uint32 `json:"from,omitempty"`
-	// False counts the misses of the first false sharing, with the location of the store,
-	// FILE:LINE, and the data. Unshared means that there is no false sharing, and no line is
-	// invalidated.
+	// False is the number of misses in the first case of false sharing. At is the location of the
+	// store (FILE:LINE), and Data is the name of the data. Unshared means that there is no false
+	// sharing and that no line is invalidated.
 	False    uint64 `json:"false,omitempty"`
 	At       string `json:"at,omitempty"`
 	Data     string `json:"data,omitempty"`

@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// read opens a demo's trace.
+// read returns a reader of a demo's trace.
 func read(t *testing.T, file string) *open.Trace {
 	t.Helper()
 	content, err := DemoFile(file)
@@ -101,7 +101,8 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	}
 }
 
-// names reports whether a lesson contains the number n, or "misses once" for 1.
+// names reports whether a lesson contains the number n. If n is 1, the lesson may say "misses once"
+// instead.
 func names(lesson string, n uint64) bool {
 	if n == 1 && strings.Contains(lesson, "misses once") {
 		return true
@@ -125,7 +126,8 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	counts, cold := analyse(t, d.File, spec).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
 	misses := profile.NewCurve(counts, cold).Misses
 	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
-	// If a lesson says that only cold misses remain, smaller caches must have other misses, too.
+	// If a lesson says that only cold misses remain, smaller caches must also have other kinds of
+	// misses.
 	if got == d.Lines && misses(cache.SizeBytes/uint64(cache.LineBytes)-1) == got {
 		t.Errorf("%s: a cache with one line less has as many misses, so the lesson names too large a cache", e.Cache)
 	}
@@ -209,8 +211,8 @@ func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	}
 }
 
-// TestDemosContainNoFolder checks that a demo's trace contains no path of the machine that recorded
-// it, because traces are published.
+// TestDemosContainNoFolder checks that a demo's trace contains no path from the machine on which it
+// was recorded, because the traces are published.
 func TestDemosContainNoFolder(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {

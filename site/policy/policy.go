@@ -1,10 +1,11 @@
 // Package policy defines the content security policy of the page and the headers of its files, for
 // every way to serve it.
 //
-// The page may load and connect to nothing but its own origin. The command's server and the
+// The page may load files from, and connect to, its own origin only. The command's server and the
 // Cloudflare worker set headers; static hosts read them from _headers. For hosts without headers,
-// the page has a meta element ([Meta]); only a header can forbid other sites to frame the page
-// ([Content]). For the single file, which has no trusted origin, [Single] allows even less.
+// the page has a meta element ([Meta]); but only a header ([Content]) can forbid other sites to
+// show the page in a frame. For the single file, which has no trusted origin, [Single] allows even
+// less.
 package policy
 
 import "strings"
@@ -40,10 +41,10 @@ func Headers() []Header {
 	}
 }
 
-// Hashed is the folder of the files whose names contain the hash of their content.
+// Hashed is the folder that contains the files whose names contain a hash of their content.
 const Hashed = "assets/"
 
-// Values of Cache-Control: how long a browser may use a file without asking again.
+// These values of Cache-Control say how long a browser may use a file without asking again.
 const (
 	// Forever is used for files below [Hashed], whose content never changes.
 	Forever = "public, max-age=31536000, immutable"
@@ -51,7 +52,7 @@ const (
 	Ask = "no-cache"
 )
 
-// Cache returns the Cache-Control header of the file at a path that has no leading slash.
+// Cache returns the Cache-Control header for the file at a path, which must not begin with a slash.
 func Cache(path string) string {
 	if strings.HasPrefix(path, Hashed) {
 		return Forever
