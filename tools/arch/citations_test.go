@@ -36,7 +36,7 @@ func TestCitationsResolve(t *testing.T) {
 		for i, line := range strings.Split(read(t, name), "\n") {
 			for _, m := range citation.FindAllStringSubmatch(line, -1) {
 				switch {
-				case strings.HasSuffix(m[0], ".md"): // a document, checked below
+				case strings.HasSuffix(m[0], ".md"): // names a Markdown document, which is checked below
 				case m[1] == "":
 					t.Errorf("%s:%d: MODELS without a section; cite %s as in MODELS §6.4, on one line", name, i+1, models)
 				case !sections[m[1]]:
@@ -90,8 +90,9 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// documents returns the Markdown files that a line of a file names. For a link, it returns the
-// target. Web addresses and format strings such as %s/README.md are ignored.
+// documents returns the names of Markdown files that occur in a line of a file. If a name is part
+// of a link, it returns the target of the link. Web addresses and format strings such as
+// %s/README.md are ignored.
 func documents(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// topLevel lists everything that the top folder may contain, besides dot-files.
+// topLevel lists everything that the top-level folder may contain, apart from dot-files.
 var topLevel = map[string]bool{
 	"core": true, "workers": true, "wasm": true, "ui": true, "site": true, "tools": true,
 	"go.mod": true, "go.sum": true, "Makefile": true, "LICENSE": true, "README.md": true, "CHANGELOG.md": true,
-	"bin": true, "build": true, // built, and ignored by git
+	"bin": true, "build": true, // written by the build, and ignored by git
 }
 
 func TestTopLevelIsFixed(t *testing.T) {
@@ -95,7 +95,7 @@ func TestNoTimeIsAsserted(t *testing.T) {
 	}
 }
 
-// TestPackageNamesAreMeaningful rejects package names that say nothing.
+// TestPackageNamesAreMeaningful rejects package names that do not describe the package.
 func TestPackageNamesAreMeaningful(t *testing.T) {
 	empty := map[string]bool{"util": true, "utils": true, "helper": true, "helpers": true, "common": true, "misc": true, "base": true, "manager": true}
 	for _, s := range sources(t) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// mayImport lists, for every top-level folder, which others it may import: tools, wasm, ui →
-// workers → core. Nothing may import tools. The only importable package of site is the page's
-// policy, for servers of the page.
+// mayImport lists, for every top-level folder, the folders that it may import. The order is tools,
+// wasm, ui → workers → core. Nothing may import tools. Servers of the page may import one package
+// of site, the page's policy.
 var mayImport = map[string][]string{
 	"core":    {"core"},
 	"workers": {"workers", "core", "site/policy"},
@@ -19,9 +19,9 @@ var mayImport = map[string][]string{
 	"tools":   {"tools", "site", "workers", "core", "ui"},
 }
 
-// withinCore does the same for the folders of core, and for packages in them that have their own
-// entry: imports run towards trace. No other package of core may import oracle: predictions do not
-// use what they are checked against.
+// withinCore lists the permitted imports of the folders of core, and of those packages in them that
+// have their own entry. All imports point towards trace. No other package of core may import
+// oracle, because predictions must not use the code that checks them.
 var withinCore = map[string][]string{
 	"trace":       {"trace"},
 	"codec":       {"codec"},
@@ -51,8 +51,8 @@ var withinCore = map[string][]string{
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
 }
 
-// inside lists, for the packages of a folder, which others of that folder each may import. The
-// package of the folder itself is ".".
+// inside lists, for each package of a folder, the other packages of that folder that it may import.
+// The package of the folder itself is ".".
 var inside = map[string]map[string][]string{
 	"core/analysis": {
 		"contract":      {},
@@ -97,8 +97,8 @@ var inside = map[string]map[string][]string{
 	},
 }
 
-// isHelper reports whether a package is for tests only, such as stack/stacktest. Such packages may
-// import the same packages as tests.
+// isHelper reports whether a package is only used by tests, such as stack/stacktest. Such a package
+// may import everything that tests may import.
 func isHelper(dir string) bool {
 	for part := range strings.SplitSeq(dir, "/") {
 		if strings.HasSuffix(part, "test") && part != "test" {
@@ -128,7 +128,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		for imported, at := range s.imports {
 			to, ours := strings.CutPrefix(imported, module)
 			if !ours || s.test && from == "site" {
-				continue // the test of the demos analyses them
+				continue // this test analyses the demos
 			}
 			if !slices.ContainsFunc(allowed, func(folder string) bool { return under(to, folder) }) {
 				t.Errorf("%s: %s may not import %s, only %v", at, from, to, allowed)
@@ -216,7 +216,7 @@ func TestFoldersHaveAnOrderInside(t *testing.T) {
 	}
 }
 
-// innerName returns the path of a package relative to folder, "." for folder itself.
+// innerName returns the path of a package relative to folder. It returns "." for folder itself.
 func innerName(dir, folder string) string {
 	if dir == folder {
 		return "."
@@ -224,8 +224,8 @@ func innerName(dir, folder string) string {
 	return strings.TrimPrefix(dir, folder+"/")
 }
 
-// TestImportOrdersHaveNoCycles checks the rules above: every folder in them exists, and the
-// permitted imports form no cycle.
+// TestImportOrdersHaveNoCycles checks the rules above. Every folder named in them must exist, and
+// the permitted imports must not form a cycle.
 func TestImportOrdersHaveNoCycles(t *testing.T) {
 	packages := map[string]bool{}
 	for _, s := range sources(t) {
@@ -267,7 +267,7 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 }
 
 // TestPageHasNoOracle checks that the page does not contain the reference implementations, which
-// are for tests and for the command.
+// only tests and the command use.
 func TestPageHasNoOracle(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || under(s.dir, "core") || under(s.dir, "tools") {
@@ -281,8 +281,8 @@ func TestPageHasNoOracle(t *testing.T) {
 	}
 }
 
-// TestTraceImportsNothingOfOurs: every package uses trace, so it may not use any other package of
-// the repository.
+// TestTraceImportsNothingOfOurs checks that trace imports no other package of the repository,
+// because every package uses trace.
 func TestTraceImportsNothingOfOurs(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.dir != "core/trace" || s.test {
@@ -296,8 +296,8 @@ func TestTraceImportsNothingOfOurs(t *testing.T) {
 	}
 }
 
-// TestCoreKnowsNoPlatform checks that the core is independent of the platform: it runs natively and
-// in the browser, so it uses readers, writers and bytes for input and output.
+// TestCoreKnowsNoPlatform checks that the core is independent of the platform. It runs both
+// natively and in the browser, so it must use readers, writers and bytes for input and output.
 func TestCoreKnowsNoPlatform(t *testing.T) {
 	for _, s := range sources(t) {
 		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
@@ -324,7 +324,7 @@ func TestBrowserCodeIsLean(t *testing.T) {
 	}
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || strings.HasSuffix(s.name, "_gen.go") {
-			continue // vugugen generates this
+			continue // vugugen generates this import
 		}
 		if under(s.dir, "tools") || under(s.dir, "site") {
 			continue

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// forbidden lists patterns of English that readers had to read twice, with the advice that the test
-// prints. A match that is followed by one of the words in but is allowed.
+// forbidden lists patterns of English that are hard to read, with the advice that the test prints.
+// A match is allowed if one of the strings in but follows it.
 var forbidden = []struct {
 	pattern *regexp.Regexp
 	but     []string
@@ -110,7 +110,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 	walk(t, func(name string) {
 		switch {
-		case under(path.Dir(name), "tools/beam"), name == "CHANGELOG.md": // versions that were released
+		case under(path.Dir(name), "tools/beam"), name == "CHANGELOG.md": // descriptions of released versions
 		case name == "README.md":
 			markdown("README", name, read(t, name))
 		case path.Ext(name) == ".md" && under(path.Dir(name), "site/docs"):

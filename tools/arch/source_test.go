@@ -17,7 +17,7 @@ const module = "github.com/stackglass/stackglass/"
 
 // source is one Go file of the repository.
 type source struct {
-	name    string // from the repository's root, with slashes
+	name    string // relative to the repository's root, with slashes
 	dir     string
 	test    bool // a _test.go file
 	syntax  *ast.File

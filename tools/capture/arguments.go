@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// role is the role of an argument in the steps of a build.
+// role says how an argument is used in the steps of a build.
 type role uint8
 
 const (
@@ -27,17 +27,17 @@ const (
 type argument struct {
 	words    []string // as typed
 	role     role
-	language string // of a source, if set by -x
+	language string // language of a source, if -x sets it
 }
 
 func (a *argument) name() string { return a.words[0] }
 
-// preprocessed reports whether a source is preprocessed.
+// preprocessed reports whether a source is the output of a preprocessor.
 func (a *argument) preprocessed() bool {
 	return strings.HasSuffix(cmp.Or(a.language, languageOf(a.name())), "cpp-output")
 }
 
-// value returns the value of an option, which may be its next word or joined.
+// value returns the value of an option, which may be a separate word or joined to the option.
 func (a *argument) value(option string) string {
 	if len(a.words) > 1 {
 		return a.words[1]
@@ -62,13 +62,13 @@ type commandLine struct {
 	args    []argument
 	mode    mode
 	output  string // the value of -o, or ""
-	why     string // the reason for pass, if it is worth telling the user
-	refused string // an unsupported option: a sanitizer
-	shared  bool   // builds a shared library
-	partial bool   // -r: links objects to an object
+	why     string // why the command line is passed on, if the user should know the reason
+	refused string // an unsupported option, such as a sanitizer
+	shared  bool   // whether a shared library is built
+	partial bool   // -r: links objects into one object
 }
 
-// separate lists the options whose value is the next word.
+// separate lists the options whose value is a separate word.
 var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote -idirafter -iprefix
 	-iwithprefix -iwithprefixbefore -isysroot -iwithsysroot -iframework -cxx-isystem -stdlib++-isystem
 	-include-pch -ivfsoverlay -F -MF -MT -MQ -MJ -Xclang -Xlinker -Xpreprocessor -Xassembler -Xanalyzer
@@ -77,7 +77,7 @@ var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote 
 	--serialize-diagnostics -resource-dir --sysroot --output --language --include --include-directory
 	--define-macro --undefine-macro --library-directory --for-linker --entry -main-file-name -fmodule-name`)
 
-// elsewhere lists the options that request something other than objects or programs.
+// elsewhere lists the options that request output other than objects or programs.
 var elsewhere = wordSet(`-E -S -M -MM -fsyntax-only -emit-llvm -emit-ast -emit-pch -emit-module -verify-pch
 	--version -version --help -help --help-hidden -### -dumpversion -dumpmachine -dumpfullversion
 	-cc1 -cc1as --analyze -rewrite-objc -rewrite-legacy-objc --precompile -print -P --autocomplete
@@ -156,7 +156,7 @@ func (c *commandLine) look(a *argument, language string) {
 	}
 }
 
-// roleOf returns the role of an option with this first word.
+// roleOf returns the role of an argument, given its first word.
 func roleOf(word string) role {
 	switch {
 	case word == "-" || !strings.HasPrefix(word, "-"):
@@ -187,8 +187,8 @@ func isDependency(word string) bool {
 	return beginsWithAny(word, "-MF", "-MT", "-MQ", "-MJ", "-Wp,-M")
 }
 
-// machine lists the prefixes of options that affect code generation; all other options affect only
-// the IR.
+// machine lists the prefixes of options that affect code generation. All other options affect only
+// the generation of IR.
 var machine = []string{
 	"-m", "-fPIC", "-fpic", "-fPIE", "-fpie", "-fno-PIC", "-fno-pic", "-fno-PIE", "-fno-pie",
 	"-ffunction-sections", "-fno-function-sections", "-fdata-sections", "-fno-data-sections",
@@ -268,7 +268,7 @@ func (c *commandLine) sources() (list []argument) {
 	return list
 }
 
-// words returns the arguments with these roles, as typed.
+// words returns the arguments with the given roles, as typed.
 func (c *commandLine) words(roles ...role) (list []string) {
 	for _, a := range c.args {
 		if slices.Contains(roles, a.role) {
@@ -301,7 +301,8 @@ func expandDeep(args []string, depth int) []string {
 	return all
 }
 
-// splitResponse splits a response file as GNU tools do: at blanks, with quotes of both kinds and backslashes.
+// splitResponse splits a response file in the same way as GNU tools: at blanks, except within
+// single or double quotes or after a backslash.
 func splitResponse(text string) (args []string) {
 	var word strings.Builder
 	within, quote := false, byte(0)

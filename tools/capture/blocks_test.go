@@ -121,8 +121,8 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	return r
 }
 
-// solve checks that solving the branch system with the run's edges yields exact counts for every
-// block and function, equal to the run's counts.
+// solve solves the branch equations with the run's edge counts, and checks that this yields the
+// run's exact counts for every block and function.
 func solve(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	system, err := blocks.FromEdges(r.Program, r.Edges)
@@ -162,8 +162,8 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 // inserts on critical edges.
 type covered struct {
 	program string
-	code    *trace.Program    // its code as executed
-	guards  map[blockName]int // the numbers of the blocks' counters
+	code    *trace.Program    // the tables of the code that is executed
+	guards  map[blockName]int // number of each block's counter
 	counts  map[blockName]uint64
 }
 
@@ -269,7 +269,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	known := map[blockName]bool{}
 	nameOf := func(p *trace.Program, b uint32) blockName {
 		if p.Blocks[b].Function == trace.NoFunction {
-			return blockName{} // a block of the runtime
+			return blockName{} // the block belongs to the runtime
 		}
 		return blockName{p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Label}
 	}
@@ -290,8 +290,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		block, name := &p.Blocks[b], nameOf(p, uint32(b))
 		if want, counted := c.counts[name]; counted && block.Part == 0 && block.Flags&trace.Synthetic == 0 {
-			// If a tail call replaces a shared return block, coverage counts the return, but
-			// control may not come back to it.
+			// If a tail call replaces a shared return block, coverage counts the return block,
+			// although control may never reach it.
 			if got := r.Edges.Visits[b]; got != want && (got < want || got-passed(r, uint32(b)) > want) {
 				t.Errorf("%v ran %d times, want %d", name, got, want)
 			}
@@ -337,8 +337,8 @@ func passed(r *blocks.Run, to uint32) (n uint64) {
 	return n
 }
 
-// TestSQLite does the same with the SQLite amalgamation, about 1,500 functions in one file, which
-// is taken from a Go module.
+// TestSQLite makes the same comparison for the SQLite amalgamation, a file with about 1,500
+// functions, which is taken from a Go module.
 func TestSQLite(t *testing.T) {
 	if !soak {
 		t.Skip("skipped: SQLite takes minutes to compile; set STACKGLASS_SOAK to run this test")

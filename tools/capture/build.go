@@ -1,6 +1,6 @@
 // Package capture makes programs that record their own memory references.
 //
-// It replaces a compiler driver, clang's or flang's:
+// It takes the place of the clang or flang compiler driver:
 //
 //  1. The compiler compiles each source to LLVM IR text with all of its own options, so that the
 //     optimisations are the same.
@@ -11,8 +11,8 @@
 //  4. Programs are linked with a runtime in C, which writes the container .sgt while the program runs
 //     (core/trace/sgt/FORMAT.md). Its source is in this package; it is compiled once for each compiler.
 //
-// All other command lines are passed on to the compiler unchanged, and a source that cannot be instrumented
-// is compiled without recording, so no build fails because of this package.
+// All other command lines are passed on to the compiler unchanged, and sources that cannot be
+// instrumented are compiled without recording, so that no build fails because of this package.
 package capture
 
 import (
@@ -35,7 +35,7 @@ type IO struct {
 
 // Options controls how programs are compiled.
 type Options struct {
-	NoSource bool // do not embed the text of the program's source files
+	NoSource bool // whether to omit the text of the program's source files
 }
 
 // build is the execution of one compiler command line.
@@ -110,7 +110,7 @@ func (b *build) compileAll() (int, error) {
 	return 0, nil
 }
 
-// note prints a message unless it has been printed before.
+// note prints a message, unless the same message has been printed before.
 func (b *build) note(parts ...string) {
 	text := strings.Join(parts, "")
 	if !b.noted[text] {
@@ -141,7 +141,7 @@ func statusOf(err error) (int, error) {
 	return 128 + signalOf(exit.ProcessState), nil
 }
 
-// objectName returns a name for the object of a source, which is unique even if two sources have
+// objectName returns a name for the object of a source. The name is unique even if two sources have
 // the same name.
 func objectName(folder, source string, number int) string {
 	return filepath.Join(folder, replaceExtension(filepath.Base(source), "-"+strconv.Itoa(number)+".o"))
@@ -155,8 +155,8 @@ var wrapped = []string{
 
 func wrapOption() string { return "-Wl,--wrap=" + strings.Join(wrapped, ",--wrap=") }
 
-// programLink returns the arguments that link the runtime into a program, and that export its
-// symbols unless the program is static.
+// programLink returns the linker arguments that add the runtime to a program and, unless the
+// program is static, export the symbols of the runtime.
 func (r *Runtime) programLink(static bool) []string {
 	args := []string{r.Program, wrapOption()}
 	if !static {
@@ -165,8 +165,8 @@ func (r *Runtime) programLink(static bool) []string {
 	return append(args, "-lpthread")
 }
 
-// libraryLink returns the arguments that link a shared library so that it registers its modules
-// with the runtime of the program that loads it.
+// libraryLink returns the linker arguments for a shared library. The library does not contain the
+// runtime, but registers its modules with the runtime of the program that loads it.
 func (r *Runtime) libraryLink(line *commandLine) []string {
 	args := []string{r.Library}
 	if !line.bare() {
@@ -179,13 +179,14 @@ func (r *Runtime) libraryLink(line *commandLine) []string {
 	return args
 }
 
-// refusesUndefined reports whether undefined symbols are errors in a shared library.
+// refusesUndefined reports whether the linker treats undefined symbols in a shared library as
+// errors.
 func (c *commandLine) refusesUndefined() bool {
 	all := strings.ReplaceAll(strings.Join(c.words(aSetting), ","), "-Xlinker,", "")
 	return containsAny(all, "-z,defs", "-zdefs", "--no-undefined", "-no-undefined")
 }
 
-// bare reports whether the program is linked without a C library, which the runtime needs.
+// bare reports whether the program is linked without a C library. The runtime needs one.
 func (c *commandLine) bare() bool {
 	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // TestCancelledThreads checks that pthread_cancel has the same effect as without tracing, whatever
-// the thread is doing, and that the trace contains each thread's steps up to the cancellation.
+// the thread is doing at the time, and that the trace contains each thread's steps up to the
+// cancellation.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()
 	program, runs := play(t, "cancel.c"), 1
@@ -19,7 +20,7 @@ func TestCancelledThreads(t *testing.T) {
 	for _, c := range []struct {
 		state     string
 		least     int  // minimum number of loads of each thread
-		exact     bool // every thread makes exactly this number
+		exact     bool // whether every thread makes exactly this number of loads
 		cancelled bool // whether pthread_join reports a cancelled thread
 	}{
 		{state: "deferred", cancelled: true},
@@ -48,8 +49,8 @@ func TestCancelledThreads(t *testing.T) {
 					if n := loads[i+1]; made < c.least || c.exact && made != c.least || (cancelled == 1) != c.cancelled {
 						t.Errorf("thread %d made %d loads, cancelled: %d; want at least %d (exactly: %v), cancelled: %v", i+1, made, cancelled, c.least, c.exact, c.cancelled)
 					} else if n != made && (c.state != "asynchronous" || n != made+1) {
-						// Asynchronous cancellation may happen between a load and the increment of
-						// its counter.
+						// Asynchronous cancellation may occur between a load and the increment of
+						// the counter for that load.
 						t.Errorf("thread %d: the trace has %d loads, the thread made %d", i+1, n, made)
 					}
 				}

@@ -102,8 +102,8 @@ func (b *build) objectArguments(object string) []string {
 	return append(args, "-w", "-O2", "-Xclang", "-disable-llvm-passes", "-x", "ir", "-c", "-", "-o", object)
 }
 
-// compile compiles one source to an object. A status other than 0 is the compiler's; it has printed
-// the reason.
+// compile compiles one source to an object. A nonzero status is the exit status of the compiler,
+// which has printed the reason.
 func (b *build) compile(src *argument, object string) (status int, err error) {
 	var text bytes.Buffer
 	cmd := exec.Command(b.compiler.path, b.irArguments(src)...)
@@ -114,8 +114,8 @@ func (b *build) compile(src *argument, object string) (status int, err error) {
 	return b.assemble(src, text.Bytes(), object)
 }
 
-// withoutDebug removes debug information that the build did not request; the tables contain all
-// information that the trace needs.
+// withoutDebug removes debug information that the build did not request. The trace does not need
+// it, because the tables contain the necessary information.
 func (b *build) withoutDebug(text []byte) []byte {
 	if b.debugs() {
 		return text
@@ -124,8 +124,8 @@ func (b *build) withoutDebug(text []byte) []byte {
 }
 
 // assemble instruments IR text and compiles it to an object. If the rewritten text does not
-// compile, assemble leaves single functions uninstrumented, then all functions of the source. If
-// that fails, too, it compiles the original text.
+// compile, assemble leaves first single functions and then all functions of the source
+// uninstrumented. If that also fails, it compiles the original text.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
 	if !b.options.NoSource {
@@ -155,7 +155,8 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 	return b.asItIs(src, object)
 }
 
-// readSource returns the text of a file that is named in debug information, or nil.
+// readSource returns the text of a source file named in the debug information, or nil if it cannot
+// be read.
 func readSource(file string) []byte {
 	at, err := os.Stat(file)
 	if err != nil || !at.Mode().IsRegular() || at.Size() > sourcefile.MostBytes {
@@ -173,8 +174,8 @@ func isAboutOutput(said string) bool {
 	return containsAny(said, "unable to open output file", "unable to rename temporary", "IO failure on output")
 }
 
-// leaveOut adds the function that an error is about to the functions to skip, or all functions if
-// it is unknown.
+// leaveOut adds the function that caused an error to the functions to skip, or all functions if
+// that function is unknown.
 func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
 	first, _, _ := strings.Cut(said, "\n")
 	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
@@ -188,10 +189,10 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 	return skip, true
 }
 
-// mostSkipped limits the number of functions of a source that are skipped one by one.
+// mostSkipped is the maximum number of functions of one source that are skipped one by one.
 const mostSkipped = 8
 
-// object compiles IR text to an object; said is the compiler's error message, "" on success.
+// object compiles IR text to an object. said is the compiler's error message, or "" on success.
 func (b *build) object(text []byte, object string) (said string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)
@@ -217,7 +218,7 @@ var (
 	lineOfText    = regexp.MustCompile(`(?:<stdin>|-):(\d+):\d+: error`)
 )
 
-// culprit returns the function that an error message is about, or "" if it is unknown.
+// culprit returns the function to which an error message refers, or "" if it is unknown.
 func culprit(said string, text []byte) string {
 	if m := namedFunction.FindStringSubmatch(said); m != nil {
 		return m[1]
@@ -250,15 +251,15 @@ func functionAt(text []byte, line int) (name string) {
 	return name
 }
 
-// coverageFile matches the option with which the driver names the notes file for gcov or the file
-// of the program's counts; in clang 14, it consists of two words.
+// coverageFile matches the option by which the driver names gcov's notes file or data file. In
+// clang 14, the option and its value are separate words.
 var coverageFile = regexp.MustCompile(`"(-coverage-(?:notes|data)-file)(=|" ")((?:[^"\\]|\\.)*)"`)
 
 var quotedByDriver = regexp.MustCompile(`\\(.)`)
 
-// coverageArguments returns the options that preserve the names of the files of --coverage. The
-// driver prints the names that it derives from the object or program; other files are named after
-// the source.
+// coverageArguments returns the options that make --coverage write files with the same names as in
+// a build without tracing. The driver prints the names that it derives from the object or program;
+// the other names are derived from the source.
 func (b *build) coverageArguments(src *argument) (args []string) {
 	if !b.line.has("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
 		return nil
@@ -267,7 +268,7 @@ func (b *build) coverageArguments(src *argument) (args []string) {
 	if src.language != "" {
 		asked = append(asked, "-x", src.language)
 	}
-	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // an invalid command line fails later
+	said, _ := exec.Command(b.compiler.path, append(asked, src.name())...).CombinedOutput() // an error is ignored, because an invalid command line fails later anyway
 	for _, m := range coverageFile.FindAllStringSubmatch(string(said), -1) {
 		file := quotedByDriver.ReplaceAllString(m[3], "$1")
 		if m[2] == "=" {

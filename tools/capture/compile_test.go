@@ -27,7 +27,7 @@ func helloFolder(t *testing.T) string {
 	return dir
 }
 
-// compiled is the result of a compiler command line.
+// compiled is the result of running a compiler command line.
 type compiled struct {
 	status         int
 	stdout, stderr string
@@ -65,7 +65,8 @@ func compiledByUs(t *testing.T, clang string, args []string) compiled {
 	return compiled{status, stdout.String(), stderr.String(), files}
 }
 
-// compiledAlone runs the compiler itself in the background, and sends its result.
+// compiledAlone runs the compiler itself in the background, and returns a channel that receives its
+// result.
 func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -85,8 +86,8 @@ func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	return made
 }
 
-// TestDropIn checks that a command line has the same output files, dependency files, messages and
-// exit status as with the compiler itself.
+// TestDropIn checks that a command line produces the same output files, dependency files, messages
+// and exit status as with the compiler itself.
 func TestDropIn(t *testing.T) {
 	newestClang(t)
 	samples := []string{ // also tested with older compilers
@@ -200,8 +201,9 @@ func TestSplitDebugWhenLinking(t *testing.T) {
 }
 
 // TestBrokenSourcesAreUnchanged checks that a function is left uninstrumented if the compiler
-// rejects its rewritten form, and the whole source if that does not help. The object is written in
-// any case. The compiler in this test rejects IR that contains the given texts.
+// rejects its rewritten form, and that the whole source is left uninstrumented if that does not
+// help. The object must be written in any case. The compiler in this test rejects IR that contains
+// the given texts.
 func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
@@ -237,7 +239,7 @@ func fakeClang(t *testing.T, clang, pattern, say string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // for the runtime, which this test never executes
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // stands for the runtime, which this test never executes
 	script := `#!/bin/sh
 case " $* " in *" -x ir "*) ;; *" -std=gnu11 "*) exec ` + clang + ` "$@" -O0 ;; *) exec ` + clang + ` "$@" ;; esac
 cat >text.ll
@@ -285,8 +287,8 @@ func TestResponseFiles(t *testing.T) {
 	}
 }
 
-// TestQuotedWordsRoundTrip checks that words that are quoted in the style of GNU tools are split
-// into the same words again.
+// TestQuotedWordsRoundTrip quotes words in the style of GNU tools, and checks that splitting the
+// result returns the same words.
 func TestQuotedWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringN(1, 10, -1)).Draw(t, "words")
@@ -349,8 +351,8 @@ func TestRuntimeIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestRuntimeCompilesCleanly checks that each compiler compiles the runtime without warnings, and
-// gcc the parts of it in QEMU's plugin.
+// TestRuntimeCompilesCleanly checks that each version of clang compiles the runtime without
+// warnings, and that gcc does so for the parts of the runtime in QEMU's plugin.
 func TestRuntimeCompilesCleanly(t *testing.T) {
 	r, err := BuildRuntime(newestClang(t))
 	if err != nil {
@@ -359,7 +361,7 @@ func TestRuntimeCompilesCleanly(t *testing.T) {
 	strict := []string{"-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"}
 	for _, clang := range compilers() {
 		for _, source := range []string{"program.c", "library.c", "calls.c", "encode.c", "file.c", "pack.c", "system.c"} {
-			// clang warns before it optimises.
+			// Optimisation is off, because clang reports its warnings before it optimises.
 			plainCompile(t, clang, append(strict, "-fsyntax-only", filepath.Join(r.Folder, source))...)
 		}
 	}

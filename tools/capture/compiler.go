@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// The oldest and newest versions of LLVM that are known to work.
+// These are the oldest and newest versions of LLVM that are known to work.
 const oldestLLVM, newestLLVM = 14, 19
 
 // compiler is the compiler that a build uses.
 type compiler struct {
 	path    string
 	fortran bool
-	// clang is the compiler for IR text and the runtime: the compiler itself, or the clang that
-	// belongs to a flang.
+	// clang is the path of the compiler for IR text and the runtime. It is the compiler itself or,
+	// for flang, the clang of the same version.
 	clang string
 }
 
@@ -33,7 +33,7 @@ func usage(parts ...string) error { return &UsageError{strings.Join(parts, "")} 
 // ofLLVM matches the names of clang and flang drivers, such as x86_64-linux-gnu-clang++-19.
 var ofLLVM = regexp.MustCompile(`^(?:.*-)?(clang\+\+|clang|flang-new|flang)((?:-\d+(?:\.\d+)*)?)$`)
 
-// findCompiler finds the compiler with that name.
+// findCompiler finds the compiler with the given name.
 func findCompiler(name string) (*compiler, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -64,8 +64,8 @@ func notFound(name string, err error) error {
 	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
 }
 
-// numbered returns the newest installed compiler whose name is this name with a version, or "" if
-// there is none. Debian installs clang-19 without clang, for example.
+// numbered returns the newest installed compiler whose name consists of the given name and a
+// version, or "" if there is none. Debian installs clang-19 without clang, for example.
 func numbered(name string) string {
 	for version := newestLLVM; version >= oldestLLVM; version-- {
 		there := name + "-" + strconv.Itoa(version)

@@ -41,7 +41,7 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 
 // TestSignalsAlwaysEnd checks that a signal ends a program whatever the runtime is doing: while
 // threads record, while nobody reads the pipe that the trace goes to, and when a lock of the
-// runtime is never released. In the last two cases, the trace is cut short.
+// runtime is never released. In the last two situations, the trace is cut short.
 func TestSignalsAlwaysEnd(t *testing.T) {
 	t.Parallel()
 	program := play(t, "deaths.c")
@@ -77,7 +77,7 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
-			_ = cmd.Wait() // it ends because of the signal
+			_ = cmd.Wait() // the error is ignored, because a signal ends the program
 			if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGTERM {
 				t.Fatalf("the program ended with %v, want SIGTERM", cmd.ProcessState)
 			}
@@ -90,7 +90,7 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 	}
 }
 
-// TestThreadsThatBeginLate checks that the trace contains threads whose first steps are made by
+// TestThreadsThatBeginLate checks that the trace contains threads whose first steps occur in
 // destructors of thread-specific data, in whichever round the destructors run.
 func TestThreadsThatBeginLate(t *testing.T) {
 	program := play(t, "deaths.c")
@@ -168,8 +168,8 @@ func TestPipe(t *testing.T) {
 	sameAddresses(t, "with a reader", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 }
 
-// TestForksLeaveCompleteTraces checks that the trace contains all steps of the parent, also if
-// daemon() ends it within the C library.
+// TestForksLeaveCompleteTraces checks that the trace contains all steps of the parent, even if
+// daemon() ends the parent within the C library.
 func TestForksLeaveCompleteTraces(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct {

@@ -27,7 +27,8 @@ func (g *traced) addresses() (list []uint64) {
 	return list
 }
 
-// counting returns consecutive numbers: for each range, a first number and a count.
+// counting returns ranges of consecutive numbers. Each argument contains the first number of a
+// range and the count.
 func counting(ranges ...[2]uint64) (list []uint64) {
 	for _, r := range ranges {
 		for i := range r[1] {
@@ -115,8 +116,8 @@ func sizeOf(t *testing.T, o *outcome) string {
 	return fmt.Sprintf("%d bytes", info.Size())
 }
 
-// TestKilled checks that the trace of a killed program contains the chunks that were written
-// before.
+// TestKilled checks that the trace of a killed program contains the chunks that had been written
+// when it was killed.
 func TestKilled(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
@@ -140,7 +141,7 @@ func TestHandlersSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, b := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{Strict: true}), trace.NewBatch(0)
-	var main, handler uint64 // counters, because there are too many loads to store
+	var main, handler uint64 // counters suffice, because there are too many loads to store
 	for err = r.Next(b); err == nil; err = r.Next(b) {
 		for _, addr := range b.Addr {
 			switch {
@@ -209,7 +210,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLimit checks that a trace ends at the limit.
+// TestLimit checks that a trace ends when it reaches the size limit.
 func TestLimit(t *testing.T) {
 	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c"), "many")
 	got := o.trace(t, everything)
@@ -278,7 +279,7 @@ func TestReport(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct {
 		env                string // separated by spaces
-		captured, onScreen bool   // whether the program reports its trace
+		captured, onScreen bool   // whether the program reports its trace: when its standard error is captured, and when it is a terminal
 	}{
 		{"", false, true},
 		{"STACKGLASS_VERBOSE=1", true, true},
@@ -323,11 +324,11 @@ func onTerminal(t *testing.T, env []string, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, _ := io.ReadAll(master) // ends with an error because the terminal is closed
+	said, _ := io.ReadAll(master) // copying ends with an error, because the program closes the terminal
 	return string(said)
 }
 
-// TestOutput checks that an environment variable names the trace.
+// TestOutput checks that an environment variable sets the path of the trace.
 func TestOutput(t *testing.T) {
 	program := play(t, "ends.c")
 	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)

@@ -22,7 +22,7 @@ import (
 // These tests run the programs in testdata/play, which call the functions of the runtime as
 // instrumented code does. The exact content of their traces is therefore known.
 
-// playProgram returns the blocks of those programs.
+// playProgram returns the blocks of the programs in testdata/play.
 func playProgram() *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "play"}}}
 	add := func(sites ...trace.Site) {
@@ -108,8 +108,8 @@ func newestClang(t *testing.T) string {
 // soak makes tests run with every compiler, and longer.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// worth reports whether a test runs with a compiler. All tests run with the newest compiler; only
-// samples run with older ones, whose IR is different.
+// worth reports whether a test should run with a given compiler. All tests run with the newest
+// compiler. Older compilers generate different IR, so a sample of the tests also runs with them.
 func worth(clang string, sample bool) bool {
 	all := compilers()
 	return soak || sample || clang == all[len(all)-1]
@@ -163,7 +163,7 @@ func compilePlay(t *testing.T, clang, name string) string {
 	return out
 }
 
-// outcome is the result of a run.
+// outcome is the result of running a program.
 type outcome struct {
 	stdout, stderr []byte
 	state          *os.ProcessState
@@ -241,7 +241,7 @@ func TestStepsRoundTrip(t *testing.T) {
 	}
 }
 
-// comparePlayed checks that the trace has the rows of the steps that the program printed.
+// comparePlayed checks that the rows of the trace match the steps that the program printed.
 func comparePlayed(t *testing.T, got *traced, said []byte) {
 	t.Helper()
 	p, row := playProgram(), 0
@@ -283,9 +283,9 @@ func TestMaskedLanes(t *testing.T) {
 		addr  uint64
 		bytes uint32
 	}{
-		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // runs
-		{0x50, 8}, {0x70, 8}, {0x80, 8}, // lanes
-		{7, 8}, // the block after it
+		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // groups of adjacent lanes
+		{0x50, 8}, {0x70, 8}, {0x80, 8}, // single lanes
+		{7, 8}, // the block after these accesses
 	}
 	if got.Len() != len(want) {
 		t.Fatalf("%d references, want %d", got.Len(), len(want))
@@ -355,8 +355,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestExactOrderOfToken checks that in a trace in exact order, references are in the order that
-// locks enforce.
+// TestExactOrderOfToken checks that the references of a trace in exact order appear in the order
+// that locks enforce.
 func TestExactOrderOfToken(t *testing.T) {
 	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)

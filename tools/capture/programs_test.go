@@ -161,7 +161,7 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// coverage returns the same counts, obtained from clang's sanitizer coverage.
+// coverage returns the counts that countsOf returns, but obtained from clang's sanitizer coverage.
 func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")
@@ -292,7 +292,8 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 			if string(o.stdout) != "34\n" {
 				t.Fatalf("it printed %q %q", o.stdout, o.stderr)
 			}
-			// Each library stores ten numbers, and one more when it ends; each call loads one.
+			// Each library stores ten numbers, and one more number when it is unloaded; each call
+			// loads one number.
 			rows, stores := o.trace(t, everything), map[string]int{}
 			for i, kind := range rows.Kind {
 				if site := rows.Site[i]; kind == trace.Store && rows.header.Program.Sites[site].Object == "table" {
@@ -364,8 +365,8 @@ func moduleOf(p *trace.Program, site uint32) *trace.Module {
 	return &p.Modules[p.Functions[p.Blocks[p.Sites[site].Block].Function].Module]
 }
 
-// TestStaticProgram checks that static programs are traced, at fixed addresses and
-// position-independent.
+// TestStaticProgram checks that static programs are traced, whether they are linked at fixed
+// addresses or position-independent.
 func TestStaticProgram(t *testing.T) {
 	clang := newestClang(t)
 	for _, how := range []string{"-static", "-static-pie"} {

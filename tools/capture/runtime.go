@@ -33,7 +33,8 @@ func Header() []byte {
 	return text
 }
 
-// must panics on errors that only occur if this program is built incorrectly.
+// must panics if there is an error. It is used only for errors that occur if this program was built
+// incorrectly.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -44,10 +45,10 @@ func must(err error) {
 type Runtime struct {
 	Folder  string // the folder with its source
 	Include string // folder that contains stackglass.h
-	Program string // object that is linked into each program
-	Library string // object that is linked into each shared library
-	Calls   string // object that is also linked into each shared library that uses a C library
-	Exports string // for the linker: the symbols that shared libraries need from the program
+	Program string // object to link into each program
+	Library string // object to link into each shared library
+	Calls   string // object to link, in addition, into each shared library that uses a C library
+	Exports string // list, for the linker, of the symbols that shared libraries need from the program
 	Preload string // shared library for an untraced program that loads traced libraries
 }
 
@@ -66,7 +67,7 @@ func runtimeIn(folder string) *Runtime {
 // CompileError means that C code that belongs to this program does not compile.
 type CompileError struct {
 	Compiler string
-	Code     string // the name of the code
+	Code     string // a name for the code that does not compile
 	Output   string
 }
 
@@ -76,8 +77,8 @@ func (e *CompileError) Error() string {
 		"; install a C library for development (apt-get install libc6-dev)"
 }
 
-// BuildRuntime returns the runtime compiled with a clang. It compiles the runtime unless it is in
-// the user's cache.
+// BuildRuntime returns the runtime, compiled with the given clang. It compiles the runtime unless
+// the user's cache contains it.
 func BuildRuntime(clang string) (*Runtime, error) {
 	key, err := runtimeKey(clang)
 	if err != nil {
@@ -87,9 +88,9 @@ func BuildRuntime(clang string) (*Runtime, error) {
 	return runtimeIn(folder), err
 }
 
-// Cached returns the folder with this name in the user's cache. If it does not exist, make fills a
-// new folder, which is then renamed, so that concurrent processes of a build never see an
-// incomplete folder.
+// Cached returns the folder with the given name in the user's cache. If the folder does not exist,
+// Cached calls make to fill a temporary folder and then renames it, so that concurrent processes of
+// a build never see an incomplete folder.
 func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
 		folder = filepath.Join(cache, name)
@@ -142,7 +143,7 @@ func runtimeKey(clang string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:24], nil
 }
 
-// caches returns the folders to try for files that are compiled once, the best first.
+// caches returns the folders in which compiled files may be cached, the best first.
 func caches() (list []string) {
 	if user, err := os.UserCacheDir(); err == nil {
 		list = append(list, filepath.Join(user, "stackglass", "capture"))

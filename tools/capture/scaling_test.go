@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// TestScaling predicts a larger input of compiled programs from smaller ones, and compares the
-// prediction with a run: instruction counts must be exact, by block and by opcode, and misses must
-// be close.
+// TestScaling predicts compiled programs with a larger input from runs with smaller inputs, and
+// compares the prediction with a run. The counts of instructions must be exact, by block and by
+// opcode, and the misses must be close.
 func TestScaling(t *testing.T) {
 	clang := newestClang(t)
 	for _, name := range []string{"matmul", "jacobi"} {
@@ -69,7 +69,7 @@ func sitesAndBlocks(t *testing.T, file string) *profile.Profile {
 	return finish(t, r)
 }
 
-// holdScaled checks a prediction against a run.
+// holdScaled compares a prediction with a run.
 func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 	t.Helper()
 	r, err := blocks.DecodeRun(real.Blocks)

@@ -14,9 +14,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTeamMatchesPrediction checks that package multicore predicts the rows of each of several
-// threads exactly from a run with one thread, except for their order. The test program has no rows
-// that depend on chance.
+// TestTeamMatchesPrediction checks that package multicore, given a run with one thread, exactly
+// predicts the rows of each thread of a run with several threads, except for their order. The test
+// program has no rows that depend on chance.
 func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -61,7 +61,7 @@ func TestTeamMatchesPrediction(t *testing.T) {
 	}
 }
 
-// described is a reader with a header.
+// described adds a header to a reader.
 type described struct {
 	*tracetest.Reader
 	header trace.Header
@@ -69,12 +69,12 @@ type described struct {
 
 func (d *described) Header() trace.Header { return d.header }
 
-// deed is one row of a thread, in a form that can be compared between runs.
+// deed is one row of a thread, in a form that is comparable between runs.
 type deed struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
-	Addr  trace.Addr // onFirst or onOwn for addresses on the stack of the first thread or on its own stack
+	Addr  trace.Addr // onFirst for addresses on the first thread's stack, and onOwn for addresses on the thread's own stack
 	Bytes uint32
 }
 
@@ -83,7 +83,7 @@ const (
 	onOwn   = 2
 )
 
-// whose makes addresses on stacks comparable between runs.
+// whose replaces addresses on stacks with onFirst or onOwn, so that runs are comparable.
 func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	first := slices.MinFunc(p.Threads, func(a, b trace.Thread) int { return cmp.Compare(a.Number, b.Number) }).Number
 	for _, t := range p.Threads {
@@ -136,7 +136,7 @@ func perThread(all *traced) []map[deed]int {
 	return list
 }
 
-// differences lists the first few differences.
+// differences returns a list of the first few differences.
 func differences(got, want map[deed]int) string {
 	var list []string
 	for d, n := range got {

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestTrafficOfProgram checks the traffic between the threads of a real program through each of its
-// arrays. The expected counts follow from its source.
+// TestTrafficOfProgram checks, for each array of a real program, the traffic between threads
+// through that array. The expected counts follow from its source.
 func TestTrafficOfProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "traffic")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCompact checks that the code that the current vugugen generates for nodes, listeners,
-// properties and components is replaced by calls.
+// TestCompact checks that calls replace the code that the current version of vugugen generates for
+// nodes, listeners, properties and components.
 func TestCompact(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "some") // the name of the generated package
 	if err := os.Mkdir(folder, 0o755); err != nil {

@@ -17,7 +17,7 @@ var blocks = []string{
 	"nav", "ol", "option", "p", "pre", "section", "select", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }
 
-// keepsSpace is the element in which a browser shows white space.
+// keepsSpace is the element whose white space a browser shows.
 const keepsSpace = "pre"
 
 var (
@@ -32,7 +32,7 @@ type child struct {
 	name  string // name of the element; "" for white space
 }
 
-// Names of children that are not elements.
+// These are the names of children that are not elements.
 const (
 	aText      = "#text"
 	aComponent = "#component" // treated as a block
@@ -68,7 +68,7 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	for ; i < len(s.lines); i++ {
 		line := strings.TrimSpace(s.lines[i])
 		opens := strings.HasSuffix(line, "{")
-		if strings.HasPrefix(line, "}") && !opens { // with an opening brace, it is an else
+		if strings.HasPrefix(line, "}") && !opens { // if the line also has an opening brace, it is an else
 			return i, found
 		}
 		switch names := anyElement.FindStringSubmatch(line); {
@@ -95,7 +95,8 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	return i, found
 }
 
-// choose marks the white space among the children of an element that a browser does not show.
+// choose finds the white space among the children of an element that a browser does not show, and
+// marks it.
 func (s *spaces) choose(parent string, all []child) {
 	if parent == keepsSpace {
 		return

@@ -2,11 +2,11 @@
 //
 // A recorder of such a program numbers blocks in the order of their first execution, and describes
 // them in hundreds of small tables with addresses and without names. [Finish] makes a container
-// with the blocks in the order of the code (file, function, address), so that a module's and a
-// function's blocks are together, and adds the names of functions, source lines and global
-// variables, which package symbols reads from the files if they still exist.
+// with the blocks in the order of the code (file, function, address), so that the blocks of each
+// module and of each function are adjacent. It also adds the names of functions, source lines and
+// global variables, which package symbols reads from the files if they still exist.
 //
-// Chunks are copied except for the numbers of blocks in them; see [sgt.Renumberer].
+// Chunks are copied, and only the block numbers in them change; see [sgt.Renumberer].
 package arrange
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// Run contains facts about a run that its recording does not contain.
+// Run contains facts about a run that are not in its recording.
 type Run struct {
 	Program string       // path of the program's file
 	Facts   []trace.Fact // written before the facts of the recording
-	End     sgt.End      // used if the recording has none, because the recorder was killed
+	End     sgt.End      // how the run ended; used if the recording does not say so, because the recorder was killed
 	Status  uint64       // exit status
 }
 

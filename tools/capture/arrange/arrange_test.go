@@ -115,7 +115,7 @@ func finish(t interface{ Fatalf(string, ...any) }, recorded []byte, run Run) ([]
 	return out.Bytes(), s
 }
 
-// draw records a random execution of random code that lies in two files.
+// draw records a random execution of random code from two files.
 func draw(t *rapid.T) []byte {
 	r := newRecorder()
 	r.module(trace.Module{Name: "/lib/b", Base: 0x8000, End: 0x9000}, trace.Block{})
@@ -198,8 +198,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestCut checks that a recording that is cut anywhere yields the rows up to its last complete
-// chunk, and the ending that the caller passes.
+// TestCut cuts a recording at any position, and checks that the result contains the rows up to the
+// last complete chunk, and the ending that the caller passes.
 func TestCut(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)

@@ -15,23 +15,23 @@ import (
 type image struct {
 	trace.Module
 	file  *symbols.File // nil if it cannot be read
-	moved uint64        // its address minus the address for which it was linked
+	moved uint64        // address at which it is loaded minus the address for which it was linked
 }
 
 // symbol converts an address in the process to an address in the file.
 func (m *image) symbol(addr trace.Addr) uint64 { return addr - m.moved }
 
-// code describes a recorded block.
+// code describes the code of a recorded block.
 type code struct {
 	old      uint32 // its number in the recording
-	image    int    // -1 if it belongs to no file
+	image    int    // -1 if the block belongs to no file
 	first    uint64 // address of its first instruction, or of its first reference
 	last     uint64 // address of its last instruction
 	function uint64 // address of its function; 0: unknown
-	special  bool   // an event of the recorder, without address
+	special  bool   // an event of the recorder itself, which has no address
 }
 
-// arrangement is the program of a recording with its blocks in the new order.
+// arrangement describes the program of a recording, and the new order of its blocks.
 type arrangement struct {
 	old    *trace.Program
 	images []image
@@ -39,8 +39,8 @@ type arrangement struct {
 	number []uint32 // new numbers, indexed by the old ones
 }
 
-// arrange sorts the blocks by file, function and address. The recorder's own events come first, in the first
-// module, the program's file.
+// arrange sorts the blocks by file, function and address. The recorder's own events come first, in
+// the first module, which is the program's file.
 func arrange(p *trace.Program, program string, open func(path string) (*symbols.File, error)) *arrangement {
 	a := &arrangement{old: p, images: imagesOf(p, program, open), number: make([]uint32, len(p.Blocks))}
 	for i := range p.Blocks {
@@ -136,7 +136,7 @@ func parseLabel(label string) (first, last uint64) {
 	return first, last
 }
 
-// modules returns a program for each file of code, and one for code that belongs to no file.
+// modules returns one program for each file of code, and one for the code that belongs to no file.
 func (a *arrangement) modules() (all []*trace.Program) {
 	rest := a.code
 	for i := range a.images {
@@ -179,8 +179,8 @@ func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 	return p
 }
 
-// function returns the number of a block's function. If it is not the last function of p, function
-// adds it.
+// function returns the number of a block's function, which it adds to p unless it is the last
+// function there.
 func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
 	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {

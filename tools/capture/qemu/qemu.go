@@ -6,13 +6,13 @@
 // same code as the runtime of instrumented programs. It is compiled with any installed compiler
 // when it is first needed, and kept in the user's cache.
 //
-// The recording contains the accesses that the emulator makes: two accesses of 8 bytes for a
-// 16-byte access; for a repeated instruction (rep movs), one access per element, and a block entry
-// for each restart. The loads and stores of an instruction are recorded separately, even if it is
-// atomic. QEMU 7 does not support AVX-512: programs that require it crash. Accesses by the kernel
-// and by child processes are not recorded.
+// The recording contains the accesses that the emulator makes. A 16-byte access is recorded as two
+// accesses of 8 bytes. A repeated instruction (rep movs) is recorded as one access per element,
+// with a block entry for each restart. The loads and stores of an instruction are recorded
+// separately, even if it is atomic. QEMU 7 does not support AVX-512: programs that require it
+// crash. Accesses by the kernel and by child processes are not recorded.
 //
-// Package arrange converts the recording to a trace, and adds names for addresses.
+// Package arrange converts the recording to a trace, and adds the names for the addresses.
 package qemu
 
 import (
@@ -37,16 +37,16 @@ import (
 //go:embed plugin/*.c plugin/*.h
 var sources embed.FS
 
-// emulators lists the tested QEMU programs by machine. 32-bit machines would need another header in
-// the trace.
+// emulators lists the tested QEMU programs by machine. 32-bit machines are missing, because they
+// would need a different header in the trace.
 var emulators = map[elf.Machine]string{
 	elf.EM_X86_64:  "qemu-x86_64",
 	elf.EM_AARCH64: "qemu-aarch64",
 	elf.EM_RISCV:   "qemu-riscv64",
 }
 
-// Emulator returns the path and the name of the QEMU that runs programs for a machine; name is ""
-// if the machine is not supported.
+// Emulator returns the path and the name of the QEMU program that emulates a machine; name is "" if
+// the machine is not supported.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
 		return "", "", fmt.Errorf("programs for %v cannot be traced; only those for x86-64, AArch64 and 64-bit RISC-V", m)
@@ -65,8 +65,8 @@ var compilers = []string{"cc", "gcc", "clang"}
 // runtimeParts lists the sources of the runtime that the plugin contains.
 var runtimeParts = []string{"encode.c", "file.c", "pack.c", "system.c"}
 
-// Plugin returns the path of the plugin for a QEMU. It compiles the plugin unless it is in the
-// user's cache. The error may be [ErrNoCompiler] or a [capture.CompileError].
+// Plugin returns the path of the plugin for the given QEMU program. It compiles the plugin unless
+// it is in the user's cache. The error may be [ErrNoCompiler] or a [capture.CompileError].
 func Plugin(ctx context.Context, emulator string) (string, error) {
 	version, err := interfaceVersion(ctx, emulator)
 	if err != nil {
@@ -106,7 +106,8 @@ func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	return 1, nil
 }
 
-// source is a source file, with its path relative to the folder that contains runtime and qemu.
+// source is a source file. Its path is relative to the folder that contains the folders runtime and
+// qemu.
 type source struct {
 	path string
 	text []byte
@@ -170,7 +171,7 @@ func build(ctx context.Context, work string, files []source, version int) error 
 	return nil
 }
 
-// isPart reports whether a source is compiled.
+// isPart reports whether a source file is compiled.
 func isPart(path string) bool {
 	folder, name := filepath.Split(path)
 	return filepath.Ext(name) == ".c" && (folder != "runtime"+string(filepath.Separator) || slices.Contains(runtimeParts, name))

@@ -68,7 +68,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	if got := strings.Join(names, " "); got != "kill qemu_plugin_install qemu_plugin_version" {
 		t.Errorf("the plugin exports %s", got)
 	}
-	t.Setenv("PATH", t.TempDir()+":/bin") // for sh
+	t.Setenv("PATH", t.TempDir()+":/bin") // so that sh is found
 	if findCompiler() == "" {
 		if _, err := Plugin(context.Background(), says(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
 			t.Errorf("without a compiler: %v", err)

@@ -1,6 +1,7 @@
-// Package record runs a program under a tracer and writes its trace. QEMU (package qemu) is fast,
-// records threads and blocks, and allows adding names for addresses afterwards (package arrange).
-// The alternative is Valgrind's lackey, whose text output is converted while the program runs.
+// Package record runs a program under a tracer and writes its trace. QEMU (package qemu) is fast
+// and records threads and blocks, and names for addresses can be added afterwards (package
+// arrange). The alternative is Valgrind's lackey, whose text output is converted while the program
+// runs.
 //
 // The program has the same standard streams, environment and exit status as without tracing.
 package record
@@ -28,7 +29,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// The names of the tracers.
+// These are the names of the tracers.
 const (
 	QEMU     = "qemu"
 	Valgrind = "valgrind"
@@ -37,8 +38,8 @@ const (
 // Options controls how a program is recorded.
 type Options struct {
 	Output    string // the file for the trace
-	Tracer    string // QEMU or Valgrind; "": the first that is installed
-	MostBytes uint64 // limit of QEMU's recording; 0: no limit
+	Tracer    string // [QEMU] or [Valgrind]; "": the first of them that is installed
+	MostBytes uint64 // maximum size of QEMU's recording; 0: no limit
 	Stdin     io.Reader
 	Stdout    io.Writer
 	Stderr    io.Writer
@@ -88,8 +89,8 @@ func discard(path string) error {
 
 // TracerError means that no suitable tracer is installed.
 type TracerError struct {
-	Wanted   string // "" for any
-	Emulator string // the QEMU for the machine
+	Wanted   string // the requested tracer; "": any
+	Emulator string // name of the QEMU program for the machine
 }
 
 func (e *TracerError) Error() string {
@@ -159,8 +160,9 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	return Result{Summary: s, Status: status}, err
 }
 
-// pass runs a command with the standard streams and signals of this process, and returns its exit
-// status and how it ended. It calls meanwhile, unless nil, while the command runs.
+// pass runs a command with the standard streams of this process, forwards signals to it, and
+// returns its exit status and how it ended. If meanwhile is not nil, pass calls it while the
+// command runs.
 func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	signals := make(chan os.Signal, 8)
@@ -204,7 +206,7 @@ func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 // program is the program to run.
 type program struct {
 	name    string // argument 0
-	path    string // where it was found
+	path    string // path at which it was found
 	file    string // the file with machine code, symbolic links resolved
 	args    []string
 	machine elf.Machine
@@ -230,7 +232,7 @@ func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
 // find finds the file of a program in PATH, as a shell does. For a script, it finds the
 // interpreter.
 func find(name string, args []string) (program, error) {
-	for range 4 { // the kernel's limit
+	for range 4 { // the kernel's limit on the length of this line
 		path, err := exec.LookPath(name)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
 			return program{}, &ProgramError{name, "there is no such program, or it is not executable"}

@@ -29,7 +29,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// build compiles one of the programs in testdata.
+// build compiles one of the programs in testdata and returns its path.
 func build(t *testing.T, name string, options ...string) string {
 	t.Helper()
 	need(t, "gcc")
@@ -101,7 +101,7 @@ func (r *recorded) in(function string) (rows []int) {
 	return rows
 }
 
-// object returns the variable with a name.
+// object returns the variable with the given name.
 func (r *recorded) object(t *testing.T, name string) trace.Object {
 	t.Helper()
 	for _, o := range r.Objects {
@@ -113,7 +113,8 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 	return trace.Object{}
 }
 
-// references returns a function's references to a variable, each as kind, offset and size.
+// references returns a function's references to a variable. Each is described by its kind, offset
+// and size.
 func (r *recorded) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()
 	o := r.object(t, object)
@@ -369,8 +370,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestGo records a Go program, which manages its own threads and stacks. It also tests another
-// machine, for which Go can compile without other tools.
+// TestGo records a Go program, which manages its own threads and stacks. It also tests a program
+// for another machine, because Go can cross-compile without other tools.
 func TestGo(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()
@@ -460,7 +461,7 @@ func TestChoose(t *testing.T) {
 		{elf.EM_X86_64, "", QEMU},
 		{elf.EM_X86_64, QEMU, QEMU},
 		{elf.EM_X86_64, Valgrind, Valgrind},
-		{elf.EM_AARCH64, "", ""}, // Valgrind only runs programs for the machine that it runs on
+		{elf.EM_AARCH64, "", ""}, // Valgrind can only run programs for the machine on which it runs
 		{elf.EM_SPARC, "", ""},
 	} {
 		got, _, err := choose(c.machine, c.wanted)

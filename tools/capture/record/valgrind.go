@@ -21,7 +21,7 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer text.Close()
-	const descriptor = 3 // the descriptor of the first of ExtraFiles
+	const descriptor = 3 // the file descriptor of the first element of ExtraFiles
 	options := []string{"--tool=lackey", "--trace-mem=yes", "--trace-sched=yes", "--log-fd=" + strconv.Itoa(descriptor), "--", p.path}
 	cmd := exec.Command("valgrind", append(options, p.args...)...)
 	cmd.ExtraFiles = []*os.File{printed}
