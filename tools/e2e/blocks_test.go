@@ -23,8 +23,8 @@ func (p *tab) modelled() {
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
 }
 
-// blocksEverywhere shows the blocks of a run, with a possible and with an impossible change, and
-// the blocks of a module that never ran.
+// blocksEverywhere shows the blocks of a run, with a possible change and with an impossible one,
+// and the blocks of a module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
@@ -44,7 +44,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// often sets how often the last branch of the function takes each successor.
+// often enters how often the last branch of the function goes to each of its successors.
 func (p *tab) often(text string) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -66,7 +66,7 @@ func TestBlocks(t *testing.T) {
 	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`
 	p.wait("the run's counts", ran+` === "32768"`)
 
-	// Tab stops only once at the graph; arrow keys follow the edges.
+	// The graph is a single tab stop; arrow keys follow the edges.
 	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)

@@ -47,7 +47,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 				t.Errorf("the result is shown as complete\n%s", p.screen())
 			}
 			said := p.problem()
-			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // a change near the end may be reported as damage
+			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // if the change is near the end of the file, the page may report damage instead
 				t.Errorf("the page says %q", said)
 			}
 			t.Log(said)

@@ -19,7 +19,7 @@ func demoSource(t *testing.T, name string) string {
 	return path
 }
 
-// headsApart is a script that returns the largest vertical distance between the bottoms of the
+// headsApart is a script that returns the largest vertical distance between the bottom edges of the
 // column headings.
 const headsApart = `(() => {
 	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
@@ -45,7 +45,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("the last lines of the column headings are up to %g pixels apart", apart)
 	}
 
-	// Tab stops only once at the rows; arrow keys move between them.
+	// The rows are a single tab stop; arrow keys move between them.
 	p.tabTo("the rows", `document.activeElement.id === "code-rows"`)
 	p.press(kb.ArrowDown)
 	p.press(kb.ArrowUp)
@@ -114,7 +114,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("saved (%v)\n%s", err, content)
 	}
 
-	// Files for other tools are written by a program that is loaded on demand.
+	// A program that is loaded on demand writes the files for other tools.
 	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "array-list.c;"} {
 		_, path := p.download(func() {
 			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)

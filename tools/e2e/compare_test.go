@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// TestCompareDemos opens the pair of demos with one click, and reads the difference in every view.
+// TestCompareDemos opens a pair of demos with one click, and checks the differences shown in every
+// view.
 func TestCompareDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -37,7 +38,7 @@ func TestCompareDemos(t *testing.T) {
 		p.openView(v.name, v.shows)
 		p.shoot("compare-" + v.name)
 	}
-	// The address contains the whole state: a reload shows the same.
+	// The address contains the whole state, so a reload shows the same page.
 	p.reload()
 	p.waitFor("#table-counters-compared tbody tr")
 	p.click("#compare-by-function")
@@ -54,7 +55,7 @@ func TestCompareDemos(t *testing.T) {
 	p.waitFor("#differences")
 }
 
-// labelBoxes draws the chart in view again and returns the pairs of labels that overlap.
+// labelBoxes redraws the chart in view, and returns the pairs of labels that overlap.
 const labelBoxes = `(async () => {
 	const drawn = [], proto = CanvasRenderingContext2D.prototype, fillText = proto.fillText;
 	proto.fillText = function (text, x, y) {

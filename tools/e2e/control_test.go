@@ -99,8 +99,8 @@ func TestCancelAtOnce(t *testing.T) {
 	}
 }
 
-// hold intercepts the page's requests whose addresses match a pattern. held waits for such a
-// request, and release lets all continue.
+// hold intercepts the page's requests whose addresses match a pattern. held waits until a request
+// has been intercepted; release lets all intercepted requests continue.
 func (p *tab) hold(pattern string) (held, release func()) {
 	p.t.Helper()
 	stopped := make(chan struct{}, 16)
@@ -124,7 +124,7 @@ func (p *tab) hold(pattern string) (held, release func()) {
 	return held, func() { p.t.Helper(); call(p, fetch.Disable, cdp.Empty{}) }
 }
 
-// TestQueue drops two files at once: one is analysed after the other.
+// TestQueue drops two files at once, and checks that they are analysed one after the other.
 func TestQueue(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -50,7 +50,8 @@ func TestCores(t *testing.T) {
 	}
 	p.choose("cores-schedule", "")
 
-	// SDCM from windows has confidence bands, describes its sample, and is in the address.
+	// Predictions by SDCM from windows have confidence bands and a description of the sample, and
+	// the address contains the method.
 	p.choose("cores-model", "windows")
 	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("executions of blocks")`)
 	p.predicted()
@@ -64,7 +65,7 @@ func TestCores(t *testing.T) {
 	p.choose("cores-interleave", "")
 	p.choose("cores-model", "")
 
-	// If executions of blocks are divided, the page predicts no times.
+	// If executions of blocks are divided among the threads, the page predicts no times.
 	p.choose("cores-division", "region")
 	p.wait("another division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && !document.querySelector("#processor") && !document.querySelector("#chart-speedup")`)
 	p.shoot("cores-region")

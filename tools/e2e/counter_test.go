@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// counter is a proxy between the browser and a server. It counts the bytes of the responses: the
-// compressed bodies and the headers.
+// counter is a proxy between the browser and a server. It counts the bytes of the responses,
+// including the headers, with the bodies as compressed.
 type counter struct {
-	server *server // the proxied server, with the address that the browser uses
+	server *server // the server as the browser sees it, with the address of the proxy
 
 	mu    sync.Mutex
-	bytes map[string]int // by path
+	bytes map[string]int // number of bytes by path
 }
 
-// newCounter starts a proxy for a server, which runs until the test ends. Paths that match the
+// newCounter starts a proxy for a server. The proxy runs until the test ends. Paths that match the
 // pattern are answered with 404.
 func newCounter(t *testing.T, behind *server, hidden string) *counter {
 	t.Helper()

@@ -16,8 +16,8 @@ func (p *tab) diagnosed() {
 	p.wait("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
 }
 
-// TestDiagnosis checks that the first view of a result begins with the verdict, and with the first
-// finding, its source line and its fix.
+// TestDiagnosis checks that the first view of a result begins with the verdict, followed by the
+// first finding with its source line and its fix.
 func TestDiagnosis(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -56,8 +56,9 @@ func TestDiagnosis(t *testing.T) {
 	p.shoot("diagnosis-machine")
 }
 
-// TestDiagnosisOfDroppedTrace drops a trace recorded with “stackglass cc”, and its source. Without
-// a click, one pass shows the first finding with its source line. A key expands the facts below it.
+// TestDiagnosisOfDroppedTrace drops a trace recorded with “stackglass cc”, and its source. After a
+// single pass, the page must show the first finding with its source line, without any click. A key
+// expands the facts below it.
 func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -103,7 +104,7 @@ int main(void)
 `
 
 // TestRecordedSource drops only the trace of a compiled program. Its source lines must appear in
-// Diagnosis and Code, also after a reload.
+// Diagnosis and Code, even after a reload.
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
 	if _, err := exec.LookPath("clang-19"); err != nil {

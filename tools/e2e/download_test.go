@@ -30,7 +30,7 @@ func (p *tab) download(what func()) (name, path string) {
 			if ev.State == "completed" {
 				select {
 				case done <- ev.GUID:
-				default: // the test no longer waits, but the browser must not block
+				default: // nobody receives the name any more, but this listener must not block the browser
 				}
 			}
 		}

@@ -30,12 +30,13 @@ type held struct {
 }
 
 // TestMemoryStaysFlat analyses six files, one after the other, in one tab of a separate browser.
-// After each of them, the tab may use at most 10 % more memory than after any earlier one. The
-// first two are excluded, because the program's memory grows to its final size in them.
+// After each file, the tab may use at most 10 % more memory than after any earlier file. The first
+// two files are excluded, because the program's memory grows to its final size while they are
+// analysed.
 //
-// The JavaScript engine runs with its optimising compilers off: their code would count as scripts,
-// appear at any time during about thirty analyses, and grow to a third of a megabyte, enough to
-// hide a leak of the page.
+// The optimising compilers of the JavaScript engine are off. Their code would count as scripts,
+// appear at any time during about thirty analyses, and grow to a third of a megabyte, which is
+// enough to hide a leak in the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
@@ -102,7 +103,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 // held collects garbage and returns the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
-	for range 3 { // a collection may enable the next one to free more
+	for range 3 { // one collection may enable the next one to free more memory
 		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
 	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})

@@ -14,7 +14,7 @@ import (
 type hosting struct {
 	name string
 	open func(t *testing.T) *server
-	// The message that the page shows once it needs no network.
+	// offline is the message that the page shows when it no longer needs the network.
 	offline string
 }
 
@@ -29,7 +29,8 @@ var hostings = []hosting{
 	{"single file", singleFile, "It is: all of it is in this one file."},
 }
 
-// folder serves files below a path that is not the root, with a plain server that adds no headers.
+// folder serves the files in a folder at a path other than the root, with a plain server that adds
+// no headers.
 func folder(t *testing.T, files string) *server {
 	t.Helper()
 	const home = "/some/folder/"
@@ -38,7 +39,7 @@ func folder(t *testing.T, files string) *server {
 	return &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://"), home: home}
 }
 
-// unzipped unpacks the archive that `make zip` wrote, and returns the folder.
+// unzipped unpacks the archive that `make zip` wrote, and returns the path of the resulting folder.
 func unzipped(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
@@ -53,8 +54,8 @@ func unzipped(t *testing.T) string {
 	return to
 }
 
-// singleFile opens the file that `make single` wrote from disk. It copies the file to a separate
-// folder, to make sure that the file needs no other files.
+// singleFile opens, from disk, the file that `make single` wrote. It first copies the file to a
+// separate folder, to make sure that no other files are needed.
 func singleFile(t *testing.T) *server {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "build", "stackglass.html"))

@@ -72,8 +72,8 @@ func TestKept(t *testing.T) {
 // row returns the selector of an analysis in the list.
 func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
 
-// TestExport moves a profile to another browser in a file, which must be the same as the command's
-// file.
+// TestExport moves a profile to another browser by exporting it to a file. The file must equal the
+// command's file.
 func TestExport(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -131,8 +131,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestDemos opens the demos by their cards and by links, compares them with the command's results
-// for the same demos, and opens each of the demos' views. Each demo must be kept only once.
+// TestDemos opens the demos by their cards and by links, compares their results with the command's,
+// and opens all views of each demo. Each demo must be kept only once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

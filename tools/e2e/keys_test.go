@@ -31,7 +31,7 @@ func TestKeyboard(t *testing.T) {
 		t.Error("closing the list of keys with Escape also closed the result")
 	}
 
-	// Tab stops only once at each row of tabs; arrow keys move between them.
+	// Each row of tabs is a single tab stop; arrow keys move between the tabs.
 	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
 	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 2 {
 		t.Errorf("Tab stops %d times at the tabs", stops)
@@ -104,7 +104,7 @@ func (p *tab) tabTo(what, there string) {
 }
 
 // invisibleFocus is a script that returns the focused element if the focus is not visible, that is,
-// if neither the element nor one of its ancestors has an outline.
+// if neither the element nor any of its ancestors has an outline.
 const invisibleFocus = `(() => {
 	const e = document.activeElement;
 	if (e === document.body || e.classList.contains("visually-hidden")) return "";

@@ -39,7 +39,7 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// soaking makes tests run with all kills, as in make soak, instead of a few.
+// soaking makes tests kill as often as in make soak, instead of only a few times.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
 // killsOf returns the number of kills: a few, or all when soaking.
@@ -117,9 +117,9 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills: %d left a checkpoint, %d happened after the end", kills, interrupted, finished)
 }
 
-// TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time once there
-// is a checkpoint, and resumes in another one with the same profile. The last writes may be
-// missing, because IndexedDB does not wait for the disk.
+// TestBrowserKilled kills the whole browser (SIGKILL) at random moments, for the first time as soon
+// as there is a checkpoint, and resumes in a new browser with the same profile. The last writes may
+// be missing, because IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := longTrace(t, 30e6)
@@ -178,8 +178,8 @@ func TestBrowserKilled(t *testing.T) {
 	chromedp.Cancel(ctx)
 }
 
-// awaitEnd waits until all processes of the browser with this profile have ended, which they do
-// when they notice that the main process is gone.
+// awaitEnd waits until all processes of the browser with this profile have ended. They end when
+// they notice that the main process is gone.
 func awaitEnd(t *testing.T, profile string) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
@@ -192,7 +192,7 @@ func awaitEnd(t *testing.T, profile string) {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(processes, func(path string) bool {
-			words, _ := os.ReadFile(path) // fails for a process that has ended
+			words, _ := os.ReadFile(path) // reading fails if the process has ended
 			return bytes.Contains(words, []byte("="+profile))
 		}) {
 			return
@@ -230,7 +230,8 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// TestWorkerEndsSilently ends a worker without a message or an event.
+// TestWorkerEndsSilently ends a worker in such a way that the page receives neither a message nor
+// an event.
 func TestWorkerEndsSilently(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -247,9 +248,9 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick resumes with a dropped file that the browser still has access to. A headless browser
-// never grants the permission to read it, so the test replaces the file with one that needs no
-// permission.
+// TestOneClick resumes an analysis with one click, using a dropped file to which the browser still
+// has access. A headless browser never grants the permission to read it, so the test replaces the
+// file with one that needs no permission.
 func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)

@@ -2,9 +2,10 @@ package e2e
 
 import "testing"
 
-// chunks passes instructions to Vugu's script for a text that fills the buffer in the middle of a
-// character: select an element, set a first chunk, and set the end of its inner HTML (opcodes 36,
-// 37, 29 and 0). It returns the text that the element then shows.
+// chunks is a script that cuts a text at every byte, as the end of Vugu's buffer may do. For each
+// cut, it passes instructions to Vugu's script: select an element, set a first chunk, and set the
+// end of its inner HTML (opcodes 36, 37, 29 and 0). It returns the texts that the element then
+// shows.
 const chunks = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";

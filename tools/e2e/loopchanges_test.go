@@ -16,7 +16,7 @@ func (p *tab) tryChanges(text string) {
 	p.wait("proposals", `document.querySelector("#table-proposed tbody tr") && !document.getElementById("changes-counting")`)
 }
 
-// TestLoopChanges requests the misses of a loop nest after changes to its code.
+// TestLoopChanges requests the misses that a loop nest would have after changes to its loops.
 func TestLoopChanges(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

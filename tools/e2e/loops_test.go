@@ -42,7 +42,7 @@ func TestLoops(t *testing.T) {
 		t.Errorf("the tree is %q", roles)
 	}
 
-	// Tab stops only once at the rows; arrow keys follow the tree.
+	// The rows are a single tab stop; arrow keys follow the tree.
 	p.tabTo("the rows", `document.activeElement.id === "loops-rows"`)
 	p.press(kb.ArrowLeft)
 	p.press(kb.Enter)
@@ -74,8 +74,8 @@ func TestLoops(t *testing.T) {
 	p.wait("the loop of the link", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
 }
 
-// shrinkL1 moves the slider of the first level down to a size, step by step. Before each step, it
-// waits until the page shows the previous one.
+// shrinkL1 moves the slider of the first level step by step down to a given size. Before each step,
+// it waits until the page shows the effect of the previous step.
 func (p *tab) shrinkL1(size string) {
 	p.t.Helper()
 	p.wait("L1 of "+size, `(() => {
@@ -88,8 +88,8 @@ func (p *tab) shrinkL1(size string) {
 	})()`)
 }
 
-// withoutCode returns the path of a trace without code, which is only compressed into loops on
-// request.
+// withoutCode returns the path of a trace without code. The page compresses such a trace into loops
+// only on request.
 func (p *tab) withoutCode() string {
 	return p.write("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))
 }

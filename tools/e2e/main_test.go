@@ -23,12 +23,12 @@ var shared *stage
 
 // stage consists of a running browser and the decoy servers.
 type stage struct {
-	ctx       context.Context // context of the browser, and parent of all tabs
+	ctx       context.Context // context of the browser, and the parent of the contexts of all tabs
 	program   string          // path of the command
 	files     string          // the folder for files of the browser and the command
-	anyHost   *decoy          // the server for every host but 127.0.0.1
-	neighbour *decoy          // another port of 127.0.0.1
-	visited   *server         // for tests that need no first visit; see openPage
+	anyHost   *decoy          // the server for every host except 127.0.0.1
+	neighbour *decoy          // a server on another port of 127.0.0.1
+	visited   *server         // the server for tests that do not need a first visit; see openPage
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -110,11 +110,13 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("metrics-recording-only", true),
 		chromedp.Flag("no-pings", true),
 		chromedp.Flag("safebrowsing-disable-auto-update", true),
-		// Tabs of earlier tests must not starve the tab of the running test.
+		// The tab of the running test must not be slowed down while a tab of another test is in the
+		// foreground.
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
-		// Chromium itself contacts Google; if a page did so, the watch would detect it.
+		// Chromium itself contacts Google, so these names are not found instead of leading to the
+		// decoy. If a page contacted Google, the watch would detect it.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}

@@ -13,8 +13,8 @@ import (
 
 // TestEightWorkers divides runs among eight workers, as the page does on a machine with eight
 // processors, and checks that the result equals the command's. It prints how responsive the page
-// stays and how fast a cancelled run ends, but does not judge these times. TestSharedInThePage
-// tests the division among workers. This test runs in make soak.
+// stays and how quickly a cancelled run ends, but has no limits for these times.
+// This test runs only in make soak; TestSharedInThePage also tests the division among workers.
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !soaking {

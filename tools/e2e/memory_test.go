@@ -30,8 +30,8 @@ func (p *tab) wideTrace() string {
 	return p.write("wide.din", b)
 }
 
-// TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the run's
-// memory, so that every distance occurs. It checks that the process of the tab stays within the
+// TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the memory of
+// the run, so that all distances occur. It checks that the process of the tab stays within the
 // memory budget plus half a gigabyte. The process includes the page, its workers and the data that
 // the page passes to the browser. Most of the extra half gigabyte is needed by the compiled
 // programs and the browser itself.
@@ -101,8 +101,8 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 }
 
 // TestBeyondMemory analyses a trace with more lines than fit in the chosen memory. The analysis
-// must spill data, report that it does so, have the command's digest, and keep only the result at
-// the end.
+// must spill data and report this, its result must have the same digest as the command's, and at
+// the end, only the result may remain in storage.
 func TestBeyondMemory(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("40MiB", "40MiB", true, true))`)
@@ -136,8 +136,8 @@ func TestBeyondMemory(t *testing.T) {
 	p.wait("the spilled data are deleted", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
-// TestOrphansAreSwept checks that spilled data of an analysis that can no longer be resumed are
-// deleted when the page is opened.
+// TestOrphansAreSwept checks that opening the page deletes the spilled data of an analysis that can
+// no longer be resumed.
 func TestOrphansAreSwept(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `new Promise((done) => { const r = indexedDB.open("stackglass shelf t0", 1);

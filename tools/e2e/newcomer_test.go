@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNewcomer follows a first visit: click somewhere on a card, read the answer in the result,
-// follow it, and drop a file that is not a trace.
+// TestNewcomer simulates a first visit: click somewhere on a card, read the answer in the result,
+// follow its links, and drop a file that is not a trace.
 func TestNewcomer(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]

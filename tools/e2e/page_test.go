@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// patience limits waits for conditions that become true on any machine, however slow, so it
-	// only ends tests that would never end.
+	// patience is the time limit for waiting. All awaited conditions become true on any machine,
+	// however slow, so the limit only ends tests that would otherwise never end.
 	patience = 10 * time.Minute
 	askEvery = 50 * time.Millisecond
 )
@@ -39,9 +39,9 @@ type tab struct {
 	watch  *watch
 }
 
-// openPage opens the page in a tab as for a returning visitor without kept analyses: at the origin
-// that most tests share, where the browser has stored the site and its compiled programs. It
-// deletes the data that earlier tests stored there.
+// openPage opens the page in a tab as it appears to a returning visitor who has no kept analyses.
+// It uses the origin that most tests share, for which the browser has stored the site and its
+// compiled programs, and deletes the data that earlier tests stored there.
 func openPage(t *testing.T) *tab {
 	t.Helper()
 	s := needStage(t)
@@ -84,8 +84,8 @@ func (p *tab) close() {
 	}
 }
 
-// alone waits until no other tab shows a page of the server, because a closed tab may still store
-// data.
+// alone waits until no other tab shows a page of the server. This is necessary because a tab that
+// is being closed may still store data.
 func (p *tab) alone() {
 	p.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -110,7 +110,7 @@ func newTab(t *testing.T, s *server) *tab {
 	return newTabIn(t, needStage(t).ctx, s)
 }
 
-// newTabIn opens such a tab in the browser of a context.
+// newTabIn does the same in the browser of a given context.
 func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser)
@@ -128,7 +128,8 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 		p.watch.check(t)
 		quiet(t, "by the end of "+t.Name())
 	})
-	// Report policy violations to the console, because some print no message there.
+	// Report policy violations on the console, because the browser does not report all of them
+	// there.
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI));`,
 	})
@@ -137,7 +138,7 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	return p
 }
 
-// owners contains the last server that a tab has shown at each origin.
+// owners contains, for each origin, the last server whose page a tab has shown.
 var owners = map[string]*server{}
 
 // forgetEarlier makes the browser delete the data of an earlier server that happened to have the
@@ -269,9 +270,10 @@ func (p *tab) waitGone(selector string) {
 	p.wait("no "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
-// click clicks the element with the mouse. If the element moves after its position is read, because
-// something appears, the click hits something else. Then click tries again, as a person would.
-// Elements that cover it are there on purpose, so a click on them counts.
+// click clicks the element with the mouse. If something appears and moves the element after its
+// position has been read, the click hits something else, and click tries again, as a person would.
+// A click on an element that covers the given element counts, because such elements are
+// intentional.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)
@@ -287,7 +289,7 @@ func (p *tab) click(selector string) {
 			return true;
 		})()`)
 		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
-		// If the click left the page, there is nothing to evaluate.
+		// If the click has led to another page, the expression cannot be evaluated.
 		if clicked, err := tryEval[bool](p, `window.clicked !== false`); err != nil || clicked {
 			return
 		}
@@ -322,8 +324,8 @@ func (p *tab) pick(paths ...string) {
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// pausing starts a run and pauses it. A script in the page pauses it as soon as possible, so that
-// the run cannot end before, however slow the machine and however short the run.
+// pausing starts a run and pauses it. A script in the page pauses the run as soon as possible, so
+// that the run cannot end first, however slow the machine and however short the run.
 func (p *tab) pausing(start func()) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -346,9 +348,9 @@ func (p *tab) paused() {
 	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
 }
 
-// finished waits for the end of the run and for its result, and returns the digest. It does not
-// distinguish the result from one that was in view before: leave that first, or wait for another
-// title.
+// finished waits for the end of the run and for its result, and returns the digest. It cannot
+// distinguish this result from a result that was in view before. Leave the old result first, or
+// wait until the title changes.
 func (p *tab) finished() string {
 	p.t.Helper()
 	p.wait("a result with a digest, and no run",
@@ -369,7 +371,7 @@ func (p *tab) problem() string {
 	return p.text("#problem span")
 }
 
-// screen returns the text of the page, for messages.
+// screen returns the text of the page, for use in error messages.
 func (p *tab) screen() string {
 	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
 	if err != nil {
@@ -378,7 +380,7 @@ func (p *tab) screen() string {
 	return "the page says:\n" + text
 }
 
-// explain logs the page of a failed test.
+// explain logs the text of the page if the test has failed.
 func (p *tab) explain() {
 	if !p.t.Failed() {
 		return

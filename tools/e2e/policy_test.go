@@ -138,7 +138,7 @@ var actions = []struct {
 	}},
 }
 
-// everyView opens every view of a result.
+// everyView opens every view of the result.
 func (p *tab) everyView(there func()) {
 	p.t.Helper()
 	for _, view := range state.Tabs() {
@@ -149,8 +149,8 @@ func (p *tab) everyView(there func()) {
 	}
 }
 
-// betweenDownloads is a pause that Chromium requires: it silently drops downloads after the first
-// ten in a second.
+// betweenDownloads is a pause between downloads. Without it, Chromium silently drops all but the
+// first ten downloads in a second.
 const betweenDownloads = 150 * time.Millisecond
 
 // saveAll saves all tables and pictures of a view.
@@ -180,18 +180,18 @@ func (p *tab) analysed(trace string) string {
 	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
 }
 
-// TestPolicy does everything that a person can do, in every hosting that differs from the others,
-// and checks that the page violates no policy and contacts only its own host. Then a script tries
-// to contact others.
+// TestPolicy does everything that a person can do, in every hosting that differs from the others.
+// It checks that the page violates no policy and contacts only its own host. Then it runs a script
+// that tries to contact other hosts.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
 		if h.name == "unzipped folder" {
-			continue // same files (see TestArchive) and same server as the static host
+			continue // the files (see TestArchive) and the server are the same as for the static host
 		}
 		actions := actions
 		if h.name == "Cloudflare" {
-			actions = nil // same files and headers as serve (see TestRequests)
+			actions = nil // the files and headers are the same as for serve (see TestRequests)
 		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))
@@ -213,8 +213,9 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestArchive checks that the archive contains the single file and the static host's files, except
-// for compressed ones, so that the results of TestPolicy are valid for an unzipped folder, too.
+// TestArchive checks that the archive contains the single file, and the same files as the static
+// host except for the compressed copies. The results of TestPolicy therefore also apply to an
+// unzipped folder.
 func TestArchive(t *testing.T) {
 	needStage(t)
 	archive, dist := os.DirFS(filepath.Join(unzipped(t), "stackglass")), os.DirFS(filepath.Join(root, "site", "dist"))
@@ -251,8 +252,8 @@ func TestArchive(t *testing.T) {
 	same(archive, "stackglass.html", os.DirFS(filepath.Join(root, "build")), "stackglass.html")
 }
 
-// tryToLeave tries to send data from the page and from a worker of it. The decoys must not receive
-// any.
+// tryToLeave tries to send data from the page and from one of its workers. The decoys must not
+// receive any data.
 func (p *tab) tryToLeave() {
 	t, s := p.t, shared
 	t.Helper()
@@ -291,8 +292,8 @@ func (p *tab) tryToLeave() {
 	p.finished()
 }
 
-// TestFolderFromDisk opens the folder's page as a file. It cannot run there, and must explain how
-// to run it.
+// TestFolderFromDisk opens the page of the unzipped folder as a file. The page cannot run from a
+// file, and must explain how to run it.
 func TestFolderFromDisk(t *testing.T) {
 	needStage(t)
 	dir := filepath.Join(unzipped(t), "stackglass")

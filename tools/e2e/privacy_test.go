@@ -10,11 +10,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The following tests check that TestPolicy can fail: that the decoys count connections, and that
-// the watch detects faults.
+// The following tests check that TestPolicy would detect violations: that the decoys count
+// connections, and that the watch detects faults.
 
 // attempts is a script with ways to reach another server from a page or a worker. NAME in the
-// address is replaced with the name of the way. Each attempt must either throw an exception or be
+// address is replaced by the name of the attempt. Each attempt must either throw an exception or be
 // blocked by the policy.
 const attempts = `async (address) => {
 	const tries = {
@@ -49,7 +49,8 @@ const attempts = `async (address) => {
 	return Object.keys(tries).length;
 }`
 
-// TestDecoysCount checks that every connection is counted, whether by name or by IP address.
+// TestDecoysCount checks that every connection is counted, whether it is made by host name or by IP
+// address.
 func TestDecoysCount(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
@@ -65,8 +66,8 @@ func TestDecoysCount(t *testing.T) {
 	}
 }
 
-// quiet fails the test if a decoy received a request. It ignores connections without data, which
-// the browser itself opens in advance.
+// quiet fails the test if a decoy has received a request. It ignores connections without data,
+// because the browser itself opens such connections in advance.
 func quiet(t *testing.T, when string) {
 	t.Helper()
 	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {
@@ -108,9 +109,9 @@ func TestWatchSees(t *testing.T) {
 	p.watch.allow("")
 }
 
-// TestInitialTransfer adds up the bytes that a first visit loads until an analysis has ended: all
-// files for the page and its worker, and separately the demo. It excludes files that are fetched
-// later, for offline use.
+// TestInitialTransfer adds up the bytes that a first visit loads until an analysis has ended. It
+// counts all files for the page and its worker and, separately, the demo. It excludes files that
+// are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_520_000

@@ -24,7 +24,7 @@ func TestWhatIf(t *testing.T) {
 	p.openView("caches", "#level-1")
 	for _, preset := range eval[[]string](p, `Array.from(document.querySelectorAll("#preset option"), (o) => o.value)`) {
 		if preset == "apple-m1" {
-			continue // the command also requires a profile with 128-byte lines; the page uses the existing line sizes
+			continue // for this preset, the command requires a profile with 128-byte lines as well, whereas the page uses the existing line sizes
 		}
 		eval[any](p, `(() => {
 			const preset = document.getElementById("preset");
@@ -71,9 +71,9 @@ func TestAnswersFollowTheHand(t *testing.T) {
 	}
 }
 
-// useSliders changes the sizes of all levels of a preset with the mouse and with keys. Each time,
-// only this level may change, no slider may change its position on the page, and going back must
-// restore the preset.
+// useSliders changes the size of each level of a preset with the mouse and with keys. Each time,
+// only that level may change, all sliders must stay at the same place on the page, and undoing the
+// change must restore the preset.
 func (p *tab) useSliders() {
 	p.t.Helper()
 	const sliders = `Array.from(document.querySelectorAll('[id^="size-"]'), (e) => e.getAttribute("aria-valuetext"))`
@@ -102,7 +102,7 @@ func (p *tab) useSliders() {
 		}
 		eval[any](p, `document.querySelector(`+quote(id)+`).scrollIntoView({ block: "center" })`)
 		where := eval[string](p, places)
-		// The thumb is 16 pixels wide.
+		// The thumb of the slider is 16 pixels wide.
 		thumb := eval[struct{ X, Y, Step float64 }](p, `(() => {
 			const e = document.querySelector(`+quote(id)+`), box = e.getBoundingClientRect(), step = (box.width - 16) / e.max;
 			return { x: box.left + 8 + step * e.value, y: box.top + box.height / 2, step };
@@ -171,7 +171,7 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.wait("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
 
-// hierarchy is the output of the command's what-if.
+// hierarchy is the JSON output of the command `what-if`.
 type hierarchy struct {
 	Levels []struct {
 		Name                   string

@@ -16,7 +16,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// careful lists the hostings whose servers know the files of the page.
+// careful lists the hostings whose servers know the files of the page and can therefore check
+// requests.
 var careful = []string{"serve", "Cloudflare"}
 
 // TestRequests sends valid and invalid requests to the servers of this project.
@@ -36,7 +37,8 @@ func TestRequests(t *testing.T) {
 			s.all(t)
 			s.refusals(t, index.body)
 			if h.name == "Cloudflare" {
-				// In this test, a proxy in front of the worker waits for the end of the body.
+				// In this test, Cloudflare's worker runs behind a proxy, which waits for the end of
+				// the body.
 				s.refuseChunks(t, "0\r\n\r\n")
 				s.edge(t)
 			} else {
@@ -98,7 +100,7 @@ func (s *server) files(t *testing.T, index string) {
 			t.Errorf("%s: status %d, %d bytes of type %q", name, got.status, len(got.body), got.head.Get("Content-Type"))
 		}
 		if name == "/manifest.webmanifest" || name == "/icon.svg" {
-			continue // the host decides how long
+			continue // the host decides how long the browser may cache the file
 		}
 		if cache, want := got.head.Get("Cache-Control"), policy.Cache(name[1:]); cache != want {
 			t.Errorf("%s: Cache-Control %q, want %q", name, cache, want)
@@ -121,7 +123,7 @@ func (s *server) files(t *testing.T, index string) {
 }
 
 // all requests every file of the page, and checks that the server sends the right bytes; ask checks
-// the headers. So the page behaves the same on each server.
+// the headers. This ensures that the page behaves the same on each server.
 func (s *server) all(t *testing.T) {
 	t.Helper()
 	dist := os.DirFS(filepath.Join(root, "site", "dist"))
@@ -146,7 +148,7 @@ func (s *server) all(t *testing.T) {
 	}
 }
 
-// packed reports whether a file of the page is the compressed form of another file.
+// packed reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
 // named returns the address of a file that the page refers to.

@@ -44,8 +44,8 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
-// note answers "no content", and records the requested address; for TLS, that is the server name in
-// the handshake.
+// note records the requested address, and answers "no content". For a TLS connection, the recorded
+// address is the server name in the handshake.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
 	said := wordless
@@ -61,7 +61,7 @@ func (d *decoy) note(conn net.Conn) {
 	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
 }
 
-// wordless is the record of a connection without data.
+// wordless is recorded for a connection without data.
 const wordless = "a connection without data"
 
 const tlsHandshake = 0x16 // the first byte of a TLS connection
@@ -74,7 +74,7 @@ type greeting struct {
 
 func (g greeting) Read(p []byte) (int, error) { return g.from.Read(p) }
 
-// serverName returns the server name that a TLS client requests.
+// serverName returns the server name in the handshake of a TLS client.
 func serverName(conn net.Conn, from io.Reader) (name string) {
 	_ = tls.Server(greeting{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = hello.ServerName
@@ -143,7 +143,7 @@ func (s *server) stop() {
 	})
 }
 
-// forgive removes allowed requests from the record.
+// forgive removes the given requests, which are allowed, from the record.
 func (d *decoy) forgive(calls ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

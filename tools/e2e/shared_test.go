@@ -92,7 +92,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	if workers.Type(got.Type) != workers.TypeDone {
 		p.t.Fatalf("it failed: %q", bytes(got.Body))
 	}
-	done, err := workers.DecodeDone(bytes(got.Body)) // only the beginning of the profile
+	done, err := workers.DecodeDone(bytes(got.Body)) // only the beginning of the profile is needed
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
 // shareAll analyses files with several numbers of workers, in many short segments. Each file is
-// analysed with two adjacent numbers of the list; the files take turns with the pairs.
+// analysed with two adjacent numbers of the list counts; successive files use successive pairs.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{32 << 10, 256 << 10}, UtilisationWays: []uint32{8, 8}}
@@ -126,9 +126,9 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	}
 }
 
-// TestSharedInThePage checks that any number of workers gives the command's digests. Tests without
-// a browser check that each trace can be divided among each number of workers (core/analysis,
-// workers).
+// TestSharedInThePage checks that the digests equal the command's for any number of workers. Tests
+// without a browser check that each trace can be divided among each number of workers
+// (core/analysis, workers).
 func TestSharedInThePage(t *testing.T) {
 	needStage(t)
 	shareAll(t, openPage(t), sharedFiles(t), 1, 2, 4, 8)

@@ -102,7 +102,7 @@ func TestReadmePicture(t *testing.T) {
 }
 
 // shoot takes screenshots of a view, wide and narrow, light and dark, if STACKGLASS_SHOTS names a
-// folder for them. Afterwards, the view is wide and light.
+// folder for them. Afterwards, the view is wide and light again.
 func (p *tab) shoot(view string) {
 	p.t.Helper()
 	dir := os.Getenv("STACKGLASS_SHOTS")
@@ -131,7 +131,7 @@ func (p *tab) drawn() {
 // picture writes a screenshot to a file.
 func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
 	p.t.Helper()
-	// A picture of the whole page has no scroll bar, whose width would be cut off.
+	// Hide the scroll bar, whose width would otherwise be cut off pictures of the whole page.
 	call(p, emulation.SetScrollbarsHidden, emulation.SetScrollbarsHiddenParams{Hidden: true})
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

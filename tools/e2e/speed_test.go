@@ -23,7 +23,8 @@ const timing = `(async (act, ready) => {
 	return performance.now() - begun;
 })`
 
-// reaction contains several measurements of wall-clock time and CPU time, in milliseconds.
+// reaction contains repeated measurements of the wall-clock time and the CPU time of one reaction,
+// in milliseconds.
 type reaction struct{ wall, cpu []float64 }
 
 func (m *reaction) take(p *tab, act, ready string) {
@@ -37,13 +38,13 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// say prints a measurement for tools/speed.
+// say prints a measurement in the form that tools/speed reads.
 func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
 
-// filesIn returns the files that an environment variable names, separated by colons. It skips the
-// test if there are none.
+// filesIn returns the files in an environment variable, which lists them separated by colons. It
+// skips the test if there are none.
 func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)
@@ -58,9 +59,9 @@ func (p *tab) switchTo(view state.Tab, m *reaction) {
 	m.take(p, toView(view.Slug()), inView(view.Slug()))
 }
 
-// TestSpeed prints how long the page takes to switch to each view, the first time and later, and to
-// react to each slider, for the traces and profiles that STACKGLASS_SPEED names. On a busy machine,
-// the CPU time is more reliable.
+// TestSpeed prints how long the page takes to switch to each view, for the first time and later,
+// and to react to each slider. STACKGLASS_SPEED lists the traces and profiles to use. On a busy
+// machine, the CPU time is more reliable.
 func TestSpeed(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED")
 	const rounds = 5
@@ -111,9 +112,9 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// TestSpeedOfRuns prints how long the page takes from opening a file to its curve and to the
-// complete result, with one worker and with two, for the traces that STACKGLASS_SPEED_RUNS names. A
-// run of more than ten seconds is measured once.
+// TestSpeedOfRuns prints the time from opening a file until the page shows its curve, and until it
+// shows the complete result, with one worker and with two. STACKGLASS_SPEED_RUNS lists the traces
+// to use. A run of more than ten seconds is measured once.
 func TestSpeedOfRuns(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED_RUNS")
 	const rounds, long = 2, 10

@@ -14,8 +14,9 @@ import (
 // task is an uninterrupted task of the page's main thread.
 type task struct{ Wall, CPU time.Duration }
 
-// tasks returns the tasks of at least 10 ms while do runs. The wall-clock time shows how long a
-// person waits; on a busy machine, the CPU time is the cost of the task.
+// tasks returns the tasks that take at least 10 ms while do runs. The wall-clock time of a task
+// shows how long a person waits. On a busy machine, the CPU time shows the cost of the task more
+// reliably.
 func (p *tab) tasks(what func()) (list []task) {
 	p.t.Helper()
 	type event struct {
@@ -41,7 +42,7 @@ func (p *tab) tasks(what func()) (list []task) {
 		case *tracing.EventTracingComplete:
 			select {
 			case done <- true:
-			default: // event of an earlier trace
+			default: // the event belongs to an earlier trace
 			}
 		}
 	}); err != nil {

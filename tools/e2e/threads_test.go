@@ -56,7 +56,7 @@ func (p *tab) choose(id, value string) {
 	})()`)
 }
 
-// said waits until a text with these words is announced to screen readers.
+// said waits until a text that contains the given words is announced to screen readers.
 func (p *tab) said(words string) {
 	p.t.Helper()
 	p.wait("“"+words+"” is announced", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
@@ -96,7 +96,7 @@ func TestThreads(t *testing.T) {
 	p.click("#stack-coherent")
 	p.said("another thread's store invalidates the line")
 
-	// For two caches of two threads each, the trace must be analysed again.
+	// To show two caches shared by two threads each, the page must analyse the trace again.
 	p.choose("core-group-2", "2")
 	p.waitFor("#group-2 #core-group-2")
 	p.choose("core-group-3", "2")
@@ -117,7 +117,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestCommunication reads the matrix with arrow keys and selects a cell.
+// TestCommunication moves through the matrix with arrow keys, and selects a cell.
 func TestCommunication(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -155,9 +155,9 @@ func TestCommunication(t *testing.T) {
 	}
 }
 
-// TestFalseSharing reads the page's first sentence about the demo with counters in one cache line.
-// It must contain their name, the source line, how often they invalidate each other's line, and the
-// fix.
+// TestFalseSharing checks the page's first sentence about the demo whose counters are in one cache
+// line. It must contain the name of the counters, the source line, how often the threads invalidate
+// each other's copies of the line, and the fix.
 func TestFalseSharing(t *testing.T) {
 	needStage(t)
 	source, err := os.ReadFile(demoSource(t, "false-sharing"))
@@ -206,8 +206,9 @@ func manyThreads() []byte {
 	return text.Bytes()
 }
 
-// TestManyThreadsFollowTheHand does the same as TestAnswersFollowTheHand for 64 threads, in the
-// views Threads and Communication, and with 32 caches of two threads each.
+// TestManyThreadsFollowTheHand makes the same measurements as TestAnswersFollowTheHand for 64
+// threads, in the views Threads and Communication, and also with 32 caches shared by two threads
+// each.
 func TestManyThreadsFollowTheHand(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

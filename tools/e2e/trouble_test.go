@@ -68,7 +68,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// flipped compresses a trace again, with a checksum for every block, and flips one bit.
+// flipped returns a copy of a trace that is compressed with a checksum for every block, and has one
+// flipped bit.
 func flipped(t *testing.T, packed []byte) []byte {
 	t.Helper()
 	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
@@ -128,7 +129,7 @@ func TestInterruptedByReload(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	p := openPage(t)
-	p.pick(trace) // for a dropped file, the browser would ask for permission to open it again
+	p.pick(trace) // a file picker is used because for a dropped file, the browser would ask for permission to open it again
 	p.wait("a checkpoint", storedEntries+" > 0")
 	p.reload()
 	p.visit("/")
@@ -197,12 +198,12 @@ func (p *tab) kill() {
 	}
 }
 
-// TestFullStore runs an analysis when the browser has no space to store its result.
+// TestFullStore runs an analysis in a browser that has no space to store the result.
 func TestFullStore(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
 	p := firstVisit(t)
-	// The site cannot be stored for offline use either; the browser reports this.
+	// The site cannot be stored for offline use either, and the browser reports this as an error.
 	p.watch.allow("service_worker: exception: Uncaught (in promise) QuotaExceededError")
 	size := float64(1)
 	call(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: p.server.origin, QuotaSize: &size})

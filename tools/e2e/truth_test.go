@@ -21,7 +21,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// realTrace returns the path of the trace of sort, or of a small trace if it does not exist.
+// realTrace returns the path of the real trace named sort, or of a small trace if that does not
+// exist.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
@@ -81,8 +82,9 @@ func absolute(t *testing.T, path string) string {
 }
 
 // longTrace returns the path of the real trace repeated, in consecutive LZ4 frames, with at least
-// this number of references. All tests share this file, which has the fixed time modified, so that
-// its truth is computed only once. Tests that change the file use ownTrace.
+// this number of references. All tests share this file. Its modification time is always the
+// constant modified, so that its truth is computed only once. Tests that change the file use
+// ownTrace.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))
@@ -129,8 +131,9 @@ var (
 	truths   = map[string]*truth{}
 )
 
-// measured contains the caches that the page measures by site unless another hierarchy is in view:
-// the caches of the first preset, except for caches that select sets with a hash.
+// measured lists the caches for which the page counts misses by site, unless another hierarchy is
+// in view. These are the caches of the first preset, except for caches that select sets with a
+// hash.
 const measured = "32KiB,8,256KiB,8"
 
 // truthOf analyses a trace with the command, once for all tests.
@@ -173,7 +176,7 @@ func truthIn(t *testing.T, answer []byte) *truth {
 	return &v.Input
 }
 
-// ask runs the command and returns its output. It accepts partial answers, too.
+// ask runs the command and returns its output. It also accepts partial answers.
 func ask(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(needStage(t).program, args...)
@@ -196,8 +199,8 @@ type demoCard struct {
 	References            uint64
 }
 
-// measured returns the caches that the page measures by site in a demo: the caches that the demo
-// opens with.
+// measured returns the caches for which the page counts misses by site in a demo, which are the
+// caches with which the demo opens.
 func (d demoCard) measured() string {
 	screen := state.ParseScreen(d.Opens)
 	levels := screen.Levels

@@ -95,8 +95,8 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// TestBrokenInAnUnpacker drops compressed files that are cut off or damaged. Results and messages
-// must be the same as the command's.
+// TestBrokenInAnUnpacker drops compressed files that need an unpacker and are cut off or damaged.
+// Results and messages must be the same as the command's.
 func TestBrokenInAnUnpacker(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

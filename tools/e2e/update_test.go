@@ -70,7 +70,8 @@ func TestUpdate(t *testing.T) {
 }
 
 // nextVersion finds the service worker that is waiting to take over. It returns a function that
-// waits until this has happened; a page that is opened before then still has the old version.
+// waits until the worker has taken over; a page that is opened before then still has the old
+// version.
 func (p *tab) nextVersion() (active func()) {
 	p.t.Helper()
 	waiting, over := make(chan bool, 1), make(chan bool, 1)
@@ -144,12 +145,12 @@ const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue
 // changing is a proxy between the browser and a server. It answers some requests with different
 // content.
 type changing struct {
-	server *server // the proxied server, with the address that the browser uses
+	server *server // the server as the browser sees it, with the address of the proxy
 	t      *testing.T
 	behind string
 
 	mu    sync.Mutex
-	other map[string][]byte // by path; nil means that the file is missing
+	other map[string][]byte // contents by path; nil means that the file is missing
 }
 
 func newChanging(t *testing.T, behind *server) *changing {
@@ -187,8 +188,8 @@ func (c *changing) change(path string, content []byte) {
 	c.other[path] = content
 }
 
-// update replaces the first version with a second one: every script, style sheet and program has
-// new content and a new name, and the old names are not found.
+// update replaces the first version of the site by a second one: every script, style sheet and
+// program has new content and a new name, and the old names no longer exist.
 func (c *changing) update() {
 	c.t.Helper()
 	index, list := c.get("/"), string(c.get("/precache.js"))
@@ -218,8 +219,8 @@ func (c *changing) update() {
 	c.change("/precache.js", []byte(list))
 }
 
-// secondOf contains the text that turns a file into its second version when appended, by file
-// extension. For a program, it is a section that is ignored.
+// secondOf maps file extensions to the text that is appended to such a file to make its second
+// version. For a program, the text is a section that browsers ignore.
 var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
 // get returns the content of a path after the update.

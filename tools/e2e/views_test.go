@@ -45,7 +45,7 @@ func (p *tab) openView(slug, shows string) {
 	p.wait("view "+slug, inView(slug)+` && document.querySelector(`+quote(shows)+`)`)
 }
 
-// unfoldFacts expands the facts below a diagnosis.
+// unfoldFacts expands the facts below a finding of the diagnosis.
 func (p *tab) unfoldFacts() {
 	p.t.Helper()
 	p.click(`#facts-open[aria-expanded="false"]`)
@@ -133,7 +133,7 @@ func (p *tab) everywhere(look func(state string)) {
 	look("deleting")
 }
 
-// countersEverywhere shows a profile with counters in every form.
+// countersEverywhere shows every form of the counters in a profile.
 func (p *tab) countersEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.drop(p.multiplied())
@@ -189,8 +189,8 @@ func (p *tab) multiplied() string {
 	return path
 }
 
-// TestEveryState shows every state of the page on a phone, and at four times magnification, and
-// checks that the page is never wider than the screen. Then axe-core checks the page on a wide
+// TestEveryState shows every state of the page on a phone screen, also at four times magnification,
+// and checks that the page is never wider than the screen. Then axe-core checks the page on a wide
 // screen, light and dark.
 func TestEveryState(t *testing.T) {
 	needStage(t)
@@ -220,7 +220,7 @@ func TestEveryState(t *testing.T) {
 				eval[any](p, "(() => {"+string(axe)+"\n})()")
 			}
 			rules, least := "", 10
-			if scheme == "dark" { // where only the colours differ
+			if scheme == "dark" { // in this theme, only the colours differ, so these rules are enough
 				rules, least = `runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] },`, 1
 			}
 			passes := eval[int](p, runAxe(rules))
@@ -250,8 +250,8 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestViewsLeaveNothing switches from each view to each other view, and checks that the view is the
-// same as after a reload, without remains of the previous view.
+// TestViewsLeaveNothing switches from each view to each other view. It checks that the new view
+// looks the same as after a reload, so that nothing remains of the previous view.
 func TestViewsLeaveNothing(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
@@ -336,7 +336,7 @@ const tooWide = `(() => {
 		.slice(0, 4).map((e) => e.outerHTML.slice(0, 100)));
 })()`
 
-// mapWords draws the map of sets and ways again, and checks the texts on it.
+// mapWords redraws the map of sets and ways, and checks the texts on it.
 const mapWords = `(async () => {
 	const host = document.querySelector("sg-heatmap"), canvas = host.querySelector("canvas"), ctx = canvas.getContext("2d");
 	const words = [], fillText = CanvasRenderingContext2D.prototype.fillText;
@@ -356,8 +356,9 @@ const mapWords = `(async () => {
 	};
 })()`
 
-// TestMapWords checks the numbers on the map: none is cut off, none is covered by the name of a
-// level, and caches with five or more ways have some even on a phone.
+// TestMapWords checks the numbers on the map of sets and ways. No number may be cut off or covered
+// by the name of a level, and some numbers must be shown for caches with five or more ways, even on
+// a phone.
 func TestMapWords(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -20,16 +20,16 @@ import (
 // watch collects the faults of a page and its workers: errors, policy violations and forbidden
 // requests.
 type watch struct {
-	within  []string // prefixes of allowed addresses of requests
+	within  []string // prefixes of the addresses to which requests are allowed
 	pageCtx context.Context
-	// unwatched excludes service workers: a watched one is never idle, and so never gives way to
-	// the next version.
+	// unwatched excludes service workers from the watch. A service worker that is watched is never
+	// idle, so the next version never replaces it.
 	unwatched bool
 
 	mu       sync.Mutex
 	faults   []string
-	allowed  []string                      // parts of faults that a test causes on purpose
-	workers  map[target.ID]context.Context // the workers that have not ended
+	allowed  []string                      // parts of the texts of faults that a test causes on purpose
+	workers  map[target.ID]context.Context // contexts of the workers that have not ended
 	kinds    map[target.ID]string          // kinds of the workers
 	sessions map[target.SessionID]target.ID
 	ended    map[target.ID]bool
@@ -40,7 +40,7 @@ type watch struct {
 func watchPage(ctx context.Context, s *server) (*watch, error) {
 	within := []string{s.origin + "/", "blob:" + s.origin + "/", "data:"}
 	if s.origin == "file://" {
-		within = []string{s.origin + s.home, "blob:null/", "data:"} // only the page itself
+		within = []string{s.origin + s.home, "blob:null/", "data:"} // only the page itself may be contacted
 	}
 	w := &watch{
 		within: within, pageCtx: ctx,
@@ -136,8 +136,8 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// await waits until there are want faults that contain part, as long as more may arrive. It returns
-// their number.
+// await waits until there are want faults that contain part, or until no more can arrive. It
+// returns their number.
 func (w *watch) await(part string, want int) (n int) {
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
 		if n = w.count(part); n >= want || time.Now().After(late) {

@@ -27,15 +27,15 @@ var sources embed.FS
 // kernel is an OpenMP program.
 type kernel struct {
 	name string
-	// paced means that iterations are given to the next free thread; pace.c then makes all threads
-	// equally fast.
+	// paced means that each chunk of iterations is given to the next free thread. pace.c then makes
+	// all threads equally fast.
 	paced bool
-	// vector means that -O2 vectorises the iterations of a worksharing loop, so that the
-	// single-threaded run executes several iterations at once that other runs may execute one by
-	// one. The kernel is therefore also compiled without vectorisation.
+	// vector means that -O2 vectorises the iterations of a worksharing loop. The single-threaded
+	// run then executes several iterations at once, while other runs may execute them one by one.
+	// The kernel is therefore also compiled without vectorisation.
 	vector bool
-	// runs is the number of runs whose mean is the reference, if the division of the work varies
-	// between runs; 0 means one run.
+	// runs is the number of runs for each number of threads. If the division of the work varies
+	// between runs, the mean of several runs is the reference; 0 means one run.
 	runs int
 }
 
@@ -47,8 +47,8 @@ var kernels = []kernel{
 
 const severalRuns = 5
 
-// scalar is -O2 with the iterations of the source code: they are not vectorised, unrolled, or
-// replaced by a call of memcpy.
+// scalar contains the options for -O2 without changes to the iterations of the source code: they
+// are not vectorised, unrolled, or replaced by a call of memcpy.
 const scalar = "-O2 -fno-vectorize -fno-unroll-loops"
 
 // levels returns the optimisation levels with which a kernel is compiled.
@@ -64,13 +64,13 @@ type program struct {
 	kernel
 	level  string // for example "-O0"
 	source string
-	traced string // path of the program that traces itself
-	plain  string // path of the program for Cachegrind; "" until it is needed
+	traced string // path of the compiled program that traces itself
+	plain  string // path of the program compiled for Cachegrind, without tracing; "" until it is needed
 	folder string
 }
 
 // compiler is the compiler for the kernels. The numbers in core/multicore/ACCURACY.md were measured
-// with this version.
+// with this version of the compiler.
 const compiler = "clang-19"
 
 // compile compiles a kernel so that it traces itself, and writes all files to folder.
@@ -117,9 +117,10 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain does the same as run, with a number that distinguishes several runs. If the system
-// allows it, the same data are in the same lines in all runs: addresses are not randomised, and the
-// environment, which is on the stack above main, always has the same length.
+// runAgain does the same as run, but has a further argument, a number that distinguishes repeated
+// runs. If the system allows it, the same data are in the same cache lines in all runs. To achieve
+// this, addresses are not randomised, and the environment, which is on the stack above main, always
+// has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -150,7 +151,7 @@ func open(path string) (*file, error) {
 	return &file{Reader: sgt.NewReader(path, f, sgt.Options{}), of: f}, nil
 }
 
-// mimicked returns a source of the threads that are synthesised from a single-threaded trace.
+// mimicked returns a source of threads that are synthesised from a single-threaded trace.
 func mimicked(path string) predict.Source {
 	return predict.Mimic(func() (trace.Reader, io.Closer, error) {
 		r, err := open(path)
@@ -158,7 +159,7 @@ func mimicked(path string) predict.Source {
 	})
 }
 
-// printedThreads returns a source of threads that execute blocks as divided in the paper: by
+// printedThreads returns a source of threads that execute the blocks as the paper divides them: by
 // Algorithm 1, or by Algorithm 2 if shared is true.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {

@@ -31,7 +31,7 @@ type machine struct {
 }
 
 var machines = []machine{
-	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // from the paper
+	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // the caches of the paper
 	{"32 KiB and 1 MiB", []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}},
 }
 
@@ -56,7 +56,7 @@ type measurement struct {
 	machine  int
 	division multicore.Division
 	row      validate.Row
-	grind    *validate.Cachegrind // nil: not measured
+	grind    *validate.Cachegrind // result of Cachegrind; nil: not measured
 }
 
 func main() {
@@ -157,9 +157,9 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 	return list, os.Remove(one)
 }
 
-// compare compares a prediction from the trace one with the traces many. With the paper's division,
-// the first level uses Algorithm 1, whose caches are independent, and the second level uses
-// Algorithm 2.
+// compare compares a prediction, computed from the single-threaded trace one, with the traces many
+// of several threads. With the paper's division of the work, the first level is computed by
+// Algorithm 1, which treats the caches as independent, and the second level by Algorithm 2.
 func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
 	for _, path := range many {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed" // for the texts
+	_ "embed" // embeds the texts of the page
 	"fmt"
 	"io"
 	"math"
@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/oracle/validate"
 )
 
-// The texts of the page.
+// These are the texts of the page.
 var (
 	//go:embed text/intro.md
 	intro string
@@ -49,7 +49,7 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.3f (%.2f)", s.sum/float64(s.n), s.max)
 }
 
-// of collects the values of a function for the measurements that pick selects.
+// of returns the spread of the values of points over the measurements that pick selects.
 func of(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
 	for i := range all {
 		if m := &all[i]; pick(m) {

@@ -63,8 +63,8 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
 	}
-	// A temporary folder in the same file system as the final one, with a name that no program
-	// looks for.
+	// The temporary folder is in the same file system as the final folder, and has a name that no
+	// program looks for.
 	fresh, err := os.MkdirTemp(modules, ".npmfetch-")
 	if err != nil {
 		return err
@@ -106,7 +106,8 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 	return body, nil
 }
 
-// Limits for one unpacked package; the largest current package has half as many bytes.
+// These are the limits for one unpacked package. The largest package at present has half as many
+// bytes.
 const (
 	maxUnpacked = 256 << 20 // bytes
 	maxFiles    = 20000
@@ -162,7 +163,7 @@ func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	}
 	mode := os.FileMode(0o644)
 	if h.Mode&0o111 != 0 {
-		mode = 0o755 // an executable, which this program never runs
+		mode = 0o755 // the file is executable; this program never runs it
 	}
 	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

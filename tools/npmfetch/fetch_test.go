@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// packed returns an archive of files, in the form of an npm package.
+// packed returns an archive of the given files, in the form of an npm package.
 func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -84,7 +84,7 @@ func (w *world) file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// left returns the names in node_modules.
+// left returns the names of the files and folders in node_modules.
 func (w *world) left(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))
@@ -121,7 +121,7 @@ func TestFetches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the second time, nothing is fetched
+	for range 2 { // nothing may be fetched the second time
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -25,8 +25,8 @@ type pinned struct {
 	fits    bool     // whether the package is for this machine
 }
 
-// Names and versions become parts of paths and addresses, so only names and versions that npm
-// allows are accepted.
+// Names and versions become parts of paths and addresses. Therefore, only names and versions that
+// npm allows are accepted.
 var (
 	nameWanted    = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
 	versionWanted = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
@@ -56,7 +56,7 @@ func readLock(file string) ([]pinned, error) {
 	var list []pinned
 	for place, p := range lock.Packages {
 		if place == "" {
-			continue // the root package
+			continue // the root package, which is not installed
 		}
 		name, found := strings.CutPrefix(place, "node_modules/")
 		if !found || p.Link || !nameWanted.MatchString(name) {
@@ -80,8 +80,8 @@ func readLock(file string) ([]pinned, error) {
 	return list, nil
 }
 
-// wanted returns the packages with these names, or all packages if there are no names, with their
-// dependencies. It skips packages for other machines.
+// wanted returns the packages with the given names, or all packages if no names are given, together
+// with their dependencies. It skips packages for other machines.
 func wanted(all []pinned, names []string) ([]pinned, error) {
 	byName := map[string]pinned{}
 	for _, p := range all {
@@ -111,8 +111,7 @@ func wanted(all []pinned, names []string) ([]pinned, error) {
 	return list, nil
 }
 
-// fits reports whether a package is for this system: either the package names the system, or it
-// names none.
+// fits reports whether a package is for this system: named must contain the system, or be empty.
 func fits(named []string, this string) bool {
 	return len(named) == 0 || slices.Contains(named, this)
 }
@@ -130,15 +129,15 @@ func libc() string {
 	return "glibc"
 }
 
-// address returns the address of the package's archive in a registry.
+// address returns the URL of the package's archive in a registry.
 func (p pinned) address(registry string) string {
 	return registry + "/" + p.name + "/-/" + path.Base(p.name) + "-" + p.version + ".tgz"
 }
 
 func (p pinned) String() string { return p.name + "@" + p.version }
 
-// installed reports whether folder contains the package. Folders are only renamed when they are
-// complete, so it is enough to check package.json.
+// installed reports whether folder contains the package. A folder gets its final name only when it
+// is complete, so it is enough to check package.json.
 func (p pinned) installed(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }

@@ -1,7 +1,7 @@
-// Npmfetch installs npm packages that site/package-lock.json pins in site/node_modules: the named
-// packages with their dependencies, or all. It does the same as `npm ci --ignore-scripts`, but does
-// not need npm and the hundred packages that a system installs with it. It skips packages for other
-// machines.
+// Npmfetch installs npm packages in site/node_modules, in the versions that site/package-lock.json
+// pins. It installs the named packages with their dependencies, or all packages. It does the same
+// as `npm ci --ignore-scripts`, but does not need npm and the hundred packages that a system
+// installs with it. It skips packages for other machines.
 //
 //  1. It compares the version in node_modules/NAME/package.json, and does nothing if it matches.
 //  2. Otherwise it downloads the archive from the registry and compares it with the lock file's
@@ -9,8 +9,8 @@
 //  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
 //     it is complete.
 //
-// It runs nothing that it fetches. The registry is $npm_config_registry, or else
-// $NPM_CONFIG_REGISTRY, or else https://registry.npmjs.org.
+// It runs nothing that it fetches. The registry is $npm_config_registry if that is set, otherwise
+// $NPM_CONFIG_REGISTRY, otherwise https://registry.npmjs.org.
 //
 // Usage, from the repository's root:
 //

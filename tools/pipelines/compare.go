@@ -15,14 +15,14 @@ import (
 // row is the table row of one loop.
 type row struct {
 	loop           *loop
-	steady         pipeline.Steady // with the numbers of llvm-mca's tables
-	tuned          pipeline.Steady // with measured latencies and throughputs
+	steady         pipeline.Steady // the model's steady state, with the numbers of llvm-mca's tables
+	tuned          pipeline.Steady // the model's steady state, with measured latencies and throughputs
 	peer           float64         // llvm-mca's steady state
 	pass, peerPass float64         // cycles of one pass in the model and in llvm-mca
 }
 
-// peer returns llvm-mca's results for a loop: the cycles per iteration in the steady state, and the
-// cycles of the first iteration.
+// peer returns llvm-mca's results for a loop: the number of cycles per iteration in the steady
+// state, and the number of cycles of the first iteration.
 func peer(t *target, assembly string) (steady, first float64, err error) {
 	cycles := func(iterations string) (float64, error) {
 		report, _, err := mca(t, assembly, "-iterations="+iterations)
@@ -43,8 +43,8 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 	return (late - early) / 1000, first, err
 }
 
-// entering is the number of cycles that llvm-mca adds before the first and after the last
-// instruction: an instruction is dispatched, starts in the next cycle, and retires.
+// entering is the number of cycles that llvm-mca adds before the first instruction and after the
+// last one: an instruction is dispatched, starts in the next cycle, and retires.
 const entering = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {
@@ -59,8 +59,8 @@ func compareAll(w io.Writer, testdata, machine, march string, measured bool) err
 	return nil
 }
 
-// compare compares the model with llvm-mca for loops that are compiled for a processor, or with
-// another -march, and with measured times if measured is true.
+// compare compares the model with llvm-mca for loops compiled for a processor or with another
+// -march. If measured is true, it also compares the model with measured times.
 func compare(testdata, machine, march string, measured bool) (rows []row, runs []whole, err error) {
 	t, err := targetOf(machine)
 	if err != nil {

@@ -24,17 +24,18 @@ type target struct {
 	// two micro-ops on four ports may use two pairs of ports.
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
-	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: LLVM has
-	// Haswell's 60 for Skylake and Ice Lake, too, and 112 for Golden Cove. Published numbers are 97
-	// for Skylake, including address generation, and 160 for Ice Lake, including loads and stores
-	// (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All four have
-	// 97 here, which agrees with times on Sapphire Rapids: for matmul with n = 130 in RUNTIMES.md,
-	// a loop that is limited by a sum and is entered many times, the model is 2.9 % below the
-	// measurement with 97, and 8.9 % with 112.
+	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used: for Skylake
+	// and Ice Lake, LLVM has the same number as for Haswell, 60, and for Golden Cove, it has 112.
+	// Published numbers are 97 for Skylake, including address generation, and 160 for Ice Lake,
+	// including loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth,
+	// after WikiChip). All four Intel processors have 97 here, which agrees with times measured on
+	// Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is limited
+	// by a sum and is entered many times. There the model is 2.9 % below the measurement with 97,
+	// but 8.9 % below it with 112.
 	scheduler int
 }
 
-// isa returns the name of the instruction set in descriptions.
+// isa returns the name of the target's instruction set, as used in descriptions.
 func (t *target) isa() string {
 	if t.triple == "x86_64" {
 		return "x86-64"
@@ -120,8 +121,9 @@ func region(name, code string) string {
 
 var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
 
-// snippetsOf returns the snippets for a target, each with the best form that the target supports
-// first, and llvm-mca's report. The names of the report's regions are the indices of the snippets.
+// snippetsOf returns the snippets for a target and llvm-mca's report on them. The first form of
+// each snippet is the best form that the target supports. The names of the regions in the report
+// are the indices of the snippets.
 func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	if list, err = readSnippets(t.isa()); err != nil {
 		return nil, report, err
@@ -144,7 +146,7 @@ func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 			return nil, report, err
 		}
 		refused := map[int]bool{}
-		for _, r := range report.CodeRegions { // instructions without tables
+		for _, r := range report.CodeRegions { // llvm-mca has no tables for these instructions
 			if at, err := strconv.Atoi(r.Name); err == nil && len(r.InstructionInfoView.InstructionList) <= strings.Count(list[at].ways[0], "\n") {
 				refused[at] = true
 			}
@@ -188,7 +190,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))
-	place := make([]int, len(ports)) // index among the used ports
+	place := make([]int, len(ports)) // index of each port among the used ports; -1: not used
 	for i := range ports {
 		if place[i] = -1; used[i] {
 			place[i] = len(p.Ports)
@@ -268,7 +270,8 @@ func usedPorts(report mcaReport, ports int) []bool {
 	return used
 }
 
-// costOf returns the total cost of the instructions of a region, executed one after the other.
+// costOf returns the total cost of the instructions of a region, which are executed one after the
+// other.
 func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Cost) {
 	instructions := r.InstructionInfoView.InstructionList
 	for i, in := range instructions {
@@ -295,10 +298,11 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 	return c
 }
 
-// parts returns the micro-ops that cause a pressure on ports. The tables spread a micro-op evenly
-// over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with the same pressure form one set if this
-// gives whole cycles. Otherwise, the set consists of all ports of the kind with at least the
-// smallest pressure, or else of ports of several kinds with the same pressure.
+// parts returns the micro-ops that cause the given pressure on ports. In llvm-mca's tables, the
+// pressure of a micro-op is spread evenly over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with
+// the same pressure form one set if their pressures add up to a whole number of cycles. Otherwise,
+// the set consists of all ports of the kind with at least the smallest pressure, or else of ports
+// of several kinds with the same pressure.
 func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}

@@ -15,13 +15,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loop is one loop body in all the forms that are compared.
+// loop contains one loop body in all forms that are compared.
 type loop struct {
 	name     string
-	block    trace.Block // its form after the compiler's optimiser
+	block    trace.Block // the loop after the compiler's optimiser
 	target   trace.Target
-	assembly string  // its form after the code generator
-	count    float64 // iterations of the larger size minus iterations of the smaller
+	assembly string  // the loop after the code generator
+	count    float64 // number of iterations with the larger size minus the number with the smaller size
 	measured float64 // cycles per iteration; 0: not measured
 	usual    float64 // median of several rounds, of which measured is the fastest
 }
@@ -88,8 +88,8 @@ func (b *build) compile(s source) error {
 	return b.generateCounted(stem, counted+"\n@pipelines_count = external global i64\n")
 }
 
-// module compiles a source to stem.ll, and stem.ll to stem.s. It returns the IR, parsed and as
-// text.
+// module compiles a source to stem.ll, and compiles that to stem.s. It returns the IR, both parsed
+// and as text.
 func (b *build) module(s source, stem string) (m *ir.Module, text string, err error) {
 	content, err := irOf(stem+".ll", b.optimise(filepath.Join(b.testdata, s.file), s.flags)...)
 	if err != nil {
@@ -109,7 +109,8 @@ func irOf(file string, args ...string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// generateCounted generates assembly from IR that counts the executions of blocks.
+// generateCounted generates assembly from IR text that contains code to count the executions of
+// blocks.
 func (b *build) generateCounted(stem, text string) error {
 	if err := os.WriteFile(stem+".counted.ll", []byte(text), 0o644); err != nil {
 		return err
@@ -122,8 +123,8 @@ func (b *build) generate(from, to string) error {
 	return command(clangProgram, "-O2", "-march="+b.machine, "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S", from, "-o", to)
 }
 
-// hottest returns the single-block loop that processes most elements: the loop with the most
-// instructions.
+// hottest returns the single-block loop that processes most of the elements. This is the loop with
+// the most instructions.
 func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 	var best *trace.Block
 	f := &p.Functions[function]
@@ -265,7 +266,7 @@ var snippetFiles embed.FS
 // best first. A processor uses the first form that its assembler supports. The lines of a form are
 // executed in sequence.
 type snippet struct {
-	key  string // class and type, written as in the description
+	key  string // class and type of the instructions, in the syntax of descriptions
 	ways []string
 }
 

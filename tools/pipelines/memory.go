@@ -14,20 +14,21 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// footprint is memory.c's measurement for a region of memory of one size: the cycles of a load that
-// depends on the previous one, and the cycles per line if many lines are accessed.
+// footprint contains memory.c's measurements for a memory region of one size: the cycles of a load
+// that depends on the previous load, and the cycles per line when many lines are accessed in
+// various ways.
 type footprint struct {
 	bytes                        uint64
 	chase, read, copy, scattered float64
 }
 
-// crossings contains memory.c's measurements of accesses that cross a line border.
+// crossings contains memory.c's measurements of accesses that cross a line boundary.
 type crossings struct {
-	within, across float64 // a chain of loads within one line, and across two lines
-	loads, stores  float64 // two vectors of 32 bytes each, one of which crosses a line border
+	within, across float64 // cycles per load in a chain of loads, each within one line or across two lines
+	loads, stores  float64 // cycles of accesses to two vectors of 32 bytes, one of which crosses a line boundary
 }
 
-// beyond is a footprint that fits in no cache.
+// beyond is the size of a region that does not fit in any cache, in bytes.
 const beyond = 256 << 20
 
 // remember adds this machine's memory levels to a description: their sizes as reported by the
@@ -51,7 +52,7 @@ func remember(p *pipeline.Processor, testdata string) error {
 		sizes = append(sizes, strconv.FormatUint(bytes>>10, 10))
 	}
 	var best probed
-	for range 3 { // other programs can only make it slower
+	for range 3 { // the minimum is kept, because other programs can only make it slower
 		out, err := exec.Command(program, sizes...).Output()
 		if err != nil {
 			return err
@@ -90,9 +91,9 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints returns the sizes that distinguish the levels of the caches: half of each cache except
-// the last; four times the last but one, which then has almost no hits; then larger sizes, up to
-// one that exceeds the last cache.
+// footprints returns the sizes that are needed to distinguish the cache levels. These are half the
+// size of each cache except the last, four times the size of the second-to-last cache (which then
+// has almost no hits), and larger sizes, up to one that exceeds the last cache.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
@@ -105,10 +106,10 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 	return append(list, beyond)
 }
 
-// levelsOf converts footprints to levels. The last cache is shared, and a virtual machine only gets
+// levelsOf converts footprints to levels. The last cache is shared, and a virtual machine has only
 // a part of it. Its size is the largest footprint for which it supplies half of the lines that are
 // read in sequence, estimated from the cycles. The latencies of a pointer chase do not show this
-// size, because they are dominated by address translation above some footprint.
+// size, because above some footprint, they are dominated by address translation.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -142,8 +143,8 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// across adds the cost of accesses that cross a line border to a description, with separate units,
-// because few cores have more than one unit that combines two lines.
+// across adds the cost of accesses that cross a line boundary to a description. It uses separate
+// execution units for them, because few cores have more than one unit that combines two lines.
 func across(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)

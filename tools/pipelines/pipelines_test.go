@@ -21,8 +21,8 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// TestDescriptionsAreCurrent checks that generating the descriptions again gives the files in the
-// repository.
+// TestDescriptionsAreCurrent checks that the descriptions in the repository equal newly generated
+// ones.
 func TestDescriptionsAreCurrent(t *testing.T) {
 	need(t, mcaProgram)
 	dir := t.TempDir()
@@ -50,8 +50,8 @@ func TestDescriptionsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestModelAgainstPeer compares the model, with llvm-mca's numbers, with llvm-mca's results. Times
-// are only measured by `make pipelines`.
+// TestModelAgainstPeer compares the results of the model, which uses llvm-mca's numbers here, with
+// the results of llvm-mca itself. Times are only measured by `make pipelines`.
 func TestModelAgainstPeer(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	rows, _, err := compare("testdata", "sapphirerapids", "", false)
@@ -70,8 +70,8 @@ func TestModelAgainstPeer(t *testing.T) {
 	}
 }
 
-// TestModelOfPlainCode makes the same comparison for code for any x86-64 processor, and for code
-// with AVX2 and FMA, on a processor with more instructions.
+// TestModelOfPlainCode makes the same comparison for code compiled for any x86-64 processor, and
+// for code with AVX2 and FMA, each on a processor that supports more instructions.
 func TestModelOfPlainCode(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	for _, c := range []struct {

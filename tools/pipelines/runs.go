@@ -16,11 +16,11 @@ import (
 // wholeSize is the n of functions that are timed as a whole.
 const wholeSize = 1024
 
-// whole is a function whose run time is compared.
+// whole is a function whose total run time is compared.
 type whole struct {
 	name                   string
-	steady, slides, actual float64 // cycles per call: in the model, with one pass per block, and measured
-	hot                    string  // the block that takes most time in the model
+	steady, slides, actual float64 // cycles per call: in the model, in the model with one pass per block, and measured
+	hot                    string  // the block that takes the most time in the model
 	by                     pipeline.Bottleneck
 	calls                  []string // called functions, whose time is not in the model
 }
@@ -57,7 +57,7 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	}
 	var list []whole
 	for _, name := range names {
-		for k := range t.Blocks { // the block after a call runs as often as the call, because no function throws
+		for k := range t.Blocks { // the block after a call is executed as often as the call, because no function throws an exception
 			if t.Blocks[k].Part > 0 && k > 0 {
 				counts[name][k] = counts[name][k-1]
 			}

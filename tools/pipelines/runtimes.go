@@ -31,7 +31,7 @@ type kernel struct {
 type size struct {
 	n     int
 	level string // the level that the data fit in
-	// why explains a large error of the model for this size, or is "".
+	// why explains a large error of the model for this size; it is "" if the error is not large.
 	why string
 }
 
@@ -48,7 +48,7 @@ var kernels = []kernel{
 	{"triad", "a = b + x·c of n doubles", []size{{1500, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 }
 
-// Explanations of large errors.
+// These are the explanations of large errors.
 const (
 	guesses = "mispredicted branches: the code generator turns the select that the model sees into a branch"
 	pages   = "probably address translation: nearly every store is to another page"
@@ -57,16 +57,16 @@ const (
 	alike   = "probably loads that wait for stores to addresses with the same low bits"
 )
 
-// far is the error, in percent, above which a row has an explanation.
+// far is the error, in percent, above which a row needs an explanation.
 const far = 25
 
 // outcome is a row of the table.
 type outcome struct {
 	kernel    *kernel
 	size      *size
-	predicted float64 // cycles of one run
+	predicted float64 // predicted cycles of one run
 	by        string  // the main bottleneck
-	measured  float64 // the fastest measurement; 0: not measured
+	measured  float64 // measured cycles of the fastest run; 0: not measured
 }
 
 // runtimeFlags returns the flags for the kernels, which are the same for the traced and the timed
@@ -75,10 +75,10 @@ func runtimeFlags(cpu string) []string {
 	return []string{"-O2", "-march=" + cpu, "-g", "-fno-discard-value-names"}
 }
 
-// kernelBuild is the program of the kernels, compiled with and without tracing.
+// kernelBuild is the program that contains the kernels, compiled both with and without tracing.
 type kernelBuild struct {
 	dir, plain, traced string
-	module             []byte // its LLVM IR, which shows values between blocks
+	module             []byte // LLVM IR of the program, which shows values that pass between blocks
 	processor          *pipeline.Processor
 }
 
@@ -112,7 +112,7 @@ func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
 	return k, record(object, driver, "-o", k.traced)
 }
 
-// record does the same as `stackglass cc -- clang`.
+// record runs clang in the same way as `stackglass cc -- clang`.
 func record(args ...string) error {
 	var messages bytes.Buffer
 	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &messages, Stderr: &messages}, capture.Options{}, clangProgram, args)
@@ -194,7 +194,7 @@ func (k *kernelBuild) measure(o *outcome) error {
 	return nil
 }
 
-// outcomes returns the rows of the table, without numbers.
+// outcomes returns the rows of the table, whose numbers are not filled in yet.
 func outcomes() (list []outcome) {
 	for i := range kernels {
 		for j := range kernels[i].sizes {

@@ -15,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// pageRows returns the rows of the page: for each kernel and size, the other cells.
+// pageRows returns the rows of the table on the page: for each kernel and size, the remaining cells
+// of the row.
 func pageRows(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -100,8 +101,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestLevelsOfProbes compares levels with values computed by hand, for a last cache of which a
-// virtual machine has only a part.
+// TestLevelsOfProbes compares the computed levels with values computed by hand, for a virtual
+// machine that has only a part of the last cache.
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
@@ -202,7 +203,7 @@ func TestBothLoadsWaitForTheLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nodes, walks = 4000, 4 // 250 KiB: all in L2
+	const nodes, walks = 4000, 4 // 250 KiB, which all fits in L2
 	var cycles []float64
 	for i, flags := range [][]string{{"-O2"}, {"-O2", "-DNEXT_FIRST"}} {
 		traced := filepath.Join(t.TempDir(), "list")

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// scaled lists the kernels whose run time for larger inputs is predicted from small ones, each with
-// its function and the call in scale_main.c.
+// scaled lists the kernels whose run times for larger inputs are predicted from runs with small
+// inputs. Each has a name, the name of its function, and the call in scale_main.c.
 var scaled = []struct{ name, function, run string }{
 	{"matmul", "matmul", "matmul(n, c, a, b)"},
 	{"jacobi", "sweep", "for (int t = 0; t < 5; t++) { sweep(n, b, a); sweep(n, a, b); }"},
@@ -25,8 +25,8 @@ var scaled = []struct{ name, function, run string }{
 var (
 	scaledSmall = []int64{64, 96, 128, 160}
 	// The first size is also traced. With rows of 512 elements, the lines of a column map to the
-	// same sets and evict each other; the prediction does not know the sets of lines. For the other
-	// sizes, a row is an odd number of lines.
+	// same sets and evict each other; the prediction does not model this, because it does not know
+	// to which sets lines map. For the other sizes, a row is an odd number of lines.
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
 

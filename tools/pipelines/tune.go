@@ -19,17 +19,17 @@ import (
 // copies for the throughput.
 type probe struct {
 	key           string
-	chain, spread string  // the instructions of one iteration; "" if it cannot be timed that way
-	mixed         string  // a chain with a multiplication after each link
-	links, copies float64 // number of snippets in one iteration
+	chain, spread string  // the instructions of one iteration, as a chain and as independent copies; "" if the snippet cannot be timed that way
+	mixed         string  // as chain, with a multiplication after each link
+	links, copies float64 // numbers of snippets in one iteration of chain and of spread
 	less          float64 // cost of other instructions in the chain, in cycles per link
 	float         bool    // registers hold floats, not doubles
 	latency, rate float64 // measured cycles; 0: not measured
-	between       float64 // the latency in the mixed chain
+	between       float64 // the measured latency in the mixed chain
 }
 
 // One iteration of a probe's loop contains turns × repeats snippets, several for each result
-// register, so that the cost of the loop itself is negligible.
+// register. This makes the cost of the loop itself negligible.
 const (
 	turns   = 8
 	repeats = 5
@@ -50,7 +50,7 @@ func general(like string, k int) string {
 	return "%r" + strconv.Itoa(8+k) + suffix
 }
 
-// probes returns the code that times snippets. It skips the latency of instructions whose operand
+// probes returns the probes that time snippets. It skips the latency of instructions whose operand
 // and result are in different kinds of registers, and instructions that depend on flags or
 // addresses.
 func probes(snippets []snippet) (list []probe) {
@@ -122,7 +122,7 @@ func probes(snippets []snippet) (list []probe) {
 			p.chain = "" // repeated square roots converge to 1
 			fallthrough
 		case pipeline.FAdd, pipeline.FDiv:
-			// These units forward results to themselves sooner than to other units.
+			// These units forward results to themselves faster than to other units.
 			p.mixed = mixed(chained(code), p.float)
 		}
 		list = append(list, p)
@@ -152,8 +152,9 @@ func independent(code string) string {
 	return text
 }
 
-// chained returns an instruction whose result is its first operand, so that copies of it form a
-// chain. It returns "" if the result and the operand are in different kinds of registers.
+// chained returns a copy of an instruction whose result is also its first operand, so that
+// repeating it forms a dependency chain. It returns "" if the result and the operand are in
+// different kinds of registers.
 func chained(code string) string {
 	at := operands(code)
 	if len(at) == 0 {
@@ -165,7 +166,7 @@ func chained(code string) string {
 		return ""
 	}
 	if from[1] == "" && from[0][1] != to[0][1] {
-		return "" // an extension, which accesses parts of registers
+		return "" // a sign or zero extension, which accesses parts of registers
 	}
 	result := from[0]
 	if to[1] != "" {
@@ -259,7 +260,7 @@ func tune(dir, testdata, machine string) error {
 	if err := command(clangProgram, "-O1", "-march=native", "-I", testdata, source, "-o", filepath.Join(work, "probes")); err != nil {
 		return err
 	}
-	for range 4 { // other programs only ever make it slower
+	for range 4 { // the minimum is kept, because other programs can only make it slower
 		out, err := exec.Command(filepath.Join(work, "probes")).Output()
 		if err != nil {
 			return err
@@ -305,7 +306,7 @@ func note(list []probe, out []byte) error {
 	return nil
 }
 
-// adjust replaces numbers of the tables by measured numbers if they differ.
+// adjust replaces numbers from the tables by measured numbers where they differ.
 func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,

@@ -20,7 +20,7 @@ type build struct {
 	out      string
 	compress bool
 	log      io.Writer
-	hashed   map[string]string // names with hashes, by names without hashes
+	hashed   map[string]string // maps the names of files without hashes to their names with hashes
 }
 
 func (b *build) run() error {
@@ -93,9 +93,9 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
-// small lists the packages that are compiled without inlining, so that a first visit transfers much
-// less. Their code runs once per click or message, or only for references that are sampled, from
-// several threads, or in a rare format.
+// small lists the packages that are compiled without inlining, so that a first visit transfers far
+// fewer bytes. The speed of their code does not matter: it runs once per click or message, or only
+// for references that are sampled, made by several threads, or in a rare format.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -127,9 +127,10 @@ var small = []string{
 	"syscall/js",
 }
 
-// tags selects build tags. With this tag, which is named after a compiler, Vugu and its vjson do
-// not use encoding/json, which nothing else here uses and which is one twentieth of a first visit's
-// transfer. TestReducedVugu checks the side effects of the tag.
+// tags contains the build tags of the programs. With this tag, which is named after a compiler,
+// Vugu and its package vjson do not use encoding/json. Nothing else in the programs uses that
+// package, and it would account for one twentieth of the bytes of a first visit. TestReducedVugu
+// checks the side effects of the tag.
 const tags = "tinygo"
 
 // programs lists the wasm files and their packages.
@@ -138,7 +139,7 @@ var programs = []struct{ file, folder string }{
 	{unpacker, "./wasm/unpack/program"},
 }
 
-// unpacker is the program that is loaded for files with rare compression formats.
+// unpacker is the program that the page loads only for files with rare compression formats.
 const unpacker = "unpack.wasm"
 
 func (b *build) compileWasm() error {
@@ -189,7 +190,7 @@ func (b *build) compile(file, folder string) error {
 	return b.write(file, program)
 }
 
-// copyRuntime writes wasm_exec.js, with the code that unfolds programs added.
+// copyRuntime writes wasm_exec.js, to which it adds the code that unfolds programs.
 func (b *build) copyRuntime() error {
 	root, err := output("go", "env", "GOROOT")
 	if err != nil {
@@ -226,8 +227,8 @@ func (b *build) copyCharts() error {
 	return b.write("graph.js", graph)
 }
 
-// graphScript returns the graph layout library, without the address of its source map, which is not
-// served, followed by the script that draws graphs.
+// graphScript returns the graph layout library, followed by the script that draws graphs. It
+// removes the address of the library's source map, which is not served.
 func graphScript(layout string) ([]byte, error) {
 	library, errLibrary := os.ReadFile(layout)
 	license, errLicense := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))
@@ -244,9 +245,10 @@ func graphScript(layout string) ([]byte, error) {
 
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
 
-// joined lists files of the page that are concatenated from others, in this order. Each file costs
-// headers and a round trip, and files compress better together. Only the first line of a script can
-// make it strict, so each joined script begins with one of ours.
+// joined lists the files of the page that are concatenated from other files, in the order given.
+// Each file costs headers and a round trip, and files compress better together. Only the beginning
+// of a script can switch it to strict mode, so each joined script begins with one of our own
+// scripts.
 var joined = []struct {
 	name, between string
 	parts         []string

@@ -19,9 +19,9 @@ const bundleFolder = "stackglass/"
 // the same archive.
 var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// writeBundle writes an archive for use without a network. It contains the output folder of an
-// earlier run without the compressed files, which few servers use; the page as a single file, which
-// needs no server; and README.txt, which explains both.
+// writeBundle writes an archive for use without a network. The archive contains the output folder
+// of an earlier run, the page as a single file, which needs no server, and README.txt, which
+// explains both. It omits the compressed copies in the output folder, because few servers use them.
 func (b *build) writeBundle(to, version string) error {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)

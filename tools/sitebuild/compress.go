@@ -19,7 +19,7 @@ import (
 	"github.com/tdewolff/minify/v2/js"
 )
 
-// compressible lists the extensions of files that compression makes smaller.
+// compressible lists the extensions of the files that compression makes smaller.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
 // initial lists the files that a first visit transfers before the page can be used. The other files
@@ -80,7 +80,7 @@ func (b *build) pack(file string, content []byte) (brotli int, err error) {
 	return len(br), errors.Join(b.write(file+".br", br), b.write(file+".gz", gz))
 }
 
-// gzipped compresses content with gzip, without name and time.
+// gzipped compresses content with gzip, without storing a name and a time.
 func gzipped(content []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -100,7 +100,7 @@ func brotlied(content []byte) ([]byte, error) {
 		return packed, nil
 	}
 	var buf bytes.Buffer
-	w := brotli.NewWriterOptions(&buf, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24}) // programs are larger than 4 MiB
+	w := brotli.NewWriterOptions(&buf, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24}) // the window must be large, because programs are larger than 4 MiB
 	if _, err := w.Write(content); err != nil {
 		return nil, err
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// Half of the function table that dropLines leaves consists of offsets, which compress badly. So
-// the table is folded: numbers that follow from other numbers are left out, and the rest is stored
-// field by field. An offset is stored as the difference from the largest offset before it, because
-// most offsets are new and in the linker's order. unfold.js, a part of wasm_exec.js, restores the
-// table before the program starts, in a few milliseconds, and verifies a checksum. In 32-bit words:
+// The function table, after dropLines has shortened it, consists half of offsets, which compress
+// badly. The table is therefore folded: numbers that can be computed from other numbers are
+// omitted, and the remaining numbers are stored field by field. An offset is stored as the
+// difference from the largest offset before it, because most offsets have not occurred before and
+// are in the linker's order. unfold.js, a part of wasm_exec.js, restores the table before the
+// program starts, in a few milliseconds, and verifies a checksum. In 32-bit words:
 //
 //	the table, for n functions       folded
 //	n pairs: entry, record           number of other tables, of each function
@@ -24,32 +25,33 @@ import (
 //	  words 2 to 10
 //	  other tables, then data
 //
-// The entry of a function is its number in the file, one more than the entry of the previous
-// function. To find the function of a program counter (16 bits of block number below the function's
-// number), the runtime uses a table of buckets, which follows from the number of functions. Names
-// are numbers (see symbols.go). So the name offset in a record is folded to a flag that says
-// whether the name has the runtime's prefix, and the names themselves are left out.
+// The entry of a function is its number in the file, which is one more than the entry of the
+// previous function. A program counter consists of the function's number and, in the lower 16 bits,
+// a block number. To find the function for a program counter, the runtime uses a table of buckets,
+// which can be computed from the number of functions. Names are numbers (see symbols.go).
+// Therefore, the name offset in a record is folded to a flag that says whether the name has the
+// runtime's prefix, and the names themselves are omitted.
 
 // folding tells unfold.js where the table is. It is stored below the lowest address that Go
-// programs use; unfold.js clears it.
+// programs use, and unfold.js clears it.
 type folding struct {
 	Magic     uint32
-	Table     uint32 // addresses are in 32-bit words
+	Table     uint32 // address of the table; all addresses are in units of 32-bit words
 	Words     uint32 // length of the folded table
 	Functions uint32
-	First     uint32 // the first entry
+	First     uint32 // entry of the first function
 	Buckets   uint32 // address of the table of buckets
-	Sum       uint32 // checksum of the table, see sumOf
+	Sum       uint32 // checksum of the table; see sumOf
 	Names     uint32 // address of the table of names
 }
 
 const (
-	foldingAt    = 4 // address, in words
+	foldingAt    = 4 // address of the folding, in words
 	foldingWords = 8
 	foldingMagic = 0x646c6f66
 )
 
-// Parts of a record, in words.
+// These are the positions of fields in a record, in words.
 const (
 	wordEntry  = 0
 	wordName   = 1
@@ -59,13 +61,13 @@ const (
 	wordHead   = recordOffsets / 4
 )
 
-// Sizes in the runtime's table of buckets (abi.FuncTabBucketSize).
+// These are sizes in the runtime's table of buckets (abi.FuncTabBucketSize).
 const (
 	bucketsOfFunction = 1 << 16 / 4096
 	bucketWords       = 5 // a function number, and 16 one-byte increments
 )
 
-// old marks an offset that is not larger than all offsets before it.
+// old marks an offset that is not larger than all previous offsets.
 const old = 1 << 31
 
 var errFold = errors.New("the function table cannot be folded: its layout is not the one of Go 1.26; " +
@@ -100,7 +102,7 @@ func fold(memory []byte) (err error) {
 	return nil
 }
 
-// folding returns the location of a table that is not folded yet.
+// folding returns the description of a table that has not been folded yet.
 func (t *lineTable) folding() folding {
 	module, _ := t.module()
 	buckets := binary.LittleEndian.Uint64(t.memory[module+8*moduleBuckets:])
@@ -112,7 +114,7 @@ func (t *lineTable) folding() folding {
 	}
 }
 
-// beginsWith reports whether text is at a byte offset in words.
+// beginsWith reports whether words, at the given byte offset, contains the given text.
 func beginsWith(words []uint32, at uint32, text string) bool {
 	for i := range text {
 		if place := at + uint32(i); byte(words[place/4]>>(8*(place%4))) != text[i] {
@@ -122,7 +124,8 @@ func beginsWith(words []uint32, at uint32, text string) bool {
 	return true
 }
 
-// buckets returns the table of buckets. Only the first word of the last function's bucket is used.
+// buckets returns the table of buckets. In the bucket of the last function, only the first word is
+// used.
 func (f *folding) buckets(words []uint32) []uint32 {
 	return words[f.Buckets:][:bucketWords*bucketsOfFunction*(f.Functions-1)+1]
 }
@@ -156,7 +159,7 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is a field of the records: its address in each record that has it.
+// field is a field of the records. It contains the address of the field in each record that has it.
 type field struct {
 	at      []uint32
 	offsets bool // stored as differences
@@ -178,8 +181,8 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
 }
 
-// tables returns the fields of offsets behind the heads of records: record i has many[i] of them,
-// which follow after[i] other offsets.
+// tables returns the fields of the offsets that follow the heads of records. Record i has many[i]
+// such offsets, and they follow after[i] other offsets.
 func (t *functionTable) tables(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{offsets: true}
@@ -193,7 +196,7 @@ func (t *functionTable) tables(after, many []uint32) (list []field) {
 	return list
 }
 
-// fold returns the words of the folded table.
+// fold returns the folded table as a list of words.
 func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	folded = append(folded, t.others...)
 	for _, start := range t.starts {
@@ -219,7 +222,7 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	return folded
 }
 
-// unfold does the same as unfold.js: it restores the function table.
+// unfold restores the function table in the same way as unfold.js.
 func unfold(words []uint32) {
 	w := words[foldingAt:][:foldingWords]
 	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6], Names: w[7]})
@@ -268,7 +271,7 @@ func (t *functionTable) unfold(words, folded []uint32) {
 	}
 }
 
-// sumOf returns a checksum of words: FNV-1a with words in place of bytes.
+// sumOf returns a checksum of words, computed by FNV-1a with words in place of bytes.
 func sumOf(words []uint32) uint32 {
 	sum := uint32(2166136261)
 	for _, word := range words {

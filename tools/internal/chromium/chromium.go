@@ -1,5 +1,5 @@
-// Package chromium finds and starts the browser for the project's tools: headless, and without network
-// traffic of its own, so that every request comes from the page.
+// Package chromium finds and starts the browser for the project's tools. The browser is headless
+// and makes no network requests of its own, so that every request comes from the page.
 package chromium
 
 import (
@@ -26,8 +26,8 @@ func Find() (string, error) {
 	return "", errors.New("Chromium was not found in PATH; install it (Debian: apt-get install chromium), or set STACKGLASS_CHROMIUM to its path")
 }
 
-// Open starts a browser with a page. It returns the page's context, and a function that ends the
-// browser and waits until its profile is deleted.
+// Open starts a browser with a page. It returns the context of the page, and a function that ends
+// the browser and waits until the browser's profile is deleted.
 func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page context.Context, end func(), err error) {
 	path, err := Find()
 	if err != nil {
@@ -47,8 +47,8 @@ func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page conte
 	return page, end, nil
 }
 
-// Options returns the usual options for the browser at path, followed by more. Unless one of them
-// names a folder, the browser uses a new, empty profile on disk.
+// Options returns the usual options for the browser at path, followed by the options in more.
+// Unless one of them names a folder for the profile, the browser uses a new, empty profile on disk.
 func Options(path string, more ...chromedp.ExecAllocatorOption) []chromedp.ExecAllocatorOption {
 	return append([]chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),

@@ -1,8 +1,8 @@
 // Package symbols reads the symbols of ELF files: functions from the symbol tables, source lines
 // from DWARF line tables, and variables with fixed addresses.
 //
-// Symbols or debugging information may be absent. The separate debugging information of a
-// distribution is found in /usr/lib/debug by the file's build ID.
+// Symbols or debugging information may be absent. If a distribution stores debugging information in
+// separate files, it is found in /usr/lib/debug by the file's build ID.
 package symbols
 
 import (
@@ -26,7 +26,7 @@ type Function struct {
 type Variable struct {
 	Name       string
 	Addr, Size uint64
-	Line       Line // where it is declared; empty if unknown
+	Line       Line // where the variable is declared; empty if unknown
 }
 
 // Line is a source location; the zero value means that it is unknown.
@@ -35,12 +35,15 @@ type Line struct {
 	Line, Column int
 }
 
-// File contains the symbols of one ELF file. Addresses are as linked, not as loaded.
+// File contains the symbols of one ELF file. All addresses are link-time addresses, which may
+// differ from those at which the file is loaded.
 type File struct {
 	Machine elf.Machine
-	// Dynamic files may be loaded anywhere: libraries, and position-independent programs.
+	// Dynamic is set for files that may be loaded at any address: libraries, and
+	// position-independent programs.
 	Dynamic bool
-	// Low is the address of the first loaded byte, High the address after the last one.
+	// Low is the address of the first loaded byte, and High is the address after the last loaded
+	// byte.
 	Low, High uint64
 
 	functions []Function // ascending
@@ -48,7 +51,7 @@ type File struct {
 	rows      []row      // ascending
 	files     []string   // source files; the first is "", for no file
 	numbers   map[string]uint32
-	file      *dwarf.LineFile // the last numbered file
+	file      *dwarf.LineFile // the file for which numberOf was called last
 	number    uint32
 }
 
@@ -87,8 +90,8 @@ func Open(path string) (*File, error) {
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends where another begins, the row that begins a
-// sequence is put last, because the last of several rows with the same address is valid.
+// tidyRows sorts the rows. If one sequence ends at the address where another begins, the row that
+// begins a sequence is put last, because the last of several rows with the same address applies.
 func (s *File) tidyRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
@@ -161,8 +164,8 @@ func (s *File) addSymbol(y elf.Symbol) {
 	}
 }
 
-// tidySymbols sorts the symbols. For each address, it keeps the shortest name, which has no version
-// or alias suffix.
+// tidySymbols sorts the symbols. For each address, it keeps the shortest name, which usually has no
+// version or alias suffix.
 func (s *File) tidySymbols() {
 	slices.SortFunc(s.functions, func(a, b Function) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
@@ -176,7 +179,7 @@ func (s *File) tidySymbols() {
 
 func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// readDebug reads the line tables and the declarations of variables, as far as they are intact.
+// readDebug reads the line tables and the declarations of variables, as far as they are undamaged.
 func (s *File) readDebug(f *elf.File) {
 	d, err := f.DWARF()
 	if err != nil {
@@ -224,7 +227,7 @@ func (s *File) readUnit(d *dwarf.Data, unit *dwarf.Entry, r *dwarf.Reader, decla
 
 func (s *File) readRows(lines *dwarf.LineReader) {
 	var e dwarf.LineEntry
-	for lines.Next(&e) == nil { // rows before a damaged one are valid
+	for lines.Next(&e) == nil { // the rows before a damaged row are valid
 		switch {
 		case e.EndSequence:
 			s.rows = append(s.rows, row{addr: e.Address})
@@ -234,7 +237,8 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// numberOf returns the number of a source file. It is usually the same file as in the previous row.
+// numberOf returns the number of a source file. It is optimised for the usual case, in which the
+// file is the same as in the previous row.
 func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number
@@ -293,8 +297,8 @@ func (s *File) from(addr uint64) int {
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening returns the first line of the code at addr, if the line table has several lines for the
-// address. For the address of a function, it is the line of the function itself.
+// Opening returns the first line that the line table lists for addr, which may have several lines.
+// For the address of a function, this is the line of the function itself.
 func (s *File) Opening(addr uint64) (Line, bool) {
 	i := s.from(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
@@ -318,8 +322,8 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines returns the file of the instruction at first, and the lowest and the highest line in that
-// file of the instructions from first to last.
+// Lines returns the source file of the instruction at first. It also returns the lowest and the
+// highest line, in that file, of the instructions from first to last.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {

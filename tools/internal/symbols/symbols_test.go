@@ -26,7 +26,8 @@ int main(void)
 }
 `
 
-// compile compiles the program, or skips the test if gcc is not installed.
+// compile compiles the test program and returns its path, or skips the test if gcc is not
+// installed.
 func compile(t *testing.T, options ...string) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
@@ -129,7 +130,7 @@ func TestNoELF(t *testing.T) {
 	}
 }
 
-// FuzzOpen changes bytes of a program, and checks that nothing panics.
+// FuzzOpen changes bytes of a program, and checks that reading its symbols does not panic.
 func FuzzOpen(f *testing.F) {
 	f.Add(uint64(0), []byte{1})
 	f.Fuzz(func(t *testing.T, at uint64, change []byte) {

@@ -2,10 +2,10 @@ package wasmcode
 
 import "bytes"
 
-// check panics with errFlow unless the new code of a function is equivalent to its old code: the
-// blocks have the same instructions, and each jump, the end of each block, and each number with
-// which a goroutine resumes lead to the same block as before. It parses the new code independently,
-// but uses the recorded start of each block.
+// check panics with errFlow unless the new code of a function is equivalent to its old code. The
+// blocks must have the same instructions. Each jump, the end of each block, and each number with
+// which a goroutine resumes must lead to the same block as before. check parses the new code
+// independently of the code that wrote it, except that it uses the recorded start of each block.
 func (f *flow) check() {
 	c := newFlowChecker(f)
 	first := c.at(len(f.head))
@@ -19,12 +19,12 @@ func (f *flow) check() {
 	}
 }
 
-// flowChecker follows the new code.
+// flowChecker follows the control flow of the new code.
 type flowChecker struct {
 	*flow
 	list    []newInstruction
 	byPlace map[int]int // index of each instruction by its offset in the code
-	unwind  int         // instruction where the function returns while the goroutine waits; -1: none
+	unwind  int         // instruction at which the function returns while its goroutine waits; -1: none
 }
 
 // newInstruction is an instruction of the new code.
@@ -89,11 +89,11 @@ func (c *flowChecker) at(place int) int {
 	return n
 }
 
-// branch returns the target of a branch that leaves a number of blocks.
+// branch returns the target of a branch that leaves the given number of blocks.
 func (c *flowChecker) branch(from, leaves int) int {
 	to := c.list[from].outer
 	for range leaves {
-		to = c.list[to].outer // panics outside the function
+		to = c.list[to].outer // panics if the branch leads out of the function
 	}
 	if c.list[to].op == opLoop {
 		return to + 1
@@ -101,11 +101,11 @@ func (c *flowChecker) branch(from, leaves int) int {
 	return c.list[to].end + 1
 }
 
-// unset is the value of variable 0 where no code may read it.
+// unset stands for the value of variable 0 where no code may read the variable.
 const unset = -1
 
-// follow panics unless control flows from an instruction to a block through code between blocks,
-// given a value of variable 0.
+// follow panics unless control flows from an instruction, through code between blocks, to the given
+// block. number is the value of variable 0.
 func (c *flowChecker) follow(at, variable, block int) {
 	to := c.starts[block]
 	var stack []int
@@ -220,8 +220,9 @@ func (c *flowChecker) fall(at, next int) {
 	}
 }
 
-// same returns the instruction after some code, and panics if the new code differs from it. The
-// code may use variable 0, as indirect calls do, but must set it before it reads it.
+// same checks that the new code equals some old code, and returns the instruction after it. It
+// panics if there is a difference. The code may use variable 0, as indirect calls do, but must set
+// the variable before it reads it.
 func (c *flowChecker) same(at int, code []byte) int {
 	place := c.list[at].place
 	if !bytes.HasPrefix(c.out[place:], code) {

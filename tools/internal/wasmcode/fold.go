@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Many numbers in the code of a Go program can be computed from their position, but a compressor
-// does not detect this, because they are different everywhere: they take a quarter of the
-// compressed code. Folding replaces such numbers without changing the length of anything. unfold.js
-// restores them as the file arrives, one function at a time, so that browsers can compile the code
-// while it loads. For each function, these numbers are replaced:
+// Many numbers in the code of a Go program can be computed from their positions. A compressor
+// cannot exploit this, because the numbers are all different; they account for a quarter of the
+// compressed code. Folding replaces such numbers by others of the same length. unfold.js restores
+// them as the file arrives, one function at a time, so that browsers can compile the code while it
+// loads. For each function, these numbers are replaced:
 //
 //   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
 //     the function's number times 2^16 plus the number of a block, which grows by one or two from
@@ -18,18 +18,19 @@ import (
 //     of the difference are 0, which never occurs in other numbers of 5 digits;
 //   - the number of blocks that the conditional branch after a call leaves, which decreases with
 //     each block that ends before it. It is replaced by the number of blocks that the branch does
-//     not leave: usually one, the whole function. Such a branch is recognised by the preceding
-//     local.set of the stack pointer;
+//     not leave. This is usually one, the function itself. Such a branch is recognised by the
+//     preceding local.set of the stack pointer;
 //   - the jump table of a function: each entry is replaced by the difference to the previous one.
 //
-// Numbers of the last two kinds keep their number of digits, of seven bits each, and are computed
+// Numbers of the last two kinds keep their number of seven-bit digits. Differences are computed
 // modulo the range of these digits. A file with folded code begins with a custom section that marks
 // it.
 
-// foldedMark is this section: its kind (0), its length, and its name preceded by the length.
+// foldedMark is the section that marks folded code: its kind (0), its length, and its name preceded
+// by the name's length.
 var foldedMark = []byte("\x00\x07\x06folded")
 
-// Instructions.
+// These are the opcodes of instructions.
 const (
 	opBlock   = 0x02
 	opIf      = 0x04
@@ -53,22 +54,22 @@ const (
 	opLast    = 0xc4 // the last instruction without immediates
 	opMore    = 0xfc
 
-	opConvert = 7 // the last opMore instruction without immediates
+	opConvert = 7 // the last instruction with the prefix opMore that has no immediates
 	opCopy    = 10
 	opFill    = 11
 )
 
 const (
-	firstFunction = 0x1000  // the number of the first function in the code (funcValueOffset)
-	mostFunctions = 1 << 18 // functions whose addresses have addressDigits digits
+	firstFunction = 0x1000  // the number that Go gives to the first function in the code (funcValueOffset)
+	mostFunctions = 1 << 18 // maximum number of functions whose addresses have addressDigits digits
 	addressDigits = 5
 )
 
 var errCode = errors.New("the program's code does not have the form of Go 1.26: " +
 	"look at src/cmd/link/internal/wasm/asm.go, and adapt Fold or remove it")
 
-// Fold returns a wasm file with its code folded. It fails if unfolding does not restore the file,
-// because then the code has an unknown form.
+// Fold returns a wasm file with its code folded. It returns an error if unfolding does not restore
+// the file, which means that the code has an unknown form.
 func Fold(file []byte) (folded []byte, err error) {
 	defer UnknownForm(&err, errCode)
 	folded = slices.Insert(bytes.Clone(file), HeadBytes, foldedMark...)
@@ -111,11 +112,11 @@ type functionCode struct {
 	address uint32 // return address of the last call
 	depth   uint32 // number of open blocks
 	before  byte   // the previous instruction
-	digits  []byte // digits of the last number
+	digits  []byte // the digits of the last number read
 }
 
 func (f *functionCode) change(end int) {
-	for range f.number() { // groups of local variables: count and kind
+	for range f.number() { // groups of local variables, each with a count and a kind
 		f.number()
 		f.At++
 	}
@@ -206,7 +207,7 @@ func (f *functionCode) constant() {
 func (f *functionCode) number() (n uint32) {
 	start := f.At
 	for shift := 0; ; shift += 7 {
-		b := f.File[f.At] // panics at the end of the file
+		b := f.File[f.At] // this panics at the end of the file
 		f.At++
 		n |= uint32(b&0x7f) << shift
 		if b < 0x80 {
@@ -226,7 +227,8 @@ func (f *functionCode) signed() int {
 	return n
 }
 
-// put overwrites the last number read, if its digits hold fewer than 32 bits.
+// put overwrites the last number read if it has fewer than addressDigits digits, and leaves longer
+// numbers unchanged.
 func (f *functionCode) put(n uint32) {
 	if len(f.digits) < addressDigits {
 		f.write(n)

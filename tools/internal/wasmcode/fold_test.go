@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFoldCode checks that straightened code is the same after folding and unfolding, and that
-// folded code compresses better than the original.
+// TestFoldCode checks that folding and unfolding restores straightened code, and that the folded
+// code compresses better than the original.
 func TestFoldCode(t *testing.T) {
 	original := compiled(t)
 	file, err := Straighten(original)
@@ -36,13 +36,14 @@ func TestFoldCode(t *testing.T) {
 	}
 }
 
-// marked returns a file as unfolding restores it: with the mark.
+// marked returns a file with the mark of folded code, as it is after unfolding.
 func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
 // TestScriptUnfoldsCode checks that the script gives the same result as its reference
-// implementation, in whatever pieces the file arrives, and that it does not change other files.
+// implementation, regardless of the pieces in which the file arrives, and that it does not change
+// other files.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -87,7 +88,7 @@ process.stdin.on("end", async () => {
 	}
 }
 
-// TestFoldCodeRefuses checks that files of another form are rejected instead of being changed
+// TestFoldCodeRefuses checks that files of an unknown form are rejected instead of being changed
 // incorrectly.
 func TestFoldCodeRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +109,7 @@ func TestFoldCodeRefuses(t *testing.T) {
 	}
 }
 
-// compiled returns a small program for the browser.
+// compiled returns a small program for the browser, compiled to a wasm file.
 func compiled(t *testing.T) []byte {
 	return compile(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
 }
@@ -147,7 +148,8 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// TestSigned checks that constants of every size are read as they were written.
+// TestSigned checks that reading a constant returns the number that was written, for numbers of
+// every size.
 func TestSigned(t *testing.T) {
 	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
 		text := AppendSigned(nil, n)

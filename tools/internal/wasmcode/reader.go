@@ -1,5 +1,5 @@
-// Package wasmcode changes the WebAssembly code of Go programs after linking: Straighten makes it
-// faster, and Fold makes it compress better.
+// Package wasmcode changes the WebAssembly code of Go programs after linking. Straighten makes the
+// code faster, and Fold makes it compress better.
 package wasmcode
 
 import "iter"
@@ -14,10 +14,11 @@ const CodeSection = 10
 type Reader struct {
 	File []byte
 	At   int
-	Bad  bool // the file ended too early
+	Bad  bool // the file has ended too early
 }
 
-// Sections yields the kind and the span of each section, with the reader positioned at its content.
+// Sections yields the kind and the span of each section. The reader is positioned at the content of
+// the section.
 func (r *Reader) Sections() iter.Seq2[byte, Span] {
 	return func(yield func(byte, Span) bool) {
 		for r.At < len(r.File) && !r.Bad {
@@ -69,8 +70,8 @@ func AppendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// UnknownForm must be deferred. It turns a panic into the error form, because indices are out of
-// range if a program has an unknown form.
+// UnknownForm must be deferred. It turns a panic into the error form. A program of an unknown form
+// causes panics, because indices are out of range.
 func UnknownForm(err *error, form error) {
 	if recover() != nil {
 		*err = form

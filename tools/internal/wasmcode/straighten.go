@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// Go's compiler does not use the loops and branches of wasm. A function is one loop around a jump
-// table: each jump writes a number to local variable 0 and continues at the loop, whose table jumps
-// to the block with that number. When a goroutine resumes, calls also return to such blocks.
-// Engines compile each jump to an indirect jump to a place where the values of all variables merge,
-// so programs run at a third of the native speed. Straighten therefore replaces forward jumps by
-// branches, and backward jumps by loops.
+// Go's compiler does not use the loops and branches of wasm. It compiles a function to one loop
+// around a jump table: each jump writes a block number to local variable 0 and continues at the top
+// of the loop, where the table jumps to the block with that number. A goroutine also resumes at
+// such a block. Engines compile each of these jumps to an indirect jump to a point where the values
+// of all variables merge, so programs run at a third of the native speed. Straighten therefore
+// replaces forward jumps by branches, and backward jumps by loops.
 //
-// A function consists of blocks; each block begins at the target of a jump or at the return point
-// of a call. A forward jump becomes a branch to the end of a wasm block that ends there, and an if
-// around the jump becomes part of the branch. The blocks from the target of a backward jump to the
-// last such jump become a loop. Overlapping loops are nested. Only loops that can be entered
-// elsewhere than at their first block need variable 0: a goroutine may resume in the middle, and a
-// jump may lead there, because Go's loops start at their condition, which comes last. Such a loop
-// begins with a test of that variable, which has the same result every time except the first.
+// A function consists of blocks. Each block begins at the target of a jump or at the return point
+// of a call. A forward jump becomes a branch to the end of a wasm block, which ends where the
+// target begins. An if around the jump becomes part of the branch. The blocks from the target of a
+// backward jump to the last such jump become a loop. Overlapping loops are nested. Variable 0 is
+// needed only for loops that can be entered at a block other than the first: a goroutine may resume
+// in the middle, and a jump may enter the loop at its condition, which Go puts last. Such a loop
+// begins with a test of variable 0, which has the same result every time except the first.
 
 var errFlow = errors.New("the program's code does not have the form of Go 1.26: " +
 	"look at src/cmd/internal/obj/wasm/wasmobj.go, and adapt Straighten or remove it")
 
-// More instructions.
+// These are the opcodes of further instructions.
 const (
 	opTee         = 0x22
 	opUnreachable = 0x00
@@ -38,9 +38,9 @@ const (
 	noResult      = 0x40
 )
 
-// Straighten returns a Go program in wasm whose jumps are replaced by branches and loops. It fails
-// if the code does not have the form of Go 1.26, or if a resulting function is not equivalent to
-// the original.
+// Straighten returns a Go program in wasm whose jumps are replaced by branches and loops. It
+// returns an error if the code does not have the form that Go 1.26 generates, or if a resulting
+// function is not equivalent to the original.
 func Straighten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errFlow)
 	r := &Reader{File: file, At: HeadBytes}
@@ -79,12 +79,12 @@ func Straighten(file []byte) (out []byte, err error) {
 // flow is the code of a function that contains jumps.
 type flow struct {
 	head    []byte // local variables
-	unwinds bool   // it has a place where it returns while the goroutine waits
+	unwinds bool   // there is a place at which the function returns while its goroutine waits
 	blocks  []flowBlock
 	first   []int  // lowest index of each block in the jump table
-	last    []int  // highest index
-	resumed []bool // blocks at which goroutines resume
-	blockOf []int  // the jump table
+	last    []int  // highest index of each block in the jump table
+	resumed []bool // whether goroutines may resume at each block
+	blockOf []int  // the jump table: the block for each index
 	ends    []int  // last block of the loop that begins with each block; -1: no loop
 
 	out    []byte
@@ -98,13 +98,13 @@ type flowBlock struct {
 	falls bool // control may continue in the next block without a jump
 }
 
-// flowPart is a part of a block: either bytes that are copied, or code that changes with the
+// flowPart is a part of a block: either bytes that are copied, or code that depends on the new
 // structure.
 type flowPart struct {
-	op     byte // partCode and others
+	op     byte // one of the constants below, such as partCode
 	code   []byte
-	target int  // of a jump
-	branch byte // of partUnwind: br or br_if
+	target int  // the target block of a jump
+	branch byte // the instruction of a partUnwind: br or br_if
 }
 
 const (
@@ -112,7 +112,7 @@ const (
 	partOpen        // block, loop or if
 	partEnd
 	partJump
-	partUnwind // branch to the place where the function returns while the goroutine waits
+	partUnwind // branch to the place at which the function returns while its goroutine waits
 )
 
 // label is a target of branches: the loop of a region (item -1), or the end of a wasm block before
@@ -128,9 +128,9 @@ type region struct {
 	loop     bool
 	items    []*region
 	outer    *region
-	entries  []bool // by item: it is entered by its number
-	targets  []bool // by item: a branch leads there
-	table    bool   // it can be entered elsewhere than at the first item
+	entries  []bool // for each item: it is entered by its number in variable 0
+	targets  []bool // for each item: it is the target of a branch
+	table    bool   // the region can be entered at an item other than the first
 	numbered bool   // variable 0 is the number of a block; otherwise it is 0 or 1
 }
 
@@ -193,7 +193,7 @@ type flowReader struct {
 	function int
 }
 
-// takes skips these bytes if they come next, and reports whether they do.
+// takes skips the given bytes if they come next, and reports whether they did.
 func (r *flowReader) takes(code ...byte) bool {
 	ok := bytes.HasPrefix(r.File[r.At:], code)
 	if ok {
@@ -205,8 +205,8 @@ func (r *flowReader) takes(code ...byte) bool {
 // target returns the block for an index of the jump table. All larger indices mean the last block.
 func (r *flowReader) target(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
 
-// block reads a block, and the end of the wasm block before the next one. A branch to the jump
-// table leaves toTable wasm blocks.
+// block reads a block, and the end of the wasm block that precedes the next block. toTable is the
+// number of wasm blocks that a branch to the jump table leaves.
 func (r *flowReader) block(toTable int) flowBlock {
 	b := flowBlock{falls: true}
 	for depth := 0; ; {
@@ -248,8 +248,8 @@ func (r *flowReader) block(toTable int) flowBlock {
 	}
 }
 
-// returnAddress reads a constant. If it is an address in this function, it is the return address of
-// a call. After a panic, the function resumes at the call before the address.
+// returnAddress reads a constant. If the constant is an address in this function, it is the return
+// address of a call. After a panic, the function resumes at the call that precedes this address.
 func (r *flowReader) returnAddress() {
 	if at := r.functionCode.number(); len(r.digits) == addressDigits && int(at>>16) == r.function {
 		number := int(at & 0xffff)
@@ -258,11 +258,11 @@ func (r *flowReader) returnAddress() {
 	}
 }
 
-// add appends a part, or extends the last one.
+// add appends a part, or extends the last part.
 func (b *flowBlock) add(p flowPart) {
 	if n := len(b.parts); p.op == partCode && n > 0 && b.parts[n-1].op == partCode {
 		last := &b.parts[n-1]
-		last.code = last.code[:len(last.code)+len(p.code)] // the new code is directly after it
+		last.code = last.code[:len(last.code)+len(p.code)] // the new code directly follows the last part
 		return
 	}
 	b.parts = append(b.parts, p)
@@ -331,7 +331,7 @@ func (f *flow) findLoops() {
 	}
 }
 
-// region returns the region that consists of the blocks numbered from through to.
+// region returns the region that consists of the blocks with the numbers from, …, to.
 func (f *flow) region(from, to int, outer *region) *region {
 	r := &region{from: from, to: to, outer: outer, loop: outer != nil && f.ends[from] == to && outer.from <= from}
 	for at := from; at <= to; {
@@ -359,7 +359,7 @@ func (r *region) item(block int) int {
 	panic(errFlow)
 }
 
-// within returns the smallest region that contains both blocks.
+// within returns the smallest region inside r that contains both blocks.
 func (r *region) within(a, b int) *region {
 	for {
 		i := r.item(a)
@@ -371,7 +371,8 @@ func (r *region) within(a, b int) *region {
 }
 
 // enter marks the items through which a block is entered, in this region and the regions inside it.
-// A jump from just outside the region to a block that is in none of its loops needs no number.
+// If a jump comes from the code directly outside the region, and its target is not in a loop inside
+// the region, the number of the block is not needed.
 func (r *region) enter(block int, jumps bool) {
 	for r.items != nil {
 		i := r.item(block)
@@ -382,7 +383,7 @@ func (r *region) enter(block int, jumps bool) {
 	}
 }
 
-// later returns the items after the first that are entered.
+// later returns those items, except the first one, that can be entered.
 func (r *region) later() (list []int) {
 	for i := 1; i < len(r.items); i++ {
 		if r.entries[i] {
@@ -488,7 +489,7 @@ func (f *flow) writeRegion(r *region) {
 // writeTable writes the jump to the item that contains the block selected by variable 0.
 func (f *flow) writeTable(r *region) {
 	later := r.later()
-	least := f.last[r.items[0].to] // the last number of the first item
+	least := f.last[r.items[0].to] // the highest number that leads to the first item
 	if len(later) == 1 {
 		f.put(opGet, 0)
 		if r.numbered {
@@ -557,7 +558,7 @@ func (f *flow) writeBlock(block int, r *region) {
 	}
 }
 
-// goal returns the label to which a jump from a block in the region to another block branches, and
+// goal returns the label that a jump from one block of the region to another must branch to, and
 // the region or block that the jump enters there.
 func (r *region) goal(from, to int) (enters *region, l label) {
 	if to <= from {

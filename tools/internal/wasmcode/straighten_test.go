@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// jumping is a program with nested loops, jumps into and out of them, goroutines that wait in them,
-// and calls that panic.
+// jumping is a program with nested loops, jumps into and out of these loops, goroutines that wait
+// inside them, and calls that panic.
 const jumping = `package main
 
 import (
@@ -164,7 +164,7 @@ func TestStraighten(t *testing.T) {
 	}
 }
 
-// TestStraightenUnknownCode checks that code in another form is an error.
+// TestStraightenUnknownCode checks that Straighten returns an error for code of an unknown form.
 func TestStraightenUnknownCode(t *testing.T) {
 	file := compiled(t)
 	again, err := Straighten(file)
@@ -181,8 +181,8 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// TestCheck checks that changed branch targets are detected. With a number in variable 0, branches
-// to different loops may lead to the same block.
+// TestCheck checks that flow.check detects changed branch targets. Some changes are harmless: with
+// a number in variable 0, branches to different loops may lead to the same block.
 func TestCheck(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {
