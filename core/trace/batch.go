@@ -1,7 +1,7 @@
 package trace
 
 // DefaultRows is the default number of rows in a batch: few enough to stay in the first-level
-// cache, and many enough that one dynamic call per batch costs next to nothing.
+// cache, and many enough to make the cost of one dynamic call per batch negligible.
 const DefaultRows = 4096
 
 // Batch contains rows in columns of equal length. The caller owns the batch. Its content is valid
@@ -49,7 +49,7 @@ func (b *Batch) Reset() {
 
 // Resize sets the length of every column to the given number of rows, which must be at most Cap.
 // The contents of added rows are undefined, so a reader that fills rows by index resizes the batch
-// to Cap, writes, and resizes it to the number of written rows.
+// to Cap, writes rows, and then resizes the batch to the number of rows written.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
 	b.Thread, b.PC = part(b.Thread, 0, rows), part(b.PC, 0, rows)
@@ -141,8 +141,8 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps only the rows whose indices are in keep, which must be ascending, and moves them to
-// the front.
+// Select keeps only the rows whose indices are in keep, and moves them to the front. The indices
+// must be in ascending order.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]

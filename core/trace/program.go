@@ -23,7 +23,7 @@ type Module struct {
 	Options string       // compiler options: "-O2 ..."
 	Missed  []Missed     // code that was not instrumented
 	Sources []SourceFile // its source files, if they were recorded
-	// Base and End are the address range of a loaded file; its sites have PCs.
+	// Base and End delimit the address range of a loaded file. The sites of such a module have PCs.
 	Base, End Addr
 }
 
@@ -106,7 +106,7 @@ type BlockFlags uint32
 
 const (
 	EntryBlock  BlockFlags = 1 << iota // the function begins here
-	ReturnBlock                        // the function returns at its end; by a tail call, if it has a Callee
+	ReturnBlock                        // the function returns at the end of the block; by a tail call, if the block has a Callee
 	HeaderBlock                        // the block is the header of a natural loop
 	LatchBlock                         // the block jumps back to a header
 	LandingPad                         // exceptions arrive here
@@ -159,7 +159,8 @@ const (
 	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
 	// the fields of list elements.
 	ChasingSite
-	// LinkSite marks ChasingSite loads that load the next address, such as the link of a list.
+	// LinkSite marks those ChasingSite loads that load the next address to follow, such as the link
+	// of a list.
 	LinkSite
 )
 
@@ -225,8 +226,8 @@ func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr)
 	return list
 }
 
-// IsBare reports whether a block has no loads, stores or modifies, whose rows would show that it
-// was entered.
+// IsBare reports whether a block has no loads, stores or modifies. If it has any, their rows show
+// that the block was entered.
 func (p *Program) IsBare(block uint32) bool {
 	if uint64(block) >= uint64(len(p.Blocks)) {
 		return false

@@ -39,7 +39,8 @@ type Header struct {
 // Fact is a statement of a capture tool about a trace.
 type Fact struct{ Name, Value string }
 
-// LeftOutFact is the name of the fact that lists the records of a trace that are not references.
+// LeftOutFact is the name of the fact that lists the omitted records of a trace, which are not
+// references.
 const LeftOutFact = "left out"
 
 // LeftOut returns the value of the fact named [LeftOutFact], or "" if there is none.
@@ -106,15 +107,16 @@ type Outline struct {
 
 // Source is a trace that several workers can read from several positions at the same time.
 type Source interface {
-	// Chunks lists the chunks in trace order; nil if the trace cannot be divided among workers.
+	// Chunks lists the chunks in trace order. It returns nil if the trace cannot be divided among
+	// workers.
 	Chunks() []Chunk
 	// Kinds returns the kinds of rows that the trace may have.
 	Kinds() Kinds
 	// Open returns a reader of the rows of the given kinds, starting at the beginning of a chunk.
 	// Several such readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
-	// Agrees reports whether r, another reader of the same trace that has reached a chunk, has seen
-	// the same header state as a reader that Open returns for that chunk.
+	// Agrees compares r, another reader of the same trace that has reached a chunk, with a reader
+	// that Open returns for that chunk. It reports whether both have seen the same header state.
 	Agrees(r Mover, chunk uint64) bool
 }
 

@@ -55,7 +55,8 @@ func TestLoops(t *testing.T) {
 		t.Errorf("the focus moved to %q", focus)
 	}
 
-	// Changing the size of a level counts the misses again: a column of b does not fit in 2 KiB.
+	// After the size of a level is changed, the misses are counted again. A column of b does not
+	// fit in 2 KiB.
 	for range 20 {
 		if p.text("#ways-1") == "fully associative" {
 			break

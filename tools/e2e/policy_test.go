@@ -172,8 +172,8 @@ func (p *tab) home() {
 	p.waitFor("#kept .delete")
 }
 
-// analysed returns the digest that the command computes for a trace, with the settings that the
-// actions chose.
+// analysed returns the digest that the command computes for a trace with the settings chosen by the
+// actions.
 func (p *tab) analysed(trace string) string {
 	p.t.Helper()
 	profile := filepath.Join(p.t.TempDir(), "p.sgp")

@@ -126,8 +126,8 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	}
 }
 
-// TestSharedInThePage checks that the digests equal the command's for any number of workers. Tests
-// without a browser check that each trace can be divided among each number of workers
+// TestSharedInThePage checks that the digests equal the command's for any number of workers. Other
+// tests, which need no browser, check that each trace can be divided among each number of workers
 // (core/analysis, workers).
 func TestSharedInThePage(t *testing.T) {
 	needStage(t)

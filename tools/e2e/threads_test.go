@@ -21,8 +21,8 @@ var threadViews = []struct{ name, shows string }{
 	{"communication", "#chart-flows canvas[data-ready]"},
 }
 
-// threadsEverywhere shows how threads share caches and communicate, for a demo, with every table
-// expanded.
+// threadsEverywhere opens the views of a demo that show how threads share caches and communicate,
+// with every table expanded.
 func (p *tab) threadsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-false-sharing")

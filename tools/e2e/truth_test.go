@@ -81,10 +81,10 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// longTrace returns the path of the real trace repeated, in consecutive LZ4 frames, with at least
-// this number of references. All tests share this file. Its modification time is always the
-// constant modified, so that its truth is computed only once. Tests that change the file use
-// ownTrace.
+// longTrace returns the path of a trace with at least the given number of references. It consists
+// of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
+// modification time is always the constant modified, so that its truth is computed only once. Tests
+// that change the file use ownTrace.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))

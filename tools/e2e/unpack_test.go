@@ -19,8 +19,8 @@ var unpackers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"xz":   func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
 }
 
-// TestUnpackersOffline stops the server after a first visit that needed no unpacker, and opens
-// compressed files.
+// TestUnpackersOffline stops the server after a first visit that did not need an unpacker, and then
+// opens compressed files.
 func TestUnpackersOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -147,8 +147,8 @@ func TestReloadWithAnUnpacker(t *testing.T) {
 	}
 }
 
-// longPacked returns the path of the real trace repeated, in consecutive zstd frames, with at least
-// this number of references.
+// longPacked returns the path of a trace with at least the given number of references. It consists
+// of copies of the real trace in consecutive zstd frames.
 func longPacked(t *testing.T, references uint64) string {
 	t.Helper()
 	from := realTrace(t)

@@ -1,7 +1,7 @@
 // Npmfetch installs npm packages in site/node_modules, in the versions that site/package-lock.json
 // pins. It installs the named packages with their dependencies, or all packages. It does the same
-// as `npm ci --ignore-scripts`, but does not need npm and the hundred packages that a system
-// installs with it. It skips packages for other machines.
+// as `npm ci --ignore-scripts`, but needs neither npm nor the hundred packages that a system
+// installs with npm. It skips packages for other machines.
 //
 //  1. It compares the version in node_modules/NAME/package.json, and does nothing if it matches.
 //  2. Otherwise it downloads the archive from the registry and compares it with the lock file's

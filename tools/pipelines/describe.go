@@ -98,8 +98,8 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
-// reorderBuffer returns the size of a target's reorder buffer, which llvm-mca prints only as text,
-// together with the statistics of some code.
+// reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints it only as text,
+// together with statistics about some code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)

@@ -171,12 +171,12 @@ func bodyOf(assembly, function, block string) (string, error) {
 	return "", fmt.Errorf("%s: no block %s in the assembly", function, block)
 }
 
-// count adds code to a block of IR that counts the executions of the block.
+// count adds code that counts the executions of a block of IR to the block.
 func count(text, function, block string) (string, error) {
 	return insert(text, function, block, "@pipelines_count", "")
 }
 
-// insert adds code to a block of IR that increments a counter, after the block's phis.
+// insert adds code that increments a counter to a block of IR. The code follows the block's phis.
 func insert(text, function, block, counter, suffix string) (string, error) {
 	header := regexp.MustCompile(`(?m)^define .*@` + regexp.QuoteMeta(function) + `\(`).FindStringIndex(text)
 	if header == nil {

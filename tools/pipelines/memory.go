@@ -31,8 +31,8 @@ type crossings struct {
 // beyond is the size of a region that does not fit in any cache, in bytes.
 const beyond = 256 << 20
 
-// remember adds this machine's memory levels to a description: their sizes as reported by the
-// system, and their times as measured by probes.
+// remember adds this machine's memory levels to a description. The sizes are reported by the
+// system, and the times are measured by probes.
 func remember(p *pipeline.Processor, testdata string) error {
 	caches, err := systemCaches("/sys/devices/system/cpu/cpu0/cache")
 	if err != nil {

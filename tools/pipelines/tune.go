@@ -37,8 +37,8 @@ const (
 
 var register = regexp.MustCompile(`%([xyz]mm)(\d+)|%[er]?[abc][xl]`)
 
-// general returns the k-th general-purpose register for results, in the width in which the
-// instruction writes it.
+// general returns the name of the k-th general-purpose register for results, with the width that
+// the instruction writes.
 func general(like string, k int) string {
 	suffix := "d"
 	switch like[1] {
@@ -336,7 +336,7 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 			c.Again = math.Round(m.latency)
 		}
 		if bitsOf(k.Type) == 512 && m.rate < 0.45 {
-			m.rate = 0 // the clock frequency changes with registers of this width; no core starts more than two such instructions per cycle
+			m.rate = 0 // the clock frequency may change when registers of this width are used; no core starts more than two such instructions per cycle
 		}
 		alone := pipeline.Processor{Name: "alone", Ports: p.Ports, Dispatch: p.Dispatch}
 		alone.Set(k, c)

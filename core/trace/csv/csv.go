@@ -243,8 +243,8 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 	return nil, nil, false, lines.Wrong("quoted field", text, "a closing quote on the same line")
 }
 
-// number reads a number of at most bits bits, decimal or, after 0x, hexadecimal. If the parameter
-// empty is set, an empty field is read as 0.
+// number reads a number with at most the given number of bits. The number is decimal or, after 0x,
+// hexadecimal. If the parameter empty is set, an empty field is read as 0.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -302,7 +302,8 @@ var kindLetters = func() (table [256]trace.Kind) {
 	return table
 }()
 
-// equalFold reports whether field equals word, which is in lower case, ignoring the case of field.
+// equalFold reports whether field equals word, ignoring the case of field. word must be in lower
+// case.
 func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
@@ -320,8 +321,8 @@ const (
 	known
 )
 
-// Columns lists the names recognised for each column that is read, the usual name first. Case,
-// blanks, hyphens and underscores are ignored.
+// Columns lists, for each column that is read, the recognised names, with the usual name first.
+// Case, blanks, hyphens and underscores are ignored.
 var Columns = [known][]string{
 	address: {"addr", "address", "vaddr", "ea", "memaddr"},
 	kind:    {"rw", "kind", "type", "op", "access", "write", "iswrite", "accesstype"},

@@ -5,12 +5,12 @@
 //	1 1fff000700    store
 //	2 04001ab0      instruction fetch
 //
-// 0x may precede the address. A third and last field of one to three hexadecimal digits, the first
-// of them from 0 to 9, is the size in bytes, as in DineroIV's extended format (informat D); any
-// other text after the address is ignored. Label 3 marks an escape, and label 4 a flush of the
-// simulated cache. Such lines and blank lines are skipped. The format records neither threads nor
-// the instruction that makes a data reference. A fetch becomes a separate row, and the data lines
-// after it need not belong to the fetched instruction.
+// 0x may precede the address. If the third field is the last and consists of one to three
+// hexadecimal digits, the first of which is 0 to 9, it is the size in bytes, as in DineroIV's
+// extended format (informat D). Any other text after the address is ignored. Label 3 marks an
+// escape, and label 4 a flush of the simulated cache. Such lines and blank lines are skipped. The
+// format records neither threads nor the instruction that makes a data reference. A fetch becomes a
+// separate row, and the data lines after it need not belong to the fetched instruction.
 package din
 
 import (
@@ -165,8 +165,8 @@ type Writer struct {
 // NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// labels contains the labels of the lines for each kind of reference. A modify becomes a load and a
-// store; the length of a range is lost.
+// labels contains the labels of the lines for each kind of reference. A modify is written as a load
+// and a store; the length of a range is lost.
 var labels = [trace.NumKinds]string{
 	trace.Load: "0", trace.Store: "1", trace.Modify: "01", trace.Fetch: "2", trace.RangeRead: "0", trace.RangeWrite: "1",
 }

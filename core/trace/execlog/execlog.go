@@ -1,5 +1,5 @@
-// Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c in QEMU's
-// sources), as `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog` writes it.
+// Package execlog reads the log that QEMU's plugin execlog writes (contrib/plugins/execlog.c in
+// QEMU's sources), for example with `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog`.
 //
 // Each line describes one executed instruction. Its fields are the virtual processor, the
 // instruction's address, its first 32 bits, its disassembly, and then any number of references.
@@ -98,8 +98,8 @@ func (p *parser) instruction(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// references writes the rows of references while there is room, and returns the number of remaining
-// bytes.
+// references writes the rows of references until the batch is full, and returns the number of
+// remaining bytes.
 func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows int) {
 	for len(text) > 0 {
 		kind, addr, after, _ := reference(text)

@@ -122,7 +122,8 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 
 // plain reads lines that look exactly as lackey prints them. It stops at the first line of another
 // form, and returns the number of bytes read and of rows in b. It is long because calls and bounds
-// checks would double its time: s is an array, and no index into it exceeds 63.
+// checks would double its run time. Bounds checks are unnecessary because s is an array and no
+// index into it exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]

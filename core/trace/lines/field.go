@@ -138,7 +138,7 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 // IsBlank reports whether a line has only blanks.
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
-// Hex reads a number that consists only of hexadecimal digits; for other text, ok is false. wide
+// Hex reads a number that consists only of hexadecimal digits. ok is false for any other text. wide
 // reports whether the number has more than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
@@ -206,5 +206,5 @@ func Wrong(what string, got []byte, want string) *trace.SyntaxError {
 	return &trace.SyntaxError{What: what, Got: Got(got), Want: want}
 }
 
-// Got returns a copy of the first bytes of text, for the field Got of an error.
+// Got returns a copy of the first bytes of text, for use in the field Got of an error.
 func Got(text []byte) string { return string(text[:min(len(text), 80)]) }

@@ -53,9 +53,9 @@ func NewBuffer(r io.Reader) *Buffer {
 }
 
 // Window returns the whole unread lines, at least one, each with its newline. The window is valid
-// until the next call, which returns the lines not yet taken with [Buffer.Take] again. If
-// long is true, the window is the beginning of one line of more than [Longest] bytes, the rest of
-// which is dropped. The error is the error of the stream.
+// until the next call, which returns the lines not yet taken with [Buffer.Take] again. If long is
+// true, the window is the beginning of a line of more than [Longest] bytes, and the rest of that
+// line is dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {

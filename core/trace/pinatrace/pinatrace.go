@@ -2,8 +2,8 @@
 // (source/tools/ManualExamples/pinatrace.cpp in Pin's kit, which its User Guide calls the Memory
 // Reference Trace).
 //
-// A line is one reference: the instruction's address, R for a load or W for a
-// store, and the address referenced, both as printf's %p writes them.
+// Each line describes one reference: the address of the instruction, R for a load or W for a store,
+// and the referenced address. Both addresses are in the format of printf's %p.
 //
 //	0x7f3acd1ead50: R 0x7f3acd0bde84
 //	0x7f3acd1ead53: W 0x7ffc5d8ea1b8

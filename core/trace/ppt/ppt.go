@@ -1,5 +1,5 @@
-// Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP,
-// which their modified version of Byfl writes, and the files that come with them.
+// Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP, and the files that
+// come with them. These tools use a modified version of Byfl to write traces.
 //
 // Each line is a reference, or marks the beginning or end of an execution of a basic block:
 //
@@ -22,9 +22,9 @@
 // such rows are selected. A call within a block appears as nested executions of other blocks. The
 // first reference after a call starts a new part of the calling block (Part n after the n-th call),
 // as in [trace.Block], so that no references of other blocks occur during the execution of a part.
-// The number of references varies between executions, so blocks list no sites. Still, each
-// reference has a site: the loads of a block share one, and so do its stores. References outside
-// all blocks have sites of block 0, which is synthetic.
+// The number of references varies between executions, so blocks list no sites. Nevertheless, each
+// reference has a site. All loads of a block share one site, and so do all its stores. References
+// outside all blocks have sites of block 0, which is synthetic.
 //
 // # Other files
 //
@@ -245,7 +245,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory used for a file that is not a trace and whose labels all differ.
+	// mostBlocks limits the memory that a file can use if it is not a trace and all its labels
+	// differ.
 	mostBlocks = 1 << 20
 	// deepest is the maximum number of nested calls that are tracked. If there are more, for
 	// example because a trace lacks the ends of blocks, the outermost calls are forgotten.
@@ -322,7 +323,7 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 }
 
 // end ends the innermost execution of the block with that label, and all executions nested in it,
-// which were left by a jump.
+// which must have been left by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {
@@ -337,7 +338,7 @@ func (t *blocks) end(label []byte) bool {
 	return false
 }
 
-// resume starts the next part of the innermost block, after a call, and returns it.
+// resume starts the next part of the innermost block after a call, and returns the part's number.
 func (t *blocks) resume() uint32 {
 	running := &t.open[len(t.open)-1]
 	t.called = false

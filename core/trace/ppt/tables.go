@@ -28,15 +28,15 @@ func (b BlockName) Shared() bool {
 		func(prefix string) bool { return strings.HasPrefix(b.Block, prefix) })
 }
 
-// Parallel reports whether the block's function is the body of a parallel region, as ROSE, clang,
-// gcc and flang name them.
+// Parallel reports whether the block's function is the body of a parallel region, judging by the
+// names that ROSE, clang, gcc and flang give to such functions.
 func (b BlockName) Parallel() bool {
 	return slices.ContainsFunc([]string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"},
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-// ParseBlocks reads a block table; name is the file's name in errors, as in the other functions of
-// this file.
+// ParseBlocks reads a block table. Here and in the following functions, name is the name of the
+// file in errors.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
@@ -69,8 +69,8 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 	return b, nil
 }
 
-// BlockCount is a line of bb_counts.dat: the ID of a block, as in the trace, and its number of
-// executions.
+// BlockCount is a line of bb_counts.dat. It contains the ID of a block, as in the trace, and its
+// number of executions.
 //
 //	b2f3727763ed2e86, 1
 //

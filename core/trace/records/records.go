@@ -33,9 +33,10 @@ type Parser interface {
 	Begin(b *trace.Batch)
 	// Parse reads records of window into b, starting at the given row. It returns the number of
 	// bytes that it no longer needs, and the number of rows in b. If the rows of a record do not
-	// all fit, the record counts as read only with its last row; until then, the parser remembers
-	// its position in the record. If Parse reads nothing although there is room, it is called again
-	// with more bytes. The offset of a *trace.SyntaxError is relative to the window.
+	// all fit into b, the record does not count as read until its last row has been written. Until
+	// then, the parser remembers its position within the record. If Parse reads nothing although
+	// there is room, it is called again with more bytes. The offset of a *trace.SyntaxError is
+	// relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 

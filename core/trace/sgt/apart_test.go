@@ -11,8 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsEqualWhole reads a trace of one thread alternately with a reader that continues and
-// with new readers that begin where it stops, and checks that together they return the whole trace.
+// TestPartsEqualWhole reads a single-threaded trace piece by piece, alternating between one reader
+// that continues and new readers that start where it has stopped. It checks that together they
+// return the whole trace.
 func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

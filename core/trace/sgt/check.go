@@ -133,8 +133,9 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	return references, err
 }
 
-// steps decodes the steps of a chunk ticket by ticket. count decodes up to most steps. It returns
-// the number of their references, and most minus the number of decoded steps.
+// steps decodes the steps of a chunk ticket by ticket. The function count decodes at most the given
+// number of steps. It returns the number of their references, and the part of the given number of
+// steps that remains.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -338,9 +339,10 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 // errNeedsValues reports that the number of rows of a step depends on its values.
 var errNeedsValues = errors.New("the number of rows depends on the values")
 
-// count decodes up to most steps without computing their values; it reads only the lengths of the
-// encoded values. It returns the number of the steps' rows, and most minus the number of decoded
-// steps. After count, the decoder cannot make rows until [decoder.begin] is called.
+// count decodes at most the given number of steps without computing their values; it reads only the
+// lengths of the encoded values. It returns the number of the steps' rows, and the part of the
+// given number of steps that remains. After count, the decoder cannot make rows until
+// [decoder.begin] is called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -369,7 +371,8 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	return rows, most, err
 }
 
-// countQueued removes up to most steps from the queue, and returns the numbers of steps and rows.
+// countQueued removes at most the given number of steps from the queue. It returns the number of
+// these steps, and the number of their rows.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {

@@ -246,9 +246,10 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of at most most steps into c, starting at index row, until c is full. It
-// returns the index after the last row, and most minus the number of steps processed. While the
-// queue contains values, some steps count as processed although their rows have not been written.
+// fill writes the rows of at most the given number of steps into c, starting at index row, until c
+// is full. It returns the index after the last row, and the part of the given number of steps that
+// remains. While the queue contains values, some steps count as processed although their rows have
+// not been written.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error

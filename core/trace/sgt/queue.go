@@ -162,8 +162,9 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link converts up to most steps to values, as long as the values fit, and returns the number of
-// steps. It stops before an invalid step and before a step of a block that is not straight.
+// link converts at most the given number of steps to values, as long as the values fit, and returns
+// the number of converted steps. It stops before an invalid step and before a step of a block that
+// is not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -251,8 +252,8 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of up to most steps, as long as they belong to known blocks that are not
-// straight. Its results have the same meaning as in [decoder.fill].
+// specials writes the rows of at most the given number of steps, as long as they belong to known
+// blocks that are not straight. Its results have the same meaning as in [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

@@ -193,7 +193,8 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries writes or reads a list whose entries take at least least bytes each.
+// entries writes or reads a list. The argument least is the minimum number of bytes that an entry
+// takes.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -469,8 +470,8 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 // u32 reads a 32-bit number.
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
-// count reads the length of a list whose entries have at least least bytes each, and checks that
-// they can fit into the remaining bytes.
+// count reads the length of a list, and checks that the entries can fit into the remaining bytes.
+// The argument least is the minimum number of bytes that an entry takes.
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {

@@ -187,7 +187,8 @@ func findCompiler() string {
 }
 
 // Command returns the command that runs a program, with name as argument 0, and records it to a
-// file of at most mostBytes bytes (0: no limit). The program has the environment of this process.
+// file. mostBytes limits the size of the file (0: no limit). The program has the environment of
+// this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
 	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
 	line := []string{"-plugin", plugin, "-0", name}

@@ -115,8 +115,8 @@ const (
 	partUnwind // branch to the place at which the function returns while its goroutine waits
 )
 
-// label is a target of branches: the loop of a region (item -1), or the end of a wasm block before
-// an item.
+// label is a target of branches: the loop of a region (if item is -1), or the end of a wasm block,
+// which precedes an item.
 type label struct {
 	of   *region
 	item int
@@ -440,8 +440,8 @@ func (f *flow) depth(l label) int {
 
 func (f *flow) constant(n int) { f.out = AppendSigned(append(f.out, opI32), int64(n)) }
 
-// enterAt writes code that sets variable 0 for entering a region at a block, if the region needs
-// it.
+// enterAt writes code that sets variable 0 so that a region is entered at the given block, if the
+// region needs the variable.
 func (f *flow) enterAt(r *region, block int) {
 	switch {
 	case !r.table:
