@@ -86,12 +86,12 @@ type Demo struct {
 	Question   string        `json:"question"`   // the question that the demo answers
 	File       string        `json:"file"`       // the trace, in site/demos
 	Source     string        `json:"source"`     // the C program, in the same folder
-	Opens      string        `json:"opens"`      // the view and the caches that answer the question, as in the URL's hash; the page opens them
+	Opens      string        `json:"opens"`      // the view and the caches with which the page opens the demo, in the syntax of the URL's hash; they answer the question
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Predict    Prediction    `json:"predict"`    // what to predict before the answer, as an exercise
 	Lesson     []string      `json:"lesson"`     // the answer, in two or three sentences
-	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, loops, counters
+	Views      []string      `json:"views"`      // for each sentence, the view that shows it: overview, locality, caches, threads, communication, loops, counters
 	Against    string        `json:"against"`    // another demo to compare this one with; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }

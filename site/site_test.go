@@ -239,7 +239,7 @@ func TestDemosContainNoFolder(t *testing.T) {
 	}
 }
 
-// texts returns the texts in which a capture may have left a path.
+// texts returns the texts of a trace that might contain a path from the machine of the capture.
 func texts(h trace.Header) (list []string) {
 	for _, fact := range h.Capture {
 		list = append(list, fact.Value)

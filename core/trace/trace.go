@@ -1,9 +1,9 @@
 // Package trace defines batches of references. Every trace reader produces such batches, and every
 // analysis consumes them.
 //
-// A trace is the sequence of a program's memory operations. Traces may not fit in memory, so a
-// [Reader] fills a [Batch] of a few thousand rows, the caller processes it, and the next call
-// overwrites it.
+// A trace is the sequence of a program's memory operations. Traces may not fit in memory, so they
+// are read in batches. A [Reader] fills a [Batch] of a few thousand rows, the caller processes the
+// batch, and the next call overwrites it.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
 //  2. [Reader.Next] fills it. A column that the trace cannot fill is nil (MODELS §1: fields that a
@@ -29,9 +29,9 @@ type Line = uint64
 // Kind is the kind of a row of a [Batch].
 type Kind uint8
 
-// The kinds of references. A modify is one load and one store of the same bytes, and one line access
-// (MODELS §1). Fetches are instruction fetches. A range is one operation over consecutive bytes, such as
-// the source or the destination of a memcpy.
+// The kinds of references. A modify is one load and one store of the same bytes, and one line
+// access (MODELS §1). Fetches are instruction fetches. A range is one operation on consecutive
+// bytes, such as reading the source or writing the destination of a memcpy.
 const (
 	Load Kind = iota
 	Store

@@ -1,5 +1,5 @@
-// Package policy defines the content security policy of the page and the headers of its files, for
-// every way to serve it.
+// Package policy defines the content security policy of the page and the HTTP headers of its files,
+// for every way to serve the page.
 //
 // The page may load files from, and connect to, its own origin only. The command's server and the
 // Cloudflare worker set headers; static hosts read them from _headers. For hosts without headers,

@@ -168,8 +168,8 @@ func TestCoreRunsTowardsTrace(t *testing.T) {
 }
 
 // TestAnalysesAreInTheTable checks that the framework imports its analyses only in table.go, and
-// that they import only its contract. Package sample implements Sampling for the framework, and may
-// import both.
+// that the analyses import only the framework's contract. Package sample implements Sampling for
+// the framework, and may import both.
 func TestAnalysesAreInTheTable(t *testing.T) {
 	const framework = "core/analysis"
 	for _, s := range sources(t) {

@@ -91,7 +91,7 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// instrumentable lists the languages, named as for -x, that are compiled to LLVM IR.
+// instrumentable lists the languages that are compiled to LLVM IR, by their names for option -x.
 var instrumentable = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
 
 // languageOf returns the language of a file by its extension, or "" if the file is for the linker.

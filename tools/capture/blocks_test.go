@@ -158,8 +158,8 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// covered is a program that counts the executions of its blocks, including the blocks that coverage
-// inserts on critical edges.
+// covered is a program that counts the executions of its blocks. These include the blocks that
+// coverage inserts on critical edges.
 type covered struct {
 	program string
 	code    *trace.Program    // the tables of the code that is executed
@@ -290,8 +290,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		block, name := &p.Blocks[b], nameOf(p, uint32(b))
 		if want, counted := c.counts[name]; counted && block.Part == 0 && block.Flags&trace.Synthetic == 0 {
-			// If a tail call replaces a shared return block, coverage counts the return block,
-			// although control may never reach it.
+			// If a tail call replaces a shared return block, coverage, whose counter is in that
+			// block, may count fewer executions than the trace.
 			if got := r.Edges.Visits[b]; got != want && (got < want || got-passed(r, uint32(b)) > want) {
 				t.Errorf("%v ran %d times, want %d", name, got, want)
 			}
@@ -326,7 +326,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Logf("%d blocks, %d branches, %d executions", visits, edges, ran)
 }
 
-// passed returns how often a call was counted in place of a block's return.
+// passed returns how often control passed to a block from a call whose only successor is that
+// block.
 func passed(r *blocks.Run, to uint32) (n uint64) {
 	for b := range r.Program.Blocks {
 		from := &r.Program.Blocks[b]

@@ -56,8 +56,8 @@ func containsAny(text string, parts ...string) bool {
 // splitDebug is the option that writes debug information to a separate file next to the object.
 const splitDebug = "-gsplit-dwarf"
 
-// dependencyArguments returns the options for dependency files, with the names that the compiler
-// would derive from the object's name.
+// dependencyArguments returns the options that make the compiler write dependency files under the
+// names that it would derive from the object's name.
 func (b *build) dependencyArguments(src *argument) []string {
 	args := b.line.words(aDependency)
 	var wanted, file, target bool

@@ -25,8 +25,8 @@ func TestKernelSignals(t *testing.T) {
 	}
 }
 
-// wantDeath checks that a signal ended a program without output, and that its trace is complete,
-// with its hundred loads.
+// wantDeath checks that a signal ended a program, that the program had no output, and that its
+// trace is complete and contains its hundred loads.
 func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	t.Helper()
 	if ws := o.state.Sys().(syscall.WaitStatus); ws.Signal() != signal || len(o.stdout) > 0 {
@@ -40,7 +40,7 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 }
 
 // TestSignalsAlwaysEnd checks that a signal ends a program whatever the runtime is doing: while
-// threads record, while nobody reads the pipe that the trace goes to, and when a lock of the
+// threads record, while nobody reads the pipe to which the trace is written, and when a lock of the
 // runtime is never released. In the last two situations, the trace is cut short.
 func TestSignalsAlwaysEnd(t *testing.T) {
 	t.Parallel()
@@ -121,8 +121,8 @@ func TestThreadsThatBeginLate(t *testing.T) {
 }
 
 // TestAlternateStacks checks that the trace is written even if the program's alternate signal stack
-// is small. It also checks that a handler has as much stack as without tracing if it requests an
-// alternate stack and there is none.
+// is small. It also checks the case that a handler requests an alternate stack and there is none:
+// the handler must then have as much stack as without tracing.
 func TestAlternateStacks(t *testing.T) {
 	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)

@@ -132,8 +132,8 @@ func TestKilled(t *testing.T) {
 	sameAddresses(t, "killed", loads, counting([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
 
-// TestHandlersSteps checks that the trace is complete and in order if signals arrive at any moment
-// and their handlers make steps, too.
+// TestHandlersSteps checks that the trace is complete and in order even if signals arrive at any
+// moment and their handlers also make steps.
 func TestHandlersSteps(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "timer")
 	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
@@ -157,7 +157,8 @@ func TestHandlersSteps(t *testing.T) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	// Handlers that run while the loop advances its write position record no steps.
+	// No steps are recorded for a handler that runs while the interrupted loop is advancing its
+	// write position.
 	if handler <= 100 || handler > 100+5*51 || main < 1000 {
 		t.Errorf("%d loads by the loop, %d by the handler, want the first 100 and some of the 250 later ones", main, handler)
 	}
@@ -269,7 +270,8 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// verbose makes a program report its trace even if its standard error is not a terminal.
+// verbose is the environment variable that makes a program report its trace even if its standard
+// error is not a terminal.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
 // TestReport checks that a program reports its trace only on a terminal, unless an environment

@@ -50,8 +50,8 @@ func playProgram() *trace.Program {
 	return p
 }
 
-// blocksHeader returns the C header that defines the blocks and their tables as instrumented code
-// does.
+// blocksHeader returns the C header that defines the blocks and their tables in the same way as
+// instrumented code.
 func blocksHeader(p *trace.Program) string {
 	var blocks, scales strings.Builder
 	for i := range p.Blocks {

@@ -111,7 +111,7 @@ func (k *checker) content(c *chunk) {
 	}
 }
 
-// decode returns the number of references in the decodable steps of a chunk.
+// decode returns the number of references in those steps of a chunk that can be decoded.
 func (k *checker) decode(c *chunk) (references uint64, err error) {
 	if err := k.d.unpack(c); err != nil {
 		return 0, err
@@ -274,8 +274,8 @@ type ThreadSurvey struct {
 }
 
 // Look reads the frames of a container; r must not have read anything yet. It returns an error if r
-// does not read a container. Look and [Check] are not methods, so that the linker can leave them
-// out of programs that do not use them.
+// does not read a container. Look and [Check] are functions, not methods, so that the linker can
+// omit them from programs that do not use them.
 func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -408,7 +408,7 @@ func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	return steps, rows, err
 }
 
-// countStep returns the number of rows of a step of a block, and skips its values.
+// countStep skips the values of a step of a block, and returns the number of the step's rows.
 func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err error) {
 	if b.form == varying {
 		return 0, errNeedsValues

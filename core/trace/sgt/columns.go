@@ -50,7 +50,7 @@ func copyOn[T any](column []T, pattern, row, end int) {
 	}
 }
 
-// rows writes as many rows of the step in vals as fit; the others remain in pending.
+// rows writes as many rows of the step in vals as fit; the remaining rows stay in pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// frames divides a file into the bytes of its frames; an LZ4 frame includes the chunks before it.
+// frames divides a file into its frames. An LZ4 frame and the CHNK frame before it are one element.
 func frames(t failer, file []byte) (all [][]byte) {
 	t.Helper()
 	f := feed{r: bytes.NewReader(file)}

@@ -284,7 +284,7 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
-// long decodes a long token: a run of expected steps and the step after it.
+// long decodes a long token: a run of expected steps and the step that follows them.
 func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	if d.run == 0 {
 		d.waiting = false
@@ -339,11 +339,11 @@ const enoughToRepeat = 16
 // mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
-// loop writes the rows of up to n expected steps, if they repeat a loop of straight blocks. In a
-// run of expected steps, only values change. Therefore, from the second round on, every value grows
-// by a constant amount per round: its stride or, if it is predicted by link, the growth of the
-// value before it. loop decodes two rounds step by step, and then computes the other rounds value
-// by value.
+// loop writes the rows of up to n expected steps, provided that these steps repeat a loop of
+// straight blocks. In a run of expected steps, only values change. Therefore, from the second round
+// on, every value grows by a constant amount per round: its stride or, if it is predicted by link,
+// the growth of the value before it. loop decodes two rounds step by step, and then computes the
+// other rounds value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -429,7 +429,7 @@ func (d *decoder) lastGrows() (grows uint64) {
 	return grows
 }
 
-// step writes the rows of a step of the block in a slot, of any form.
+// step writes the rows of a step of the block in the given slot, whatever its form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
 	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
@@ -539,7 +539,8 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	}
 }
 
-// difference reads from b[at:] the difference between a value and the last value of its site.
+// difference reads the difference between a value and the last value of its site, starting at
+// b[at].
 func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	z, at := prefix(b, at)
 	if scale == 0 {

@@ -10,11 +10,11 @@ import (
 )
 
 // early contains the first rows of a chunk, which a goroutine decodes in advance. Chunks are
-// independent, so on several processors a reader decodes the next chunks while it returns the rows
-// of the current one.
+// independent. With several processors, a reader therefore decodes the next chunks while it returns
+// the rows of the current chunk.
 //
-// A chunk of a regular loop has far more rows than bytes. So its decoder stops when the columns are
-// full, and the reader continues it later.
+// A chunk of a regular loop has far more rows than bytes. Therefore, the decoder of such a chunk
+// stops when the columns are full, and the reader continues it later.
 type early struct {
 	columns columns
 	c       *chunk
@@ -94,7 +94,7 @@ func (e *early) resize(rows int, arg bool) {
 	clear(c.arg)
 }
 
-// sized returns a column of n rows, which reuses the memory of column if that is large enough.
+// sized returns a column of n rows. It reuses the memory of column if that is large enough.
 func sized[T any](column []T, n int) []T {
 	if cap(column) < n {
 		return make([]T, n)
@@ -192,7 +192,8 @@ type reused struct {
 	split    bool // the value of decoder.split in new decoders
 }
 
-// reuse removes the last entry of a pool and returns it, or a new one.
+// reuse removes the last entry from a pool and returns it. If the pool is empty, reuse returns a
+// new entry.
 func reuse[T any](pool *[]*T, create func() *T) *T {
 	last := len(*pool) - 1
 	if last < 0 {

@@ -139,7 +139,7 @@ func (e *encoder) token(misses, follows uint64) {
 	e.run = 0
 }
 
-// update encodes one value and reports whether it was predicted.
+// update encodes one value, and reports whether it was predicted correctly.
 func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	last := s.last
 	if hit = s.learn(v, e.previous); !hit {
@@ -157,7 +157,7 @@ func (s *encodedValue) expects(v, previous uint64) bool {
 	return v == s.last+s.stride
 }
 
-// learn updates the state with a value and reports whether it was predicted.
+// learn updates the state with a value, and reports whether the value was predicted correctly.
 func (s *encodedValue) learn(v, previous uint64) (hit bool) {
 	if s.expects(v, previous) {
 		s.last, s.sure = v, true

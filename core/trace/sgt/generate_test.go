@@ -20,8 +20,8 @@ type generated struct {
 	run     func(stepper)
 }
 
-// blocksOf makes tables of blocks. Each block is a string with one letter per site: l and s are
-// loads and stores of 8 bytes, L and S of 4 bytes.
+// blocksOf makes tables of blocks. Each block is a string with one letter per site: l and s are a
+// load and a store of 8 bytes, and L and S are a load and a store of 4 bytes.
 func blocksOf(blocks ...string) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "generated.c"}}, Functions: []trace.Function{{Name: "main", Blocks: uint32(len(blocks))}}}
 	for i, sites := range blocks {

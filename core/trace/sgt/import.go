@@ -187,7 +187,7 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// goesOn reports whether a reference of a block belongs to the current execution.
+// goesOn reports whether a reference of a block belongs to the current execution of that block.
 func (e *execution) goesOn(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
@@ -310,8 +310,8 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families. It is searched every few rows, and a map would be several
-// times slower.
+// families is a hash table of families. It is not a map, because it is searched every few rows, and
+// a map would be several times slower.
 type families struct {
 	all  []family
 	slot []uint32 // 1 + the index of a family, with linear probing; 0: none

@@ -169,8 +169,8 @@ func factsOf(t failer, file []byte) []trace.Fact {
 	return s.Header.Capture
 }
 
-// TestImportBlocks checks that a container converted from a trace with block entries contains these
-// entries, and the block of each reference.
+// TestImportBlocks checks a container that was converted from a trace with block entries. The
+// container must contain these entries, and the block of each reference.
 func TestImportBlocks(t *testing.T) {
 	text := "LOAD: 0x8\nBB START: (main, entry)\nLOAD: 0x10\nSTORE: 0x18\nBB START: (callee, entry)\nSTORE: 0x20\nBB DONE: (callee, entry)\n" +
 		"LOAD: 0x28\nBB DONE: (main, entry)\n" + strings.Repeat("BB START: (main, loop)\n"+strings.Repeat("LOAD: 0x1000\n", 70)+"BB DONE: (main, loop)\n", 3) +

@@ -41,7 +41,7 @@ type rowForm uint8
 const (
 	onlyRow     rowForm = iota
 	sizedRow            // the value with number arg is Bytes
-	unlessGoing         // there is no row if the value with number addr is not 0
+	unlessGoing         // the row is omitted if the value with number addr is not 0
 )
 
 const constantValue = MaxValues
@@ -174,7 +174,7 @@ func formOf(p *plan) (lead uint8, f form) {
 // layout describes a block for encoders and decoders.
 type layout struct {
 	scales     []uint8 // scales of its values
-	references uint64  // number of rows that are references, if no reference has 2^32 bytes or more
+	references uint64  // number of rows that are references, assuming that no reference has 2^32 bytes or more
 	sizes      []uint8 // numbers of the values that are the sizes of references
 }
 

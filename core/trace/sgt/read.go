@@ -210,8 +210,8 @@ func (r *Reader) top() *lane {
 	}
 }
 
-// ready reports whether the first lane has the next step, and enough chunks are being decoded in
-// advance.
+// ready reports whether the first lane is known to have the next step and enough chunks are being
+// decoded in advance.
 func (r *Reader) ready() bool {
 	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
 }
@@ -235,7 +235,7 @@ func (r *Reader) enqueue(c *chunk) {
 	}
 }
 
-// run writes the rows of a lane until it is another lane's turn or c is full.
+// run writes the rows of a lane until another lane has the next step or c is full.
 func (r *Reader) run(l *lane, c *columns, row int) int {
 	limit := r.limit()
 	for row < len(c.addr) {
@@ -326,7 +326,8 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// leave ends the first chunk of a lane, with the error err if it is not nil. It returns row.
+// leave ends the reading of the first chunk of a lane. If err is not nil, the remaining part of the
+// chunk counts as lost. It returns row.
 func (r *Reader) leave(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})

@@ -167,8 +167,8 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsEqualReference compares the rows with the reference implementation's, in batches of any
-// size.
+// TestRowsEqualReference compares the rows, read in batches of any size, with the rows of the
+// reference implementation.
 func TestRowsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

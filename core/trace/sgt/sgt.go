@@ -1,10 +1,10 @@
 // Package sgt reads and writes .sgt files, the native trace container of stackglass. A container is
-// a file of LZ4 frames; FORMAT.md describes it with an example.
+// a file that consists of LZ4 frames; FORMAT.md describes the format with an example.
 //
-// A container stores steps. A step is one execution of a block of code, with the addresses that the
-// block's sites accessed; everything else (kinds, sizes, source lines) is stored once in tables. A
-// coder predicts each step: it assumes that the same block follows as last time, and that every
-// value either grows by its stride or keeps its difference from the previous value. A run of
+// A container stores steps. A step is one execution of a block of code, and contains the addresses
+// that the block's sites accessed. Everything else (kinds, sizes, source lines) is stored once, in
+// tables. A coder predicts each step: it assumes that the same block follows as last time, and that
+// every value either grows by its stride or keeps its difference from the previous value. A run of
 // correctly predicted steps takes one or two bytes, whatever its length.
 //
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. A
@@ -16,13 +16,13 @@
 //  5. [Rewriter] copies a part of a container; [Look] describes a container, and [Check] reports
 //     its errors.
 //
-// The kernels are [decoder.inTurn] for irregular code, [decoder.inSteps] for irregular code in
-// WebAssembly, and [decoder.loop] for loops, in which every value is an arithmetic progression, so
-// that columns can be filled without decoding steps. The idea of predicting by stride or by link
-// comes from value predictors (Sazeides and Smith, The Predictability of Data Values, MICRO 1997)
-// and from trace compressors based on them (Burtscher, VPC3, SIGMETRICS 2004). Instead of choosing
-// among many predictors for each value, this coder keeps two per site, and switches between them on
-// a miss.
+// The performance-critical functions are [decoder.inTurn] for irregular code, [decoder.inSteps] for
+// irregular code in WebAssembly, and [decoder.loop] for loops. In a loop, every value is an
+// arithmetic progression, so columns can be filled without decoding steps. The idea of predicting
+// by stride or by link comes from value predictors (Sazeides and Smith, The Predictability of Data
+// Values, MICRO 1997) and from trace compressors based on them (Burtscher, VPC3, SIGMETRICS 2004).
+// Instead of choosing among many predictors for each value, this coder keeps two per site, and
+// switches between them on a miss.
 package sgt
 
 // Version is the newest version of the container that this package writes and reads.

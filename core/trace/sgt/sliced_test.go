@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The header shows when a capture did not record the order of threads.
+// The header must show that a capture did not record the order of threads.
 func TestSliced(t *testing.T) {
 	for order, want := range map[string]bool{"sliced": true, "exact": false, "": false} {
 		var file bytes.Buffer

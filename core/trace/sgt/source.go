@@ -227,8 +227,8 @@ func (r *Reader) Until(stop trace.Position) {
 	r.early = earlyLimit{} // because chunks may be skipped
 }
 
-// Narrow implements [trace.Mover]. It does not affect a chunk that is being decoded, which has its
-// own plans.
+// Narrow implements [trace.Mover]. It does not affect a chunk that is being decoded, because that
+// chunk has its own plans.
 func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.planner = planner{kinds: kinds}
 	r.extend(&r.program)
@@ -298,8 +298,8 @@ func parseIndex(body []byte) (x index, err error) {
 	return x, nil
 }
 
-// ReadOutline reads only the index at the end of a container of size bytes. It returns an error if
-// the file has no index.
+// ReadOutline returns the outline of a container of size bytes. It reads only the index at the end.
+// It returns an error if the file has no index.
 func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
 	x, err := readIndex(file, size)
 	if err != nil {

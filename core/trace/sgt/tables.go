@@ -46,8 +46,8 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. Errors are ignored,
-// because writing to memory cannot fail and the option is valid.
+// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. It ignores errors,
+// because writing to memory cannot fail and the option that it passes to the compressor is valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
 	w.Reset(to)

@@ -215,7 +215,7 @@ func (t *told) learn(facts []trace.Fact) {
 }
 
 // known contains the tables that precede a chunk. Rows of the chunk can refer only to these tables,
-// and the header returned with the rows contains only these.
+// and the header returned with the rows contains no other tables.
 type known struct {
 	told
 	blocks        int // number of blocks that have plans

@@ -27,9 +27,9 @@ type Match struct {
 }
 
 // MatchLines finds each line of one version of a file in another version. It first finds lines that
-// are in both versions in the same order: lines that occur only once in each (patience diff), and
-// the longest common subsequence between them. Then it finds lines that moved, and finally lines
-// that changed. No line of b is matched twice.
+// are in both versions in the same order. These are the lines that occur exactly once in each
+// version (as in patience diff) and, between these, the longest common subsequence. Then it finds
+// lines that moved, and finally lines that changed. No line of b is matched twice.
 func MatchLines(a, b []string) []Match {
 	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
 	for i := range m.to {
@@ -189,7 +189,8 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead is the number of lines after the last match that are searched for a changed line.
+// mostAhead is the maximum number of lines after the last match that are searched for a changed
+// line.
 const mostAhead = 32
 
 // changed matches lines between unchanged lines if at least half of their texts is the same.

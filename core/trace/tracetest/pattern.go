@@ -116,8 +116,8 @@ func (p *zipf) Fill(addrs []trace.Addr) {
 	}
 }
 
-// Mixed switches between patterns every few references, at random, as programs with a stack, a heap and an
-// array do. The patterns are 2^40 bytes apart.
+// Mixed switches at random between patterns every few references, like a program that uses a stack,
+// a heap and an array. The patterns are 2^40 bytes apart.
 func Mixed(seed uint64, patterns ...Pattern) Pattern {
 	return &mixed{patterns: patterns, random: rand.New(rand.NewPCG(seed, 4))}
 }

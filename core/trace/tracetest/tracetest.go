@@ -47,10 +47,10 @@ func Of(refs ...Ref) *trace.Batch {
 	return b
 }
 
-// Lines builds a trace from words like those in papers, such as "a b a" or "1:La 2:Sa". A letter a
-// to z is a line of lineBytes bytes. It may be preceded by a thread number and a colon, and by L, S
-// or M for the kind (default: a load). Each reference has one byte. Lines panics on any other word,
-// because that is an error in the test.
+// Lines builds a trace from a notation that is common in papers, such as "a b a" or "1:La 2:Sa". A
+// letter a to z is a line of lineBytes bytes. It may be preceded by a thread number and a colon,
+// and by L, S or M for the kind (default: a load). Each reference has one byte. Lines panics on any
+// other word, because that is an error in the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {

@@ -1,10 +1,10 @@
 // Package arrange finishes the trace of a program that was not compiled for tracing.
 //
-// A recorder of such a program numbers blocks in the order of their first execution, and describes
-// them in hundreds of small tables with addresses and without names. [Finish] makes a container
-// with the blocks in the order of the code (file, function, address), so that the blocks of each
-// module and of each function are adjacent. It also adds the names of functions, source lines and
-// global variables, which package symbols reads from the files if they still exist.
+// The recorder of such a program numbers blocks in the order of their first execution, and
+// describes them in hundreds of small tables that contain addresses but no names. [Finish] makes a
+// container with the blocks in the order of the code (file, function, address), so that the blocks
+// of each module and of each function are adjacent. It also adds the names of functions, source
+// lines and global variables, which package symbols reads from the files if they still exist.
 //
 // Chunks are copied, and only the block numbers in them change; see [sgt.Renumberer].
 package arrange

@@ -48,8 +48,8 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 	}
 }
 
-// recorder makes recordings as the plugin does: each new block is in a separate table, written when
-// it first runs.
+// recorder makes recordings in the same way as the plugin: it writes a separate table for each new
+// block when the block is first executed.
 type recorder struct {
 	file   bytes.Buffer
 	w      *sgt.Writer
