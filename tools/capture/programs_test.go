@@ -251,7 +251,8 @@ func TestAddressesMatchObjects(t *testing.T) {
 	}
 }
 
-// TestTracesAreReproducible checks that the same program with the same input makes the same steps.
+// TestTracesAreReproducible checks that two runs of a program with the same input have the same
+// steps.
 func TestTracesAreReproducible(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "mixed")
@@ -267,8 +268,9 @@ func TestTracesAreReproducible(t *testing.T) {
 	}
 }
 
-// TestSeparateObjectsAndLibraries traces a program that consists of several objects, a static
-// library, and shared libraries that are linked or loaded, and that is linked separately.
+// TestSeparateObjectsAndLibraries traces a program that is compiled and linked by separate
+// commands. It consists of several objects, a static library, and shared libraries, some of which
+// are linked and some loaded at run time.
 func TestSeparateObjectsAndLibraries(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -312,7 +314,7 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 }
 
 // TestLibraryEnds checks that the trace is complete if a shared library ends the program or creates
-// threads, also in an untraced program that is run with the runtime preloaded.
+// threads, even in an untraced program into which the runtime is preloaded.
 func TestLibraryEnds(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -349,8 +351,8 @@ func TestLibraryEnds(t *testing.T) {
 	}
 }
 
-// TestProgramsOwnWrappers checks that the program's wrappers are used if it tells the linker to
-// wrap functions that the runtime wraps, too.
+// TestProgramsOwnWrappers checks a program that tells the linker to wrap functions that the runtime
+// also wraps. The wrappers of the program must be called.
 func TestProgramsOwnWrappers(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")

@@ -64,7 +64,7 @@ func runtimeIn(folder string) *Runtime {
 	}
 }
 
-// CompileError means that C code that belongs to this program does not compile.
+// CompileError means that C code that is part of stackglass does not compile.
 type CompileError struct {
 	Compiler string
 	Code     string // a name for the code that does not compile

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFileChangesWhileItIsRead checks that the result is not shown as complete if the file is
-// written to while the page reads it.
+// TestFileChangesWhileItIsRead checks that the page does not show a result as complete if the file
+// changes while the page reads it.
 func TestFileChangesWhileItIsRead(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

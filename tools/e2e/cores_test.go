@@ -25,8 +25,8 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCores predicts several cores from a run with one thread: it enters numbers of cores with the
-// keyboard, changes schedules, and keeps and compares the predicted threads.
+// TestCores predicts runs on several cores from a run with one thread. It enters numbers of cores
+// with the keyboard, changes schedules, and keeps and compares the predicted threads.
 func TestCores(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -72,7 +72,7 @@ func TestCores(t *testing.T) {
 	p.choose("cores-division", "")
 	p.predicted()
 
-	// The threads predicted for five cores can be kept as an analysis like any other.
+	// The threads predicted for five cores can be kept like any other analysis.
 	p.click("#cores-keep")
 	p.wait("they are kept", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)
 	p.waitFor("#threads")

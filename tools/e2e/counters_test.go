@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCounters drops a profile with counters, sorts, and compares the saved table with the
-// command's table.
+// TestCounters drops a profile with counters, sorts the table, and compares the saved table with
+// the command's table.
 func TestCounters(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -17,13 +17,14 @@
 //     worker and caches are empty.
 //  3. Every page and worker is watched. A console error, an exception, a
 //     violation of the policy or a request to another origin fails the test.
-//  4. Tests wait for conditions for as long as a slow machine needs; no test asserts a time.
+//  4. Tests wait for conditions as long as a slow machine may need; no test fails because something
+//     takes long.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
 // it: a static host without headers, Cloudflare's runtime, the unzipped archive and the single
 // file; TestPolicy uses every feature of the page in each of them.
 //
-// Variables: STACKGLASS_PROGRAM names the command to test (default
-// bin/stackglass), STACKGLASS_CHROMIUM the browser, STACKGLASS_DATA the folder of
-// real traces (default ../shared/data); without the traces, tests use a small one.
+// Environment variables: STACKGLASS_PROGRAM is the path of the command to test (default
+// bin/stackglass), STACKGLASS_CHROMIUM is the path of the browser, and STACKGLASS_DATA is the
+// folder of real traces (default ../shared/data). Without real traces, the tests use a small trace.
 package e2e

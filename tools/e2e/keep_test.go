@@ -163,8 +163,8 @@ func TestDemos(t *testing.T) {
 	}
 	p.wait("each demo once", fmt.Sprintf(`document.querySelectorAll("#kept .chip.complete").length === %d`, len(list)))
 
-	// Open the address of a demo in a browser that has stored nothing, and then an address with the
-	// name of a demo that does not exist.
+	// First, open the address of a demo in a browser that has stored nothing. Then open an address
+	// with the name of a demo that does not exist.
 	p = firstVisit(t)
 	p.visit("/#open=demo-" + list[3].Name + "&view=communication&granule=1")
 	p.finished()

@@ -50,10 +50,10 @@ func killsOf(few, all int) int {
 	return few
 }
 
-// TestKilledAtRandom interrupts an analysis at random moments, by reloading its page, by killing
-// its worker with and without an error, and by crashing its tab (once in each way, or twenty times
-// in make soak). The analysis must resume each time its file is dropped, and its result must be the
-// same as without interruption.
+// TestKilledAtRandom interrupts an analysis at random moments: it reloads the page, kills the
+// worker with and without an error, and crashes the tab (once each, or twenty times each in make
+// soak). The analysis must resume each time its file is dropped, and its result must be the same as
+// without interruption.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(4, 20)
@@ -249,8 +249,8 @@ func TestWorkerEndsSilently(t *testing.T) {
 }
 
 // TestOneClick resumes an analysis with one click, using a dropped file to which the browser still
-// has access. A headless browser never grants the permission to read it, so the test replaces the
-// file with one that needs no permission.
+// has access. A headless browser never grants the permission to read such a file, so the test
+// replaces it by a file that needs no permission.
 func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)

@@ -1,8 +1,8 @@
-// Package qemu records the memory references of programs that were not compiled for tracing, with
-// QEMU's user-mode emulation.
+// Package qemu records the memory references of programs that were not compiled for tracing. It
+// uses QEMU's user-mode emulation.
 //
 // QEMU translates a program's instructions block by block and can call a plugin at each block and
-// each reference. The plugin, which is in C in the folder plugin, writes a .sgt container with the
+// each reference. The plugin is written in C (folder plugin). It writes a .sgt container, using the
 // same code as the runtime of instrumented programs. It is compiled with any installed compiler
 // when it is first needed, and kept in the user's cache.
 //

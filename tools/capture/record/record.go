@@ -104,7 +104,7 @@ func (e *TracerError) Error() string {
 	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, preferably the first"
 }
 
-// machines contains the ELF machine for each architecture that Valgrind is used on.
+// machines maps each architecture on which Valgrind is used to its ELF machine.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // choose returns the tracer to use, and for QEMU the path of the emulator for the machine.
@@ -229,8 +229,8 @@ type ProgramError struct {
 
 func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
 
-// find finds the file of a program in PATH, as a shell does. For a script, it finds the
-// interpreter.
+// find finds the file of a program in the same way as a shell, using PATH. For a script, it finds
+// the interpreter.
 func find(name string, args []string) (program, error) {
 	for range 4 { // the kernel's limit on the length of this line
 		path, err := exec.LookPath(name)

@@ -163,7 +163,7 @@ func TestEveryReference(t *testing.T) {
 	}
 }
 
-// TestNames checks the names of functions, variables and files, and the source lines.
+// TestNames checks the names of functions, variables and files in the trace, and the source lines.
 func TestNames(t *testing.T) {
 	program := build(t, "sum")
 	r := record(t, QEMU, "", program)
