@@ -634,12 +634,22 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 }
 
 // entriesOf returns how often the code enters a loop, which is given as 1 + its header block.
-func (r *run) entriesOf(head uint32) (entries float64) {
+func (r *run) entriesOf(head uint32) float64 { return r.entriesWithin(head, mostDeep) }
+
+// entriesWithin follows at most this number of loops that directly follow each other. Such a loop
+// ends as often as it begins.
+func (r *run) entriesWithin(head uint32, most int) (entries float64) {
 	blocks := r.cost.program.Blocks
 	for b := range blocks {
-		if of := &blocks[b]; of.Loop != head && slices.Contains(of.Successors, head-1) {
-			entries += r.cost.visits[b]
+		of := &blocks[b]
+		if of.Loop == head || !slices.Contains(of.Successors, head-1) {
+			continue
 		}
+		visits := r.cost.visits[b]
+		if of.Loop > 0 && of.Depth >= blocks[head-1].Depth && most > 0 {
+			visits = min(visits, r.entriesWithin(of.Loop, most-1))
+		}
+		entries += visits
 	}
 	return entries
 }
