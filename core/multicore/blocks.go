@@ -12,17 +12,17 @@ type roles uint16
 const (
 	joins       roles = 1 << iota // the block follows the end of a region
 	waits                         // the block follows a barrier
-	asksForOne                    // the block ends by asking whether this thread executes code on behalf of all threads
+	asksForOne                    // the block ends with a call that asks whether this thread executes code on behalf of all threads
 	oneIsDone                     // the block ends code that one thread executes on behalf of all threads
 	isBare                        // the block has no loads, stores or modifications
-	usesNumber                    // asks for the thread's number, or the number of threads
-	setsThreads                   // sets the number of threads
+	usesNumber                    // the block asks for the thread's number or the number of threads
+	setsThreads                   // the block sets the number of threads
 	makesTasks
 	locks
-	keepsPrivate // asks for the thread's copy of a global variable
-	inOrder      // iterations wait for earlier iterations
+	keepsPrivate // the block asks for the thread's copy of a global variable
+	inOrder      // the block makes an iteration wait for earlier iterations
 	cancels
-	adds // adds a thread's part of a reduction, in a team of one thread
+	adds // the block adds a thread's part of a reduction, in a team of one thread
 )
 
 // callees maps functions of LLVM's runtime and of OpenMP to the roles of blocks that call them.
@@ -47,7 +47,7 @@ type code struct {
 	guards  map[[2]uint32]bool
 }
 
-// know adds the blocks that p now contains.
+// know adds the blocks that p contains by now.
 func (c *code) know(p *trace.Program) {
 	c.program = p
 	if c.shapes == nil {
@@ -82,7 +82,7 @@ func (c *code) sitesOf(b *trace.Block) []trace.Site {
 	return sites[from:min(from+uint64(b.Sites), uint64(len(sites)))]
 }
 
-// block returns the block of an event's site, and whether there is one.
+// block returns the block that contains an event's site, and reports whether there is one.
 func (c *code) block(site uint32) (uint32, bool) {
 	if uint64(site) >= uint64(len(c.program.Sites)) {
 		return 0, false
@@ -107,7 +107,7 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether next is the part of b's basic block that follows a call.
+// continues reports whether block next is the rest of b's basic block after a call.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label

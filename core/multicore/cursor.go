@@ -18,7 +18,7 @@ const (
 	itsRest
 )
 
-// none stands for no mark.
+// none is the value for "no mark".
 const none = ^uint64(0)
 
 // cursor reads the rows of one core in a phase. It is an [interleave.Stream].
@@ -27,12 +27,12 @@ type cursor struct {
 	core int
 
 	next  int    // number of the next part
-	in    *part  // the part whose units are read, or nil
+	in    *part  // the part whose units are being read, or nil
 	run   uint64 // next run of units, or next unit, of the part's loop
-	done  uint64 // number of units of the next run that were read
+	done  uint64 // number of units of the next run that have been read
 	row   uint64 // next row
 	end   uint64 // row to stop at
-	until uint64 // mark to stop at, if that comes earlier; or none
+	until uint64 // mark to stop at if it precedes row end, or none
 	stage stage
 	units [2]uint64 // units of the current chunk
 
@@ -124,7 +124,7 @@ func (c *cursor) release() {
 	}
 }
 
-// advance finds the next rows of the core; there may be none.
+// advance finds the next rows of the core. more is false if there are none.
 func (c *cursor) advance() (more bool, err error) {
 	for c.in == nil {
 		if c.next == len(c.r.parts) {
@@ -196,8 +196,8 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given returns the core's next units in a loop whose units were assigned once all of them were
-// known: a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
+// given returns the core's next units in a loop whose units were all assigned at its end. They are
+// a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {
@@ -245,8 +245,8 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic returns the next units that the core owns: those in one chunk if chunks have their own
-// rows, and otherwise those in one page.
+// dynamic returns the next units that the core owns. It returns the units of one chunk if chunks
+// have their own rows, and otherwise the core's units in one page.
 func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

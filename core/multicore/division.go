@@ -32,20 +32,20 @@ type loop struct {
 	// Rows at the beginning and at the end of each chunk.
 	before, behind, rest span
 	// Rows at the beginning of a chunk with fewer units than the others. In unoptimised code, a
-	// thread takes another path there if its upper bound exceeds the loop's.
+	// thread takes another path there if its upper bound exceeds the upper bound of the loop.
 	short [2]span
 
-	kinds []kind    // runs of units, by the loops that the compiler generated, in order
+	kinds []kind    // runs of units, one for each execution of a compiled loop, in order
 	total uint64    // number of iterations in the program
 	width uint64    // maximum number of iterations per unit, according to the code
 	clock []float64 // clock of each core
-	costs sums      // costs of the units, if these are assigned once all are known
+	costs sums      // costs of the units, if units are assigned only once all are known
 	runs  [][]run   // runs of each core, for Guided and for Dynamic with stealing, once the loop has ended
 	owner uint8     // for Dynamic: owner of the current chunk
 	left  uint64    // for Dynamic: remaining units of the current chunk
 	given uint64    // for Dynamic: bit c is set if core c has units
-	// steals means, for Dynamic, that each core begins with its own part, and steals chunks when it
-	// has finished.
+	// steals is set if, in a Dynamic schedule, each core begins with its own part and steals chunks
+	// when it has finished.
 	steals bool
 }
 
@@ -58,19 +58,19 @@ type run struct{ from, to uint64 }
 // span is a range of rows [from, to).
 type span struct{ from, to uint64 }
 
-// apart reports whether chunks have their own rows.
+// apart reports whether each chunk has rows of its own, before or after its units.
 func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
 
-// passage contains the blocks of one pass through the test of a loop over chunks, from the header
-// on.
+// passage contains the blocks of one pass through the test of a loop over chunks, starting with the
+// loop's header.
 type passage struct {
-	header uint32 // 1 + the loop's header; 0 if it was not passed
+	header uint32 // 1 + the loop's header; 0 if the passage does not contain it
 	blocks []passed
 }
 
-// passed is a block, given by its number in the function, with its first row.
+// passed is a block that was passed, with its number in the function and its first row.
 type passed struct {
 	block uint32
 	row   uint64
@@ -92,8 +92,8 @@ func (p *passage) enter(s *step, block uint32, row uint64) {
 	}
 }
 
-// meets returns the rows, in p and in t, of their last common block. From there, a pass that began
-// like t can continue like p.
+// meets returns the rows of the last block that p and t have in common. From this block, a pass
+// that began like t can continue like p.
 func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
@@ -165,7 +165,8 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// giveStolen lets the cores take and steal chunks, always the core with the earliest clock first.
+// giveStolen lets the cores take and steal chunks. The core with the earliest clock is always the
+// next.
 func (l *loop) giveStolen() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
@@ -194,7 +195,7 @@ func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - 
 type kind struct {
 	head  uint32 // 1 + the loop's header
 	unit  uint64 // the first unit
-	bytes uint64 // number of bytes referenced by earlier units
+	bytes uint64 // number of bytes referenced by the units before it
 	width uint64 // number of the program's iterations per unit
 	from  uint64 // first iteration of the first unit
 }
@@ -263,7 +264,7 @@ func (l *loop) weigh(bytes uint64) {
 	}
 }
 
-// iterations returns the number of the program's iterations, if it is known.
+// iterations returns the number of the program's iterations, as far as it is known.
 func (l *loop) iterations() uint64 {
 	if n := len(l.kinds); n > 0 {
 		k := &l.kinds[n-1]
@@ -308,8 +309,8 @@ func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 // mostSums is the maximum number of partial sums.
 const mostSums = 1 << 16
 
-// sums contains the total cost of the units before each 2^shift-th unit, with the smallest shift
-// that mostSums permits. Costs in between are interpolated.
+// sums contains, for every 2^shift-th unit, the total cost of the units before it. shift is the
+// smallest value that mostSums permits. Costs in between are interpolated.
 type sums struct {
 	list  []float64
 	shift uint

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestVectorisedLoop checks that 103 iterations, in 25 units of four and three single units, are
-// divided like 103 iterations, as closely as possible.
+// TestVectorisedLoop checks that 25 units of four iterations and three single iterations are
+// divided as closely as possible like 103 iterations.
 func TestVectorisedLoop(t *testing.T) {
 	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
 	l.weigh(25*64 + 5 + 3*16)
@@ -88,7 +88,7 @@ func TestStaticAssignsAllUnits(t *testing.T) {
 	}
 }
 
-// TestManyUnitSums checks that costs add up, and are nearly exact, if there are more units than
+// TestManyUnitSums checks that costs add up and are nearly exact if there are more units than
 // partial sums.
 func TestManyUnitSums(t *testing.T) {
 	var s sums
@@ -145,7 +145,7 @@ func TestThievesBegin(t *testing.T) {
 	for range 8 {
 		next(2)
 	}
-	for _, want := range []uint64{8, 9, 7, 6} { // from core 0: two of its last eight chunks, then one by one
+	for _, want := range []uint64{8, 9, 7, 6} { // stolen from core 0: two of its last eight chunks, then one at a time
 		if n, ok := next(2); !ok || n != want {
 			t.Errorf("chunk %d, %v, want %d", n, ok, want)
 		}
@@ -192,7 +192,7 @@ func TestWideIterations(t *testing.T) {
 	}{
 		{Schedule{Static, 0}, 2, 40, 16, false}, // 20 elements per core
 		{Schedule{Static, 0}, 2, 10, 16, true},  // 5 elements per core
-		{Schedule{Static, 0}, 3, 10, 16, false}, // one by one
+		{Schedule{Static, 0}, 3, 10, 16, false}, // the cores process elements one by one
 		{Schedule{Static, 1}, 2, 1000, 2, true},
 		{Schedule{Static, 1}, 3, 1000, 2, false},
 		{Schedule{Static, 8}, 2, 1000, 2, false},

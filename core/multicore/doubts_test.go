@@ -32,7 +32,7 @@ func TestDoubts(t *testing.T) {
 		}
 		return b
 	}
-	// asking makes the loop request the schedule with this number.
+	// asking returns a change that makes the loop request the schedule with this number.
 	asking := func(number uint64) func(b *trace.Batch) {
 		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
 	}
@@ -47,7 +47,7 @@ func TestDoubts(t *testing.T) {
 		cores   int
 		want    string
 		regions uint64
-		divided bool // cores other than the first have work
+		divided bool // whether cores other than the first have work
 	}{
 		"as it is":                   {rows: all, cores: 4, regions: 1, divided: true},
 		"no region":                  {rows: all[:begin], cores: 4, want: noRegion},

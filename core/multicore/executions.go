@@ -34,7 +34,7 @@ func divided(r trace.Reader, o Options) (*Reader, error) {
 	return &Reader{in: r, options: o, executions: p, ofCores: make([]uint64, o.Cores)}, nil
 }
 
-// nextDivided implements Next if executions are divided.
+// nextDivided implements [Reader.Next] if executions are divided.
 func (m *Reader) nextDivided(b *trace.Batch) error {
 	err := m.executions.Next(b)
 	for i, k := range b.Kind {

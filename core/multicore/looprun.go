@@ -12,26 +12,27 @@ type loopRun struct {
 	*loop
 	entry *Loop // its entry in the report
 
-	// These walks detect the beginning of iterations and chunks from the blocks that are entered.
+	// iterations and chunks detect where iterations and chunks begin, from the blocks that are
+	// entered.
 	iterations, chunks walk
 
 	units extent // rows of all units
 	chunk extent // rows of the first chunk
 	begun int    // number of chunks that have begun
-	// head has the blocks before the first chunk or unit, and tail those after the last.
+	// head contains the blocks before the first chunk or unit, and tail the blocks after the last.
 	head, tail passage
-	// unitCost is the cost of the last unit, and unitBytes the bytes of all units, once the units
-	// are over.
+	// Once the units are over, unitCost is the cost of the last unit, and unitBytes is the number
+	// of bytes that all units reference.
 	unitCost  float64
 	unitBytes uint64
 	// ended means that, before row endRow, the runtime reported that there are no more chunks.
 	ended  bool
 	endRow uint64
 
-	calls int // calls of the loop's function that the loop made and that have not returned
+	calls int // number of recursive calls of the loop's function, made by the loop, that have not returned
 }
 
-// extent is a range of rows. Its end is known when its state is over.
+// extent is a range of rows whose end is known only if its state is over.
 type extent struct {
 	state    extentState
 	from, to uint64
@@ -79,7 +80,7 @@ func (m *Reader) beginLoop(site uint32) {
 	m.cost, m.bytes = 0, 0
 }
 
-// enterInLoop processes the entry of a block while a loop is followed.
+// enterInLoop processes the entry of a block while the reader follows a loop.
 func (m *Reader) enterInLoop(block uint32) {
 	l := m.loop
 	i := block - l.shape.first
@@ -258,9 +259,9 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 
 // shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code that it
 // executed around this chunk is executed for every chunk of every thread. If the test for another
-// chunk precedes the chunk, the run executed the test twice: before the chunk, which shows what
-// each chunk executes, and after it, which shows what each thread executes at its end. Otherwise
-// the run executed only the end of the chunks.
+// chunk precedes the chunk, the run executed the test twice. The test before the chunk shows the
+// code that is executed for each chunk; the test after it shows the code that each thread executes
+// at the end. Otherwise the run executed only the test after the chunk.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {

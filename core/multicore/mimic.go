@@ -30,7 +30,7 @@ type Reader struct {
 	options Options
 	wanted  trace.Kinds // kinds of rows that Next returns
 	kept    trace.Kinds // kinds of rows that cores execute
-	bare    bool        // Next returns the entries of bare blocks, and no others, as BareBlock
+	bare    bool        // Next returns a BareBlock row for each entry of a bare block, and no other block entries
 
 	batch  *trace.Batch // current batch of in
 	keep   []int32      // scratch space of filter: the rows to keep
@@ -89,7 +89,7 @@ func (m *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// needed has the kinds of rows that determine how work is divided, or that cause a warning.
+// needed contains the kinds of rows that determine how work is divided, or that cause a warning.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
 	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
 	1<<trace.TaskCreate | 1<<trace.Alloc
@@ -196,7 +196,7 @@ func (m *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds the columns that every batch must have.
+// columns adds the columns that every batch must contain.
 func (m *Reader) columns(b *trace.Batch) {
 	b.NeedThread()
 	b.NeedSite()
@@ -208,7 +208,7 @@ func (m *Reader) columns(b *trace.Batch) {
 	}
 }
 
-// read reads the next batch of the trace.
+// read reads the next batch of the trace into m.batch.
 func (m *Reader) read() error {
 	m.at = 0
 	if err := m.in.Next(m.batch); err != nil {

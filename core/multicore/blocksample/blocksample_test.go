@@ -79,8 +79,8 @@ func TestTable1(t *testing.T) {
 }
 
 // TestTable2 checks Table 2 of the paper: the concurrent distance of a at time 4 is 2, whereas its
-// private distance is 1; at time 9 it is 3 (d occurs twice but counts once); that of b at time 10
-// is 2, less than its private distance.
+// private distance is 1; at time 9 it is 3 (d occurs twice but counts once). The concurrent
+// distance of b at time 10 is 2, less than its private distance.
 func TestTable2(t *testing.T) {
 	whole := tracetest.Lines(64, "a c b a e d b d a b")
 	p := oneEach(whole)
@@ -96,7 +96,7 @@ func TestTable2(t *testing.T) {
 	}
 }
 
-// TestSDCM checks that a reference at a distance hits with the probability of eq. 5 and 6.
+// TestSDCM checks that the probability of a hit at a given distance is that of eq. 5 and 6.
 func TestSDCM(t *testing.T) {
 	for _, c := range []struct {
 		distance, ways, lines uint64
@@ -190,8 +190,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// random draws rows of threads that run blocks of one to three references, with or without block
-// entries.
+// random generates the rows of threads that execute random blocks of one to three references, with
+// or without block entries.
 func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{}
 	for range 4 {
@@ -236,8 +236,7 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 const cold = stack.Cold
 
 // algorithm3 runs the paper's Algorithm 3, with the windows that windowNumber selects. It returns
-// the distances in each block's windows, with stack.Cold for cold accesses, and the number of
-// windows.
+// the distances in each block's windows (stack.Cold for cold accesses) and the number of windows.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
 		line   uint64
@@ -247,7 +246,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	var bbOf []uint32            // the block of each window
 	now := map[uint32]int{}      // the window of each thread
 	at := map[uint32]uint32{}    // the last site of each thread
-	entered := map[uint32]bool{} // whether the thread has entered a block without a reference so far
+	entered := map[uint32]bool{} // whether the thread has entered a block and made no reference in it yet
 	for i, k := range whole.Kind {
 		th := whole.Thread[i]
 		if o.SharedBy > 0 && th/o.SharedBy != stack {
@@ -358,7 +357,7 @@ var caches = []hierarchy.Cache{
 	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
 }
 
-// TestAllWindowsEqualTheTrace checks that, weighted by accesses, the profiles of all windows add up
+// TestAllWindowsEqualTheTrace checks that the profiles of all windows, weighted by accesses, add up
 // to the profile of the trace (eq. 4), and that the hit ratios are equal too.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
@@ -538,7 +537,7 @@ func TestWrong(t *testing.T) {
 		if err := c.Consume(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // one stack accepts any thread
+		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // a single stack accepts any thread
 		if err := c.Consume(b); (err == nil) != (b.Thread[b.Len()-1] == 70_000) {
 			t.Errorf("%s: %v", want, err)
 		}

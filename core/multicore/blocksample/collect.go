@@ -23,13 +23,13 @@ type Options struct {
 	SharedBy uint32
 }
 
-// Looked determines the number of sampled windows of each block.
+// Looked determines how many windows of each block are sampled.
 type Looked struct {
 	Rate  float64 // the fraction of the windows to sample, above 0 and at most 1; 0 means 1 %
-	Least int     // the minimum number of windows, if that many exist: 2 to MostLeast; 0 means 30
+	Least int     // the minimum number of windows, 2 to MostLeast, if the block has as many; 0 means 30
 }
 
-// MostLeast is the highest permitted minimum of sampled windows per block.
+// MostLeast is the largest value permitted for Looked.Least.
 const MostLeast = 1 << 12
 
 // All samples every window.
@@ -46,7 +46,7 @@ func (l Looked) WithDefaults() Looked {
 	return l
 }
 
-// Check checks the numbers. The error is a *trace.OptionError.
+// Check validates the numbers. The error is a *trace.OptionError.
 func (l Looked) Check() error {
 	l = l.WithDefaults()
 	if !(l.Rate > 0 && l.Rate <= 1) {
@@ -58,7 +58,7 @@ func (l Looked) Check() error {
 	return nil
 }
 
-// below returns the number below which windows are always sampled.
+// below returns a threshold: windows with lower numbers are always sampled.
 func (l Looked) below() uint64 {
 	switch l.Rate {
 	case 0.01:
@@ -70,8 +70,8 @@ func (l Looked) below() uint64 {
 }
 
 // Collector samples windows of a trace while it is read. Threads must be numbered from 0. The
-// caller should select references and BlockEntry rows; without the latter, a window begins wherever
-// site numbers do not ascend.
+// caller should select references and BlockEntry rows. Without BlockEntry rows, a window begins
+// wherever site numbers do not ascend.
 type Collector struct {
 	o       Options
 	shift   uint
@@ -132,19 +132,19 @@ type gatherer struct {
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
-	windows uint64    // number of windows whose numbers are always sampled
-	groups  []*window // groups of these windows, once there are enough of them
-	lowest  []*window // until then, windows with the lowest numbers, ascending
+	windows uint64    // number of windows that are sampled because of their numbers
+	groups  []*window // these windows in groups, once there are enough windows
+	lowest  []*window // until then, the windows with the lowest numbers, in ascending order
 }
 
-// mostGroups is the maximum number of groups of windows between which the variance is measured.
+// mostGroups is the maximum number of groups of windows. The variance is measured between groups.
 const mostGroups = 64
 
 // mostLines is the maximum number of lines that are gathered at a time.
 const mostLines = 4096
 
-// Kinds contains the kinds of rows to read. The begins and ends of regions show which blocks are
-// parallel.
+// Kinds contains the kinds of rows to read. The beginnings and ends of regions show which blocks
+// are parallel.
 const Kinds = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd
 
 // Consume reads the next rows.
@@ -215,7 +215,7 @@ func (c *Collector) meet(thread uint32) error {
 		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {
 			seed := c.o.Seed
 			if n := len(c.stacks); n > 0 {
-				seed = index.Hash(seed + uint64(n)) // so that each core has other windows
+				seed = index.Hash(seed + uint64(n)) // so that different windows are sampled on each core
 			}
 			c.stacks = append(c.stacks, &gatherer{seed: seed, model: stack.NewExact(), distances: make([]uint32, mostLines)})
 		}
@@ -224,7 +224,7 @@ func (c *Collector) meet(thread uint32) error {
 	return nil
 }
 
-// EndError reports that a reference ends beyond the last address.
+// EndError reports a reference that ends beyond the last address.
 type EndError struct {
 	Addr  trace.Addr
 	Bytes uint32
@@ -275,7 +275,7 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	if s.windows < uint64(c.o.Looked.Least) {
 		return s.low(number, c.o.Looked.Least)
 	}
-	if s.lowest != nil { // the windows that are always sampled reach the minimum
+	if s.lowest != nil { // the windows that are always sampled are at least the minimum
 		for _, w := range s.lowest {
 			if w.number < c.below || c.o.Looked.Rate == 1 {
 				s.groups = append(s.groups, w)
@@ -293,7 +293,8 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	return s.groups[len(s.groups)-1]
 }
 
-// low returns a window for an execution if its number is among the lowest.
+// low returns a window for an execution if its number is among the lowest so far, and nil
+// otherwise.
 func (s *sampled) low(number uint64, least int) *window {
 	at := sort.Search(len(s.lowest), func(i int) bool { return s.lowest[i].number > number })
 	if at == least {

@@ -4,7 +4,7 @@
 //  1. A window is an execution of a basic block. A sample of the windows of each block gives its
 //     conditional reuse profile P(D|BB_i) (Algorithm 3; [Collector]). With [sasmm.Private], each
 //     core has its own stack; with [sasmm.Shared], all cores share one. Any other trace with
-//     threads works too.
+//     threads can also be used.
 //  2. P(BB_i) is the weight of a block, derived from its executions in the sequential run: eq. 1
 //     for a shared cache ([ForShared]), eq. 2 and 3 for private caches ([ForPrivate]).
 //  3. P(D) = Σ P(BB_i) P(D|BB_i) is the profile of the whole trace (eq. 4; [Stack.Profile]).
@@ -17,7 +17,7 @@
 // the errors of sampling and of the stack distance cache model remain.
 //
 // For a larger input, package larger predicts the counts. It either keeps the profiles of a small
-// run or extrapolates their distances from run to run.
+// run or extrapolates their distances from several runs.
 //
 // # Errata
 //
@@ -27,7 +27,7 @@
 //     probabilities do not sum to one. With half of the executions parallel and four cores, they
 //     sum to 1/2 + (1/8)/(5/8) = 0.70. Core 0 executes the serial blocks and a share of the
 //     parallel blocks, so both must have the second denominator. The other cores execute only
-//     parallel blocks, whose weights sum to one with the denominator Σ_par/m. The authors' program
+//     parallel blocks; with the denominator Σ_par/m, their weights sum to one. The authors' program
 //     computes the weights in this way too (reuse_profile_bb_i_shared_mem_…V8-all.py).
 //   - The equations do not say which core they describe. [Printed] assigns serial blocks to core 0
 //     only, because the other cores have no windows of them and Algorithm 3 returns nothing. The

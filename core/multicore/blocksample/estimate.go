@@ -9,8 +9,8 @@ import (
 // Estimate is the estimated hit ratio of all cores' caches at one level, from sampled windows.
 type Estimate struct {
 	Caches   []Rate
-	Mean     Rate    // all caches have the same weight; caches without accesses are left out
-	Global   Rate    // caches are weighted by accesses
+	Mean     Rate    // mean over caches with equal weights; caches without accesses are left out
+	Global   Rate    // mean over caches, weighted by their accesses
 	Accesses float64 // number of line accesses of all caches, sampled or not
 	Windows  uint64  // number of sampled windows
 	Of       uint64  // number of all windows
@@ -25,9 +25,9 @@ func (r *Rate) Bounds() (low, high float64) {
 	return max(0, r.HitRate-Interval95*r.Off), min(1, r.HitRate+Interval95*r.Off)
 }
 
-// Of estimates the hit ratio of a level with the given number of caches. Each cache that is used
-// has a stack. blocks contains the blocks of the whole run; it is not needed for the weighting
-// [Counted]. The error is a *trace.OptionError.
+// Of estimates the hit ratio of a level with the given number of caches. stacks contains a stack
+// for each cache that is used. blocks contains the blocks of the whole run; it is not needed for
+// the weighting [Counted]. The error is a *trace.OptionError.
 func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
 	var e Estimate
 	variance, known := 0.0, 0.0

@@ -11,7 +11,8 @@ import (
 )
 
 // naiveRates returns the stack distance cache model's hit ratios, computed access by access on
-// stacks shared by sharedBy threads each: the access-weighted ratio, and the mean over the stacks.
+// stacks that are each shared by sharedBy threads: the access-weighted ratio, and the mean over the
+// stacks.
 func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global, mean float64) {
 	models := map[uint32]*stack.Exact{}
 	hits, accesses := map[uint32]float64{}, map[uint32]float64{}
@@ -84,8 +85,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestParallel checks that executions in regions are counted separately, whichever thread makes
-// them.
+// TestParallel checks that executions in parallel regions are counted separately, regardless of the
+// thread.
 func TestParallel(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{Sites: 1}}, Sites: []trace.Site{{}}}
 	b := trace.NewBatch(0)

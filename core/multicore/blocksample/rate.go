@@ -21,8 +21,8 @@ type Stack struct {
 // Conditional is the conditional reuse profile of a block, P(D|BB_i), from sampled windows.
 type Conditional struct {
 	Executions uint64 // number of executions with references, sampled or not
-	Parallel   uint64 // number of these in parallel regions
-	References uint64 // number in the executions
+	Parallel   uint64 // number of executions in parallel regions
+	References uint64 // number of references in these executions
 	Accesses   uint64 // number of line accesses by the references
 	Windows    uint64 // number of sampled windows
 
@@ -68,7 +68,7 @@ func (s *Stack) Sampled() []blocks.SampledReuse {
 	return list
 }
 
-// all returns the sum of the groups, which it adds up in pairs.
+// all returns the sum of the groups. It adds them in pairs.
 func (c *Conditional) all() []count {
 	lists := append([][]count(nil), c.groups...)
 	for len(lists) > 1 {

@@ -10,7 +10,7 @@ import (
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i, the number of executions
-	Parallel   float64 // number of executions in parallel regions: all or none, as in the paper
+	Parallel   float64 // number of executions in parallel regions: either all or none, as in the paper
 	Accesses   float64 // r_i, the number of line accesses per execution
 }
 
@@ -22,8 +22,8 @@ const (
 	Corrected Weighting = iota
 	// Printed follows eq. 1 to 3 as printed, over blocks with references.
 	Printed
-	// Counted weights blocks by the number of accesses that they made on the stack. Eq. 1 to 3
-	// approximate these numbers if the cores have equal shares.
+	// Counted weights blocks by their counted accesses on the stack. Eq. 1 to 3 approximate these
+	// counts if the cores have equal shares of the work.
 	Counted
 )
 
@@ -45,9 +45,8 @@ func ParseWeighting(s string) (Weighting, error) {
 	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
 }
 
-// Blocks returns the blocks of a sequential run whose threads a reader synthesised. Executions and
-// references are those that the reader counted; line accesses per reference are those on the
-// stacks.
+// Blocks returns the blocks of a sequential run from which a reader synthesised threads. The reader
+// counted the executions and references; the line accesses per reference are taken from the stacks.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {
@@ -89,7 +88,8 @@ func BlocksOf(stacks []*Stack) []Block {
 	return list
 }
 
-// sums returns the serial and the parallel weight of a block, before cores share the latter.
+// sums returns the serial and the parallel weight of a block, before the parallel weight is divided
+// among cores.
 func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	each := b.Accesses
 	if by == Printed && each > 0 {

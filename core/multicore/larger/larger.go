@@ -1,5 +1,5 @@
 // Package larger predicts the cache misses of several cores for an input that was not run, from
-// runs with one thread on two or more smaller inputs.
+// single-threaded runs on two or more smaller inputs.
 //
 // PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
 // of a small input for a larger one too; only the execution counts of the blocks change. This
@@ -22,7 +22,7 @@
 // predicted less well. Kept assumes that distances within a block do not depend on the input. This
 // holds for near reuse (a line's other elements, a row that is small in both), but not for arrays
 // that are traversed repeatedly: if an array fitted in the small run, its accesses are predicted to
-// hit. Coherence is not modelled, and lines fall into sets at random.
+// hit. Coherence is not modelled, and lines are assumed to be spread over sets at random.
 package larger
 
 import (
@@ -41,7 +41,7 @@ import (
 type Input struct {
 	Name       string // name of its file, for error messages
 	Parameters []int64
-	Results    []predict.Result // the results of a question that [Ask] returned
+	Results    []predict.Result // results of a question returned by [Ask]
 }
 
 // Ask returns q with the options that make its results suitable for [Input].
@@ -161,7 +161,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // the line size of that level may differ
+		if k > 0 { // the line size of the level above may differ
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sweeps returns a single-threaded run with three regions. Each executes a block n times, which
-// loads an element of an array of n lines and an element of a small array.
+// sweeps returns a single-threaded run with three regions. Each region executes a block n times;
+// the block loads an element of an array of n lines and an element of a small array.
 func sweeps(n uint64) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 3}},
