@@ -43,7 +43,7 @@ type loop struct {
 	runs  [][]run   // runs of each core, for Guided and for Dynamic with stealing, once the loop has ended
 	owner uint8     // for Dynamic: owner of the current chunk
 	left  uint64    // for Dynamic: remaining units of the current chunk
-	given uint64    // for Dynamic: bit c is set if core c has units
+	given uint64    // for Dynamic: bit c is set if core c has received units
 	// steals is set if, in a Dynamic schedule, each core begins with its own part and steals chunks
 	// when it has finished.
 	steals bool

@@ -29,7 +29,7 @@ func add(b *trace.Batch, r row, thread uint32) {
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
 }
 
-// source reads the rows of a run, and its header has the program.
+// source reads the rows of a run. Its header contains the program.
 type source struct {
 	trace.Reader
 	header trace.Header
@@ -179,7 +179,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		m := newModel(rng, o.Cores)
 		if rng.IntN(20) == 0 {
-			m.scale = 60 // enough rows for several pages
+			m.scale = 60 // so that the rows fill several pages
 		}
 		if rng.IntN(3) == 0 {
 			o.Schedule = &Schedule{ScheduleKind(rng.IntN(3)), rng.Uint64N(5)}

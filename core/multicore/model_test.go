@@ -8,14 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// model generates OpenMP programs, single-threaded runs of them, and the rows of each core. It
-// works with plain lists and simple counting.
+// model generates OpenMP programs, their single-threaded runs, and the rows that each core must
+// execute. It uses only plain lists and simple counting.
 type model struct {
 	rng     *rand.Rand
 	program trace.Program
 	cores   int
 	used    *Schedule
-	cycles  []float64 // cycles of each block; nil: each reference costs 1
+	cycles  []float64 // cycles of each block; if nil, each reference costs 1
 
 	sequence []row // rows of the single-threaded run
 	out      []action
@@ -24,7 +24,7 @@ type model struct {
 	scale    int // multiplies the number of iterations
 }
 
-// action is a row of core 0 alone, or a phase of all cores.
+// action is a row that only core 0 executes, or a phase of all cores.
 type action struct {
 	row   row
 	cores [][]row
@@ -251,7 +251,7 @@ func (m *model) call() (rows []row) {
 		rows = append(rows, m.block(forkBlock)...)
 		rows = append(rows, m.body(true)...)
 		rows = append(rows, m.block(joinBlock)...)
-		rows = rows[:len(rows)-1] // main's part of the block ran once already
+		rows = rows[:len(rows)-1] // main's part of the block has already run
 	}
 	m.depth--
 	return append(rows, m.block(calleeExit)...)
@@ -289,7 +289,7 @@ type shared struct {
 	prefix, before, behind, suffix []row
 	short                          []row    // the rows before a chunk that is cut short; nil: the same as before
 	around                         [2][]row // rows of a core before and after all its chunks, if it has chunks
-	told                           int      // 1 + index in behind of the row that each core executes only once; 0: none
+	told                           int      // 1 + the index, in behind, of the row that each core executes only once; 0 if there is none
 	iterations                     [][]row
 	asked                          Schedule
 	steals                         bool
@@ -552,7 +552,8 @@ func (m *model) share(l *shared) {
 	}
 }
 
-// body generates the content of a region. If serial, one thread executes it, within another region.
+// body generates the content of a region. If serial is set, the region is nested, so one thread
+// executes it.
 func (m *model) body(serial bool) (rows []row) {
 	all, first, share, wait := m.all, m.first, m.share, m.newPhase
 	if serial {

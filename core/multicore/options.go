@@ -23,9 +23,9 @@ type Options struct {
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart only matters if executions are divided. If set, each core's rows are in the core's own
-	// order, for private caches (Algorithm 1), and the order between cores has no meaning.
-	// Otherwise rows are in the order of a shared cache (Algorithm 2).
+	// Apart only matters if executions are divided. If it is set, each core's rows are in the order
+	// in which a private cache sees them (Algorithm 1), and the order between cores has no meaning.
+	// Otherwise rows are in the order in which a shared cache sees them (Algorithm 2).
 	Apart bool
 }
 
@@ -38,8 +38,8 @@ const (
 	// ByRegion divides the executions of each block, region by region (Algorithms 1 and 2, with
 	// instances counted per region).
 	ByRegion
-	// AsPrinted divides the executions of each block over the whole trace, as Algorithms 1 and 2
-	// say literally (SASMM §3.2, §3.3).
+	// AsPrinted divides the executions of each block over the whole trace, which is what Algorithms
+	// 1 and 2 literally specify (SASMM §3.2, §3.3).
 	AsPrinted
 )
 
@@ -64,7 +64,7 @@ func ParseDivision(s string) (Division, error) {
 // Schedule is the schedule of a worksharing loop (OpenMP 5.2, §11.5.3).
 type Schedule struct {
 	Kind ScheduleKind
-	// Chunk is the number of iterations that are assigned at once; for Guided it is the minimum. 0
+	// Chunk is the number of iterations that are assigned at once, or their minimum for Guided. 0
 	// means OpenMP's default: one contiguous part per core for Static, and 1 for the others.
 	Chunk uint64
 }
@@ -115,7 +115,7 @@ func ParseSchedule(text string) (s Schedule, err error) {
 	return s, nil
 }
 
-// Private selects the references that are moved to private addresses of their core.
+// Private selects the references that are moved to private addresses of the core that makes them.
 type Private struct {
 	// Ranges contains the private addresses, ascending and disjoint. If it is empty, the stack
 	// below the function that forks is private.

@@ -8,8 +8,8 @@ import (
 )
 
 // coreShift moves the private addresses of core c up by c·2^48 bytes, relative to the sequential
-// run. The addresses of programs are lower, so nothing collides. The distance is a multiple of sets
-// × line size for every cache, so every reference stays in its set.
+// run. Programs use only lower addresses, so nothing collides. For every cache, the distance is a
+// multiple of the number of sets × the line size, so every reference stays in its set.
 const coreShift = 48
 
 // stagger is an additional distance between the stacks of successive cores. Otherwise the threads'
@@ -46,7 +46,7 @@ func (v *privacy) has(addr trace.Addr) bool {
 	return n < len(v.ranges) && addr >= v.ranges[n].Low
 }
 
-// moves has the kinds of rows that contain a data address.
+// moves contains the kinds of rows with a data address.
 const moves trace.Kinds = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
 
 // mark marks the private rows of a page.

@@ -13,14 +13,14 @@ type Report struct {
 	Regions uint64 // parallel regions; nested ones are counted in Nested
 	Nested  uint64
 	Phases  uint64 // number of phases: parts of regions between barriers
-	Loops   []Loop // worksharing loops of the code, by their sites
+	Loops   []Loop // the worksharing loops in the code, sorted by site
 
 	References []uint64 // references of each core, of the selected kinds
 	Outside    uint64   // references of core 0 outside of regions
 	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
-// Loop has the sums over all executions of a worksharing loop of the code with the same schedule.
+// Loop contains the sums over all executions of a worksharing loop with the same schedule.
 type Loop struct {
 	Site       uint32 // site of the event that begins the loop
 	Place      trace.Place
@@ -31,8 +31,8 @@ type Loop struct {
 	Fewest     uint64   // iterations of the shortest execution
 }
 
-// Imbalance returns the ratio of the maximum to the mean number of references of a core in regions,
-// or 0 if there are none.
+// Imbalance returns the maximum number of references that a core makes in regions, divided by the
+// mean over the cores. It returns 0 if there are no references in regions.
 func (r *Report) Imbalance() float64 {
 	var most, sum uint64
 	for c, n := range r.References {
@@ -47,7 +47,7 @@ func (r *Report) Imbalance() float64 {
 	return float64(most) * float64(len(r.References)) / float64(sum)
 }
 
-// found has what the pre-scan counts.
+// found contains the counts of the pre-scan.
 type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64

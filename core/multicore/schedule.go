@@ -27,7 +27,7 @@ const (
 )
 
 // The schedule numbers that compilers pass to the runtime. For ordered loops, and for loops whose
-// chunks must not be merged, the difference of the lower bounds is added.
+// chunks must not be merged, the difference between the lower bounds is added.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower
@@ -138,15 +138,15 @@ func (s schedule) steals(instead *Schedule) bool {
 // there are fewer chunks than cores, each idle core takes the next chunk.
 type thieves struct {
 	cores []thief
-	taken uint64 // number of chunks in all that have been taken
-	all   uint64 // number of chunks without an owner
+	taken uint64 // total number of chunks that have been taken
+	all   uint64 // number of chunks that do not belong to any core's part
 }
 
 // thief is a core whose remaining chunks are [from, to).
 type thief struct {
 	from, to uint64
 	victim   int  // the first core to steal from
-	robs     bool // it is stealing, or has stolen a single chunk, so others cannot steal from it
+	robs     bool // whether it is stealing, or has stolen a single chunk, so that others cannot steal from it
 }
 
 func newThieves(chunks uint64, cores int) *thieves {
@@ -179,8 +179,8 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// rob steals chunks from another core. It tries as many victims as there are other cores and skips
-// cores that are stealing themselves, so it may miss some chunks.
+// rob steals chunks from another core. It makes one attempt per other core, and skips cores that
+// are stealing themselves, so it may miss some chunks.
 func (t *thieves) rob(core int) bool {
 	c, n := &t.cores[core], len(t.cores)
 	c.robs = true

@@ -13,12 +13,12 @@ import (
 // function contain the iterations. If the runtime hands out chunks, or the loop is divided into
 // chunks of a fixed length, the loop at that depth is over chunks, and the loops within it are over
 // iterations. There may be several such loops: the compiler generates a vectorised loop and one for
-// the remaining iterations. An iteration that accesses w times as many bytes on average then stands
-// for w iterations of the program.
+// the remaining iterations. An iteration of the vectorised loop that accesses w times as many bytes
+// on average then represents w iterations of the program.
 //
 // If the loop exits after its body (at a latch, as in optimised code), an iteration begins with the
 // loop's header. If it exits earlier, at a test that is not a latch, an iteration begins after the
-// test and includes the next test. Each core then executes one test more than iterations, as
+// test and includes the next test. Each core then executes one more test than iterations, as real
 // threads do.
 type shape struct {
 	function   uint32
@@ -27,13 +27,13 @@ type shape struct {
 	chunks     []step // nil if there is no loop over chunks
 	depth      []uint8
 	plain      []bool // by block: entering it within an iteration has no effect
-	// widths has, by loop header, the number of the program's iterations in one iteration of the
+	// widths maps a loop header to the number of the program's iterations in one iteration of the
 	// loop, as derived from the code. It is above 1 if the loop's references are wider than those
-	// of the loop for the remaining iterations. If nil, all widths are 1.
+	// of the loop for the remaining iterations. If widths is nil, all widths are 1.
 	widths map[uint32]uint64
 }
 
-// Where a block of the loop's function lies.
+// Positions of a block of the loop's function.
 const (
 	outside = iota // outside of all loops of the call
 	inChunk        // in the loop over chunks, but not in an iteration
@@ -44,7 +44,7 @@ const (
 type step struct {
 	header uint32   // 1 + the block's number if it is a loop header, else 0
 	test   bool     // the block tests for another iteration and may leave the loop
-	whole  bool     // the block is a header with which an iteration begins
+	whole  bool     // the block is a header, and an iteration begins with it
 	bodies []uint32 // 1 + the headers of the loops around the block
 }
 
@@ -61,7 +61,7 @@ func (c *code) shapeOf(site uint32, sched schedule) *shape {
 	if b, ok := c.block(site); ok {
 		s = c.makeShape(b, sched)
 	}
-	if s != nil { // otherwise the code may become known later
+	if s != nil { // if it is nil, the code may become known later
 		c.shapes[site] = s
 	}
 	return s
@@ -99,7 +99,7 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 	return s
 }
 
-// vectorBytes is the minimum size of a reference to several elements.
+// vectorBytes is the minimum size of a reference that may access several elements.
 const vectorBytes = 16
 
 // widths compares the references of a call's loops, without their inner loops, and returns the
@@ -257,7 +257,7 @@ func leadsTo(blocks []trace.Block, first, b, to uint32) bool {
 type walk struct {
 	steps  []step
 	loop   uint32 // 1 + the header of the loop whose test is pending, or 0
-	tested bool   // the test was executed
+	tested bool   // whether this test was executed
 	head   uint32 // 1 + the header of the loop of the last iteration
 }
 

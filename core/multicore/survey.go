@@ -2,17 +2,17 @@ package multicore
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// survey has the state of the pre-scan of the current region and phase.
+// survey is the state of the pre-scan of the current region and phase.
 type survey struct {
 	thread   uint32 // the trace's thread
-	threaded bool   // thread is known
-	ended    bool   // the trace has ended
+	threaded bool   // whether thread is known
+	ended    bool   // whether the trace has ended
 	later    error  // error of an invalid record, to be returned after the rows before it
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
 
 	forks   []fork // forks that have not joined, outermost first
 	teams   int    // number of forks that are not leagues
-	again   bool   // a phase ended before the current row, so the row is processed again
+	again   bool   // set if a phase ended before the current row, so that the row is processed again
 	pending pending
 	private privacy
 
@@ -21,7 +21,7 @@ type survey struct {
 	partWho  who    // who executes the current part
 	run      int    // first row of the batch that is neither in the region buffer nor passed on
 
-	reducing  bool         // the current block adds a thread's partial result to a reduction variable
+	reducing  bool         // whether the current block adds a thread's partial result to a reduction variable
 	reduction *trace.Batch // the references of the current block
 
 	guard guard
@@ -29,8 +29,8 @@ type survey struct {
 
 	cost   float64 // cost of the current unit
 	bytes  uint64  // bytes referenced since the loop began
-	byTime bool    // the order of references depends on the cycles of blocks
-	timed  bool    // the current block has a known number of cycles
+	byTime bool    // whether the order of references depends on the cycles of blocks
+	timed  bool    // whether the number of cycles of the current block is known
 	clock  []float64
 
 	outside uint64 // references outside of regions
@@ -39,7 +39,7 @@ type survey struct {
 
 // fork is a fork that has not joined yet.
 type fork struct {
-	league   bool   // the fork creates a league of teams
+	league   bool   // whether the fork creates a league of teams
 	function uint32 // the function that forks
 }
 
@@ -52,7 +52,7 @@ const (
 	itsBarrier         // Barrier between two phases
 )
 
-// guard follows code that one thread executes on behalf of all.
+// guard tracks the state of code that one thread executes on behalf of all.
 type guard struct {
 	state guardState
 	block uint32
@@ -63,7 +63,7 @@ type guardState uint8
 const (
 	noGuard   guardState = iota
 	isAsked              // the runtime was asked whether this thread executes the code
-	isChecked            // block is running, which tests the answer
+	isChecked            // block, which tests the answer, is running
 	isOne                // the guarded code is running
 	isEnding             // the last part of block is running
 )
@@ -124,7 +124,7 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// room returns the row up to which step may go before it must flush.
+// room returns the row up to which step may process rows before it must flush.
 func (m *Reader) room(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -152,7 +152,7 @@ func (m *Reader) record(b *trace.Batch, from, to int) {
 	}
 }
 
-// row returns the number of the current row, which is in a region, in the region buffer.
+// row returns the number of the current row in the region buffer. The row must be in a region.
 func (m *Reader) row() uint64 {
 	m.flush(nil)
 	return m.tape.Rows()
@@ -393,8 +393,7 @@ func (m *Reader) followGuard(block uint32, roles roles) {
 	}
 }
 
-// mostSummed is the maximum number of references that are held for a block that adds to a reduction
-// variable.
+// mostSummed is the maximum number of references that holdReference holds back.
 const mostSummed = 256
 
 // holdReference holds back the current reference if its block adds to a reduction variable.
@@ -413,7 +412,7 @@ func (m *Reader) holdReference() {
 }
 
 // releaseReferences records the references of a block that adds to a reduction variable. It
-// combines a load and a store of the same address into one modification. The reason is that a
+// combines a load and a store of the same address into one modification. In the recorded run, the
 // single thread loads and stores the variable, but in teams of up to four, LLVM's runtime makes
 // each thread modify it atomically. Other cores' references must not come between the load and the
 // store.

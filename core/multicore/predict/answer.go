@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor stands for costmodel.DefaultProcessor in a question.
+// DefaultProcessor, as the name of the processor in a question, selects costmodel.DefaultProcessor.
 const DefaultProcessor = "default"
 
-// threadsOf adds the file that the synthesised threads are read from.
+// threadsOf contains synthesised threads, and the file from which they are read.
 type threadsOf struct {
 	Threads
 	file io.Closer

@@ -94,8 +94,8 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private replaces the results of private caches for the common order by the results for the cores'
-// own orders.
+// private replaces the results of private caches. The new results are for the cores' own orders
+// instead of the common order.
 func (a *apart) private(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]

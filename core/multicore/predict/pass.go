@@ -26,17 +26,17 @@ type pass struct {
 	timed     *timed           // nil if no times are computed
 	runner    *analysis.Runner // nil if there are no analyses
 	windowed  *windowed        // nil if no windows are sampled
-	own       *apart           // nil before the second pass, and if there is none
+	own       *apart           // the second pass; nil if it has not begun, or there is none
 	open      Source
-	batch     *trace.Batch // batch to read into if there is no runner
+	batch     *trace.Batch // the batch into which rows are read if there is no runner
 	view      trace.Batch
 	depths    []uint8
 
 	references uint64
 	byCore     []uint64
-	used       []bool // by private range: whether it has references
-	done       bool   // all rows of threads have been read
-	crowded    bool   // more groups of cores share a cache than can have stacks
+	used       []bool // by private range: whether any reference is in it
+	done       bool   // whether all rows of the threads have been read
+	crowded    bool   // whether too many groups of cores share a cache for each to have a stack
 }
 
 // mostDomains is the maximum number of groups of cores that have a stack, in addition to the group
@@ -168,7 +168,7 @@ func (p *pass) count(b *trace.Batch) {
 // above contain the core's number.
 const lowBits = 1<<48 - 1
 
-// look marks the private ranges that have references.
+// look marks the private ranges to which references are made.
 func (p *pass) look(b *trace.Batch) {
 	ranges := p.q.Options.Private.Ranges
 	for i, a := range b.Addr {
@@ -270,7 +270,7 @@ func (p *pass) result() (Result, error) {
 	return r, nil
 }
 
-// simulated returns level i as simulated.
+// simulated returns the simulation's results for level i.
 func simulated(r *simulate.Result, i int) Level {
 	n, all := &r.Levels[i], float64(r.Levels[0].Run.Accesses())
 	l := Level{

@@ -50,8 +50,8 @@ type Question struct {
 	Seed      uint64              // seed of random replacement
 	Processor *pipeline.Processor // nil if no times are needed
 	Stacks    bool                // also predict with SDCM
-	Sample    analysis.Sampling   // how the accesses to the stacks are sampled; nil: not at all
-	Windows   []WindowSampling    // also predict with SDCM from these samples of windows
+	Sample    analysis.Sampling   // how the accesses to the stacks are sampled; nil if they are not sampled
+	Windows   []WindowSampling    // also predict with SDCM from each of these samples of windows
 	Profiles  bool                // keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
 	// this profile. Line sizes, cores and domains follow from the hierarchy.
@@ -69,7 +69,8 @@ type Threads interface {
 	trace.Selector
 }
 
-// Source opens the run's trace at its beginning and synthesises the threads of o.Cores cores.
+// Source opens the run's trace at its beginning, and returns the synthesised threads of o.Cores
+// cores.
 type Source func(o multicore.Options) (Threads, error)
 
 // Check validates the question. The error is a *trace.OptionError.
@@ -115,7 +116,7 @@ func (q *Question) how() string {
 	return text
 }
 
-// coresOf puts thread i on core i.
+// coresOf returns the threads of each core: thread i runs on core i.
 func coresOf(n int) [][]uint32 {
 	list := make([][]uint32, n)
 	for i := range list {
@@ -163,9 +164,9 @@ type Run struct {
 	open    Source
 	plan    []int // remaining numbers of cores
 	now     *pass
-	base    *timed // from the pass with one core, or nil
+	base    *timed // the times from the pass with one core, or nil
 	results []Result
-	used    []bool // by private range: whether it has references
+	used    []bool // by private range: whether any reference is in it
 	failed  error
 	done    uint64 // number of references in finished passes
 	passes  int    // total number of passes
@@ -217,7 +218,7 @@ func (r *Run) fail(err error) error {
 var ErrNoRegions = errors.New("the run has no parallel region, so there is no work to divide among cores; " +
 	"record an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 
-// unused returns an error about a private range without references.
+// unused returns an error if there is a private range without references.
 func (r *Run) unused() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
@@ -281,9 +282,9 @@ func (r *Run) finish() error {
 // result for one core comes first.
 func (r *Run) Results() []Result { return r.results }
 
-// Progress describes how far a run has got.
+// Progress describes the progress of a run.
 type Progress struct {
-	Cores      int    // number of cores in the current pass; 0: none
+	Cores      int    // number of cores in the current pass; 0 if no pass is running
 	Pass       int    // number of the current pass, starting at 1
 	Passes     int    // number of passes
 	References uint64 // references of the threads in all passes so far
@@ -308,11 +309,11 @@ type Result struct {
 	Levels     []Level                // simulated levels, starting with the first
 	Modelled   []Level                // the same levels, predicted by SDCM; nil without Question.Stacks
 	Stacks     [][]*blocksample.Stack // by level, if Question.Profiles is set: see [blocksample.Collector.Result]
-	Windowed   [][]Level              // the same levels, predicted by SDCM from each of Question.Windows
-	Time       *Time                  // nil without a processor, or for the reason in Untimed
+	Windowed   [][]Level              // the same levels, predicted by SDCM, for each of Question.Windows
+	Time       *Time                  // nil without a processor, or if Untimed is set
 	Untimed    string                 // why there is no time, as a sentence
 	Warnings   []hierarchy.Warning
-	Profile    *profile.Profile  // nil except for Question.Keep cores
+	Profile    *profile.Profile  // nil unless the number of cores is Question.Keep
 	Report     *multicore.Report // describes the division; nil if unknown
 	Header     trace.Header      // header of the threads' trace
 }
@@ -329,10 +330,10 @@ type Level struct {
 	// mean local hit ratio of the caches with accesses; SDCM predicts it only for levels with one
 	// cache.
 	Global, Local, Mean float64
-	Averaged            bool                  // Mean is known
+	Averaged            bool                  // whether Mean is known
 	Low, High           float64               // 95 % confidence interval of Global
-	Bounded             bool                  // Low and High are known
-	Off, MeanOff        float64               // with windows: half-widths of the 95 % confidence intervals of Global and Mean, not clipped to 0 and 1
+	Bounded             bool                  // whether Low and High are known
+	Off, MeanOff        float64               // half-widths of the 95 % confidence intervals of Global and Mean, not clipped to 0 and 1; only for windows
 	Looked              *Looked               // sample size of an estimate, or nil
 	Cores               []hierarchy.CoreLevel // counts of each core; nil for SDCM
 }

@@ -129,8 +129,8 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// The simulated counts equal the counts of package simulate for the same threads, and means are
-// taken over caches.
+// The simulated counts equal the counts of package simulate for the same threads, and the mean hit
+// ratio is the mean over the caches.
 func TestSimulated(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
 	var s source
@@ -205,7 +205,8 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// toy takes one cycle for the two additions of a block, and one cycle for its load.
+// toy is a processor that takes one cycle for the two additions of a block, and one cycle for its
+// load.
 const toy = `name: toy
 dispatch: 4
 window: 32
@@ -233,7 +234,7 @@ func TestTime(t *testing.T) {
 	results := run(t, q, new(source).open(alone, iterations))
 	const one = 2*alone + 2*iterations + 1
 	for i, want := range []struct {
-		cores, most int // iterations of the core that has the most
+		cores, most int // most is the largest number of iterations of a core
 	}{{4, 3}, {16, 1}} {
 		x := results[i].Time
 		if x == nil {
@@ -337,7 +338,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The reply grows with each number of cores, and its series match the results.
+// The reply grows with each number of cores that is answered, and its series match the results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}
 	r, err := predict.New(q, new(source).open(10, 20))

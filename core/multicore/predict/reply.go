@@ -127,7 +127,7 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	return w, nil
 }
 
-// String describes how windows are chosen.
+// String describes how windows are sampled.
 func (w *WindowSampling) String() string {
 	l := w.Looked.WithDefaults()
 	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, at least " + strconv.Itoa(l.Least) + ", seed " +

@@ -32,9 +32,9 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 	l.Low, l.High, l.Bounded = max(0, 1-max(high*scale, l.Misses)/all), min(1, 1-min(low*scale, l.Misses)/all), true
 }
 
-// fullBounds returns the misses of all cores' fully associative caches of that size, with a
-// confidence interval of at least 95 %. The estimates for the cores use the same lines, so their
-// errors may be correlated. Therefore the widths of their intervals are added.
+// fullBounds returns the misses of fully associative caches of the same size as c, summed over all
+// cores, with a confidence interval of at least 95 %. The estimates for the cores use the same
+// lines, so their errors may be correlated. Therefore the widths of their intervals are added.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {
@@ -95,12 +95,12 @@ func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
 	return &alone{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
-// alone analyses a run until a second thread appears.
+// alone is an analysis that ends when a second thread appears.
 type alone struct {
 	analysis.SampledLocality
 	lineBytes []uint32
-	several   bool   // a second thread has appeared
-	seen      bool   // first is known
+	several   bool   // whether a second thread has appeared
+	seen      bool   // whether first is known
 	first     uint32 // the first thread
 }
 
@@ -119,7 +119,7 @@ func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 }
 
-// isOver reports whether there have been several threads, including the threads of b.
+// isOver reports whether several threads have appeared so far, in b or earlier.
 func (a *alone) isOver(b *trace.Batch) bool {
 	if a.several || b.Thread == nil {
 		return a.several

@@ -13,8 +13,8 @@ import (
 //
 // Outside of parallel regions, only core 0 works. A region consists of phases between barriers; a
 // phase takes as long as the core with the most work, and at least as long as memory needs for the
-// lines that all cores fetch. The time of all cores, Cores × Cycles, is exactly the sum of the time
-// of one core and of these losses:
+// lines that all cores fetch. The time of all cores, Cores × Cycles, is exactly the time of a run
+// on one core plus these losses:
 //
 //	Serial     time of idle cores while core 0 works alone (Amdahl)
 //	Imbalance  time of cores that wait at the ends of phases
@@ -28,7 +28,7 @@ type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
 	SpeedUp float64 // cycles of one core / Cycles
-	// Shares of Cores × Cycles; with Efficiency they add up to 1.
+	// The losses as shares of Cores × Cycles. Together with Efficiency, they add up to 1.
 	Serial, Imbalance, Copied, Caches, Bandwidth float64
 	Efficiency                                   float64 // SpeedUp / Cores
 	Limit                                        Limit
@@ -56,7 +56,7 @@ func NotModelled() []string {
 		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except as cache misses")
 }
 
-// timedKinds has the kinds of events that times depend on.
+// timedKinds contains the kinds of events on which times depend.
 const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
 // mostRegions is the maximum number of regions. Further regions are merged into the last one.
@@ -65,12 +65,12 @@ const mostRegions = 64
 // timed collects the data from which the times of a pass are computed.
 type timed struct {
 	cores, levels int
-	program       func() *trace.Program // returns the program as far as it is known
+	program       func() *trace.Program // returns the part of the program that is known so far
 	base          *timed                // from the pass with one core; nil in that pass itself
 	weights       []float64             // cycles per execution of each block with one core; nil if unknown
 
-	blocks, sites int        // numbers in the program so far
-	served        [][]uint64 // by site: references by the level that had their lines, memory last
+	blocks, sites int        // numbers of blocks and sites in the program so far
+	served        [][]uint64 // by site: number of references that each level served, memory last
 	strides       []stride   // by site, in the pass with one core
 	serial        []uint64   // by block: executions outside of regions
 	visits        [][]uint64 // by core and block: executions in regions
@@ -80,7 +80,7 @@ type timed struct {
 	now           *region            // nil outside of regions
 	depth         int                // number of regions around the current row
 	clocks        []float64          // cycles of each core in this phase
-	barriers      []uint64           // number of barriers that each core has left
+	barriers      []uint64           // number of barriers that each core has passed
 	phase         uint64
 
 	costs   []float64 // cycles per execution of each block with this number of cores
@@ -94,10 +94,10 @@ type stride struct {
 	regular, irregular uint64
 }
 
-// region has the sums over all executions of one fork.
+// region contains the sums over all executions of one fork.
 type region struct {
-	visits   []uint64 // executions by block, of all cores
-	bytes    uint64   // fetched from memory
+	visits   []uint64 // executions by block, on all cores
+	bytes    uint64   // number of bytes fetched from memory
 	critical float64  // sum over phases of the cycles of the core with the most work
 }
 
@@ -182,7 +182,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	}
 }
 
-// reference counts a reference at the level that had its line.
+// reference counts a reference at the level that served it.
 func (t *timed) reference(site uint32, depth uint8, addr trace.Addr) {
 	of := t.served[site]
 	if of == nil {
@@ -217,7 +217,7 @@ func (t *timed) enter(core, block uint32) {
 
 func (t *timed) begin(place uint32) {
 	if t.depth++; t.depth > 1 {
-		return // one core executes a nested region
+		return // a nested region is executed by one core
 	}
 	t.now = t.byPlace[place]
 	if t.now == nil && len(t.regions) < mostRegions {
@@ -241,8 +241,8 @@ func (t *timed) end() {
 	}
 }
 
-// barrier records that a core leaves a barrier. All cores have reached it, so the first one to
-// leave ends the phase.
+// barrier records that a core leaves a barrier. By then, all cores have reached the barrier, so the
+// first core that leaves it ends the phase.
 func (t *timed) barrier(core uint32) {
 	if t.now == nil {
 		return
@@ -329,7 +329,7 @@ func (t *timed) latencies(q *Question) []float64 {
 	return list
 }
 
-// sequential counts, by block, the lines that are fetched from memory in sequence.
+// sequential counts the lines that each block fetches from memory in sequence.
 func (t *timed) sequential(p *trace.Program, lines []float64) {
 	base := t
 	if t.base != nil {
@@ -403,7 +403,7 @@ func (t *timed) time(q *Question) *Time {
 	return out
 }
 
-// oneCore has the times of the pass with one core.
+// oneCore contains the times of the pass with one core.
 type oneCore struct{ cycles, regions, bandwidth float64 }
 
 func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {

@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// WindowSampling has the options of the statistical method of PPT-SASMM (§3.4 to §3.6; package
+// WindowSampling contains the options of the statistical method of PPT-SASMM (§3.4 to §3.6; package
 // blocksample): SDCM on the weighted reuse profiles of a sample of each block's executions, without
 // coherence. If executions of blocks are divided, private caches see each core's own order
 // (Algorithm 1), and other caches see the common order (Algorithm 2).
 type WindowSampling struct {
 	Looked  blocksample.Looked
 	Weights blocksample.Weighting
-	Seed    uint64 // seed of the choice of windows
+	Seed    uint64 // seed for choosing the windows
 }
 
 // Check validates the sample size. The error is a *trace.OptionError.
@@ -32,7 +32,7 @@ type Looked struct {
 	All      uint64 // line accesses in total
 }
 
-// stacksOf has the stacks for levels with the same line size and the same number of sharers.
+// stacksOf contains the stacks for levels with the same line size and the same number of sharers.
 type stacksOf struct {
 	lineBytes uint32
 	cores     uint32 // number of cores that share a cache; 0: all
@@ -42,7 +42,7 @@ type stacksOf struct {
 // windowed samples windows during a pass.
 type windowed struct {
 	stacks []*stacksOf
-	asked  []WindowSampling // the question's options; if executions are divided, all windows in addition, in place of stacks
+	asked  []WindowSampling // the question's options; if executions are divided, one more element selects all windows, in place of complete stacks
 }
 
 // sharers returns the number of cores that share a cache of a level, or 0 for all cores.
@@ -95,8 +95,8 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// lookAt passes rows to the stacks that need the cores' own orders, if apart is set, or else to the
-// stacks that need the common order.
+// lookAt passes rows to stacks: if apart is set, to the stacks that need the cores' own orders, and
+// otherwise to the stacks that need the common order.
 func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {
@@ -121,7 +121,7 @@ func (p *pass) answer(r *Result) error {
 		counts = t.Blocks()
 	}
 	for i, w := range p.windowed.asked {
-		whole := i == len(p.q.Windows) // in place of stacks
+		whole := i == len(p.q.Windows) // all windows, in place of complete stacks
 		var list []Level
 		unknown := 0.0
 		for k := range p.q.Hierarchy.Levels {
@@ -183,7 +183,7 @@ func (p *pass) answer(r *Result) error {
 	return nil
 }
 
-// bare returns the reader of package multicore inside t.
+// bare returns the reader of package multicore that t wraps.
 func bare(t Threads) any {
 	if u, ok := t.(interface{ Unwrap() Threads }); ok {
 		return u.Unwrap()

@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// All windows, weighted by their counts, are equivalent to the trace: if no line is invalidated by
-// other cores, SDCM predicts the same from all windows as from complete stacks.
+// All windows, weighted by their counts, are equivalent to the trace. If other cores invalidate no
+// lines, SDCM therefore makes the same predictions from all windows as from complete stacks.
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
@@ -125,8 +125,8 @@ func TestWindowsOfExecutions(t *testing.T) {
 	}
 }
 
-// An estimate from a few lines has a confidence interval and the number of lines. The accuracy of
-// confidence intervals is tested in package analysis/sample.
+// An estimate from a few lines comes with a confidence interval and the number of lines. The
+// accuracy of confidence intervals is tested in package analysis/sample.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)

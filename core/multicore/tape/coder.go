@@ -6,16 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form is what rows of the same form have in common: kind, site, and the number of marks before the
-// row.
+// form contains the values that rows of the same form have in common: kind, site, and number of
+// marks before the row.
 type form struct {
 	kind  trace.Kind
 	site  uint32
 	marks uint32
 }
 
-// first has the values of a form's first row. In each page, predictions for the form start from
-// them.
+// first contains the values of a form's first row. In each page, predictions for the form start
+// from these values.
 type first struct {
 	addr  trace.Addr
 	bytes uint32
@@ -46,15 +46,15 @@ func (f *forms) of(x form, values first) uint32 {
 	return n
 }
 
-// state has the data from which a form's next row is predicted.
+// state contains the data from which the next row of a form is predicted.
 type state struct {
 	last, stride, link uint64 // address of the form's last row; predicted difference from it; predicted difference from the previous reference
-	page               uint32 // page that the state is for; it is reset in other pages
-	next, other        uint32 // forms that followed this form last time, and the time before
+	page               uint32 // page to which the state applies; it is reset in other pages
+	next, other        uint32 // forms that followed this form the last time, and the time before that
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick               bool // predict the address by link instead of stride
-	sure               bool // the last prediction was right
+	sure               bool // whether the last prediction was right
 	arg                uint64
 	pc                 trace.Addr
 }
@@ -78,7 +78,7 @@ func (s *state) matches(v *first, expected uint64) bool {
 	return v.addr == expected && v.bytes == s.bytes && v.arg == s.arg && v.pc == s.pc
 }
 
-// coder has the predictor state, for writing or for reading.
+// coder contains the state of the predictor, for writing or for reading.
 type coder struct {
 	forms  *forms
 	states []state
@@ -162,7 +162,7 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
-// expects adds a row and returns true if the row is as predicted.
+// expects returns true if the row is as predicted, and then adds the row.
 func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	before := &e.states[e.before]
 	n := before.next
@@ -288,7 +288,7 @@ func (d *decoder) byte() byte {
 	return b
 }
 
-// page fills the columns of p from data, whose capacity has room for another token.
+// page fills the columns of p from data. data must have capacity for one more token.
 func (d *decoder) page(p *Page, data []byte, rows int) error {
 	d.begin()
 	d.data, d.at, d.damaged = data[:len(data)+mostToken], 0, false
@@ -354,8 +354,8 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 	return nil
 }
 
-// token reads the rest of a token and returns the form of its row. The state of this form then has
-// the row's values.
+// token reads the rest of a token, sets the state of its form to the row's values, and returns the
+// form.
 func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32) {
 	last := d.fresh(before)
 	form = last.next

@@ -2,10 +2,10 @@
 // the rows again, each at its own position.
 //
 // Rows are compressed in pages of [PageRows] rows. Each page can be read without the others. The
-// coder works like the one in package sgt, but with rows instead of steps. Rows with the same kind,
-// site and number of marks have the same form. The coder predicts the form of the next row and its
-// address: either it grows by the form's stride, or it keeps its distance from the previous
-// reference. Correctly predicted rows are only counted.
+// coder works like the coder in package sgt, but with rows instead of steps. Rows with the same
+// kind, site and number of marks have the same form. The coder predicts the form of the next row
+// and its address: either the address grows by the form's stride, or its distance from the previous
+// reference stays the same. Correctly predicted rows are only counted.
 //
 // A page is a list of tokens. Each stands for r predicted rows and one mispredicted row:
 //

@@ -13,11 +13,11 @@ import (
 type Options struct {
 	// MemoryBytes is the maximum size of the compressed pages in memory. 0 means 256 MiB.
 	MemoryBytes int
-	Store       Store // for further pages; may be nil
+	Store       Store // stores further pages; may be nil
 	// Readers is the number of positions that are read at the same time. It bounds the number of
 	// pages that stay decompressed.
 	Readers   int
-	Args, PCs bool // rows have these columns
+	Args, PCs bool // whether rows have these columns
 	// Mark, if not nil, is called for each decompressed page and sets Page.Private.
 	Mark func(*Page)
 }
@@ -37,7 +37,7 @@ type Tape struct {
 	inPage  int
 	marks   uint32 // number of marks before the next row
 	owners  []uint8
-	waiting []uint8 // owners of the marks that no row follows yet
+	waiting []uint8 // owners of the marks that are not followed by a row yet
 	pages   []page
 	rows    uint64
 	marked  uint64
@@ -56,7 +56,7 @@ type page struct {
 	at        int64 // offset in the store or arena
 	arena     int32 // -1 if the page is in the store
 	bytes     uint32
-	owners    uint32 // length of the owners, which follow the rows
+	owners    uint32 // length of the owners' data, which follow the rows
 	check     uint32
 }
 
@@ -200,8 +200,8 @@ func (t *Tape) keep(p *page, data []byte) error {
 type Page struct {
 	trace.Batch        // the rows, without threads
 	Row         uint64 // number of the first row
-	// Marks has the rows of the batch that follow a mark, in ascending order. Mark is the number of
-	// the first mark.
+	// Marks contains the indices of the rows that follow a mark, in ascending order. Mark is the
+	// number of the first mark.
 	Marks   []uint16
 	Mark    uint64
 	Owners  []uint8 // owners of Marks; empty if all are 0
@@ -240,7 +240,7 @@ func (t *Tape) Page(row uint64) (*Page, error) {
 	return p, nil
 }
 
-// Release ends the use of a page that Page returned.
+// Release ends the use of a page returned by Page.
 func (t *Tape) Release(p *Page) { p.users-- }
 
 // PageOfMark returns the page of the row that follows a mark.
@@ -312,7 +312,7 @@ func (t *Tape) unpack(p *Page, n int) error {
 	return nil
 }
 
-// Grow resizes Private to one value per row, and returns it.
+// Grow resizes Private to one value per row and returns Private.
 func (p *Page) Grow() []uint8 {
 	p.Private = slices.Grow(p.Private[:0], p.Len())[:p.Len()]
 	return p.Private

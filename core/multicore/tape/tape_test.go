@@ -11,7 +11,7 @@ import (
 
 const all = trace.AllKinds | trace.EventKinds
 
-// memory is a store in memory.
+// memory is a [Store] in memory.
 type memory struct{ data []byte }
 
 func (m *memory) WriteAt(p []byte, off int64) (int, error) {
