@@ -310,7 +310,7 @@ func (m *Reader) end() error {
 	return m.failure
 }
 
-// endPart ends the current part before the current row. who executes the next part.
+// endPart ends the current part before the current row. The next part is executed by who.
 func (m *Reader) endPart(who who) {
 	row := m.row()
 	m.add(part{from: m.partFrom, to: row, who: m.partWho})

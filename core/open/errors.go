@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// EmptyError reports that a file is empty, or empty after decompression.
+// EmptyError reports that a file is empty, before or after decompression.
 type EmptyError struct {
 	File     string
 	Packings []string // compressions that were removed
@@ -23,7 +23,7 @@ func (e *EmptyError) Error() string {
 type PackingError struct {
 	File    string
 	Packing string
-	Unpack  string // the command that decompresses it
+	Unpack  string // the command that decompresses the file
 }
 
 func (e *PackingError) Error() string {
@@ -52,13 +52,13 @@ func (e *UnpackerError) Nameless() string {
 
 func (e *UnpackerError) Unwrap() error { return e.Err }
 
-// Refusal says why a file does not have a format.
+// Refusal contains the reason why a file is not in a format.
 type Refusal struct {
 	Format string
 	Reason string
 }
 
-// UnknownError reports that a file has no known format.
+// UnknownError reports that a file is not in any known format.
 type UnknownError struct {
 	File     string
 	Packings []string  // compressions that were removed

@@ -27,15 +27,15 @@ const (
 	deepest   = 4        // maximum number of nested compressions
 )
 
-// Options has the options for opening a trace. The zero value detects everything.
+// Options contains the options for opening a trace. The zero value detects everything.
 type Options struct {
 	// Format is the name of the trace's format, one of [Formats]; "" detects it.
 	Format string
 	// Packings lists the compressions to support in addition to LZ4. Their decoders are large, so a
-	// program links only those that it lists.
+	// program links only the decoders that it lists.
 	Packings []Packing
 	// Watch, if not nil, is called before each read and decompression. An error that it returns
-	// ends the trace like an error of the file. (It is needed because a few bytes may decompress to
+	// ends the trace like a read error. (Watch is needed because a few bytes may decompress to
 	// endless blank lines, in which Next finds no row.)
 	Watch func() error
 	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is

@@ -85,13 +85,13 @@ func skippable(content string) []byte {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// packed is a file with the compressed text of data.lackey, or several copies of the text.
+// packed is a compressed file. It contains the text of data.lackey, or several copies of this text.
 type packed struct {
 	name    string
 	bytes   []byte
 	times   int
 	chain   string
-	checked bool // any wrong byte is detected, possibly only at the end
+	checked bool // whether every wrong byte is detected, possibly only at the end
 	clean   int  // number of cuts after the first reference that leave a valid file
 }
 
@@ -205,7 +205,7 @@ func TestCuts(t *testing.T) {
 }
 
 // stride returns the distance to the next cut: 1 near the ends of a file, and more elsewhere, so
-// that the test takes only seconds. Decompressors allocate megabytes.
+// that the test takes only seconds. Each cut is slow, because decompressors allocate megabytes.
 func stride(cut, length int) int {
 	if cut < 48 || length-cut < 48 {
 		return 1
@@ -446,8 +446,8 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestBinaryWithoutNewline checks that the examined part is cut to complete lines only if it has
-// lines.
+// TestBinaryWithoutNewline checks that the examined beginning is cut to complete lines only if it
+// contains lines.
 func TestBinaryWithoutNewline(t *testing.T) {
 	record := make([]byte, 64)
 	record[0], record[32] = 1, 2
@@ -565,7 +565,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A few bytes may decompress to gigabytes, so only a part is read.
+		// A few bytes may decompress to gigabytes, so only the beginning is read.
 		b := trace.NewBatch(0)
 		for range 200 {
 			err := tr.Next(b)

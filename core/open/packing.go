@@ -23,7 +23,7 @@ type Packing struct {
 // builtin is the compression that every program supports.
 var builtin = Packing{Name: "lz4", New: newLZ4}
 
-// magics has the first bytes of compressed files, including formats that may not be supported.
+// magics lists the first bytes of compressed files, including formats that may not be supported.
 var magics = []struct{ magic, packing, unpack string }{
 	{"\x04\x22\x4d\x18", "lz4", "lz4 -d"},
 	{"\x02\x21\x4c\x18", "lz4", "lz4 -d"},
@@ -47,9 +47,10 @@ func packingOf(file string, head []byte, more []Packing) (*Packing, error) {
 	return nil, &PackingError{File: file, Packing: name, Unpack: unpack}
 }
 
-// magicOf returns the name of the compression whose magic number head begins with, and the command
-// that decompresses it. LZ4 and zstd files may both begin with the same kind of skippable frames,
-// so the first other frame decides. If that frame is not in head, LZ4 is assumed.
+// magicOf detects the compression from the magic number at the beginning of head. It returns the
+// compression's name and the command that decompresses it. LZ4 and zstd files may both begin with
+// the same kind of skippable frames, so the first other frame decides. If that frame is not in
+// head, LZ4 is assumed.
 func magicOf(head []byte) (name, unpack string) {
 	rest, skipped := head, false
 	for len(rest) >= 8 && isSkippable(binary.LittleEndian.Uint32(rest)) {
@@ -79,7 +80,7 @@ type origin struct {
 	err    error
 }
 
-// proceed calls watch, and remembers its error as if it came from the reader.
+// proceed calls watch, and remembers an error of watch like an error of the reader.
 func (o *origin) proceed() error {
 	if o.watch == nil {
 		return nil
@@ -103,7 +104,7 @@ func (o *origin) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// layer removes one compression, and reports what was damaged where.
+// layer removes one compression, and reports the kind and the position of damage.
 type layer struct {
 	file     string
 	packing  Packing
@@ -158,8 +159,8 @@ func (l *layer) classify(err error) error {
 
 // lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, including
 // skippable and legacy frames. But a legacy frame has no end mark: the library misinterprets the
-// magic number of the next frame as the size of a block, and fails. It never reads ahead, so a new
-// reader can resume there.
+// magic number of the next frame as the size of a block, and fails. As the library never reads
+// ahead, a new reader can resume at that frame.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord

@@ -16,7 +16,7 @@ const Base trace.Addr = 0x10000000
 
 // Kernel is a named loop nest.
 type Kernel struct {
-	Family, Name string // Name contains the family and the size
+	Family, Name string // Name includes the family and the size
 	Nest         loops.Nest
 	Known        []Known
 }
@@ -103,8 +103,8 @@ func Trmm(n uint64) Kernel {
 		load(1, a, row, 8), load(2, b, 0, row, 8), load(3, c, row, 0, 8), store(4, c, row, 0, 8))}}))
 }
 
-// Jacobi is the five-point stencil on an n × n grid including the border. Each of the steps
-// computes B from A, and then A from B.
+// Jacobi is the five-point stencil on an n × n grid, which includes the border. Each step computes
+// B from A, and then A from B.
 func Jacobi(n, steps uint64) Kernel {
 	a, b, _, row := matrices(n)
 	sweep := func(from, to trace.Addr, site uint32) loops.Item {
@@ -116,9 +116,9 @@ func Jacobi(n, steps uint64) Kernel {
 	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
 }
 
-// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. There is a line between the vectors: if
-// they were adjacent and their size were a multiple of the cache's sets, they would conflict with A
-// in every set.
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. The vectors are separated by a line. If
+// they were adjacent, and their length in lines were a multiple of the number of sets, they would
+// conflict with A in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
 	x1 := after(Base, 8*n*n)

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// TestKnownCounts compares the counts of DineroIV with those computed from the loop trees.
+// TestKnownCounts compares the counts of DineroIV with the counts computed from the loop trees.
 func TestKnownCounts(t *testing.T) {
 	known := 0
 	for _, k := range Vectors() {

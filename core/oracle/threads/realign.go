@@ -8,7 +8,7 @@
 //
 //  1. Records outside of parallel regions stay as they are.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
-//     apart. The n-th Barrier of a thread in the region begins the thread's phase n.
+//     separately. The n-th Barrier of a thread in the region begins the thread's phase n.
 //  3. At the join, the phases are returned one after the other. Within a phase, the records of all
 //     threads are in the chosen order (package interleave), with threads in ascending order of
 //     their numbers.
@@ -35,7 +35,7 @@ import (
 // MostRows is the default maximum number of records in a region. They need 1.5 GB.
 const MostRows = 40 << 20
 
-// needed has the events that delimit regions and phases.
+// needed contains the events that delimit regions and phases.
 const needed = trace.Kinds(1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
 // Reader reads a trace with its threads in a defined order. It implements [trace.Reader],
@@ -48,7 +48,7 @@ type Reader struct {
 	merger   *interleave.Merger
 
 	numbers map[uint32]uint32 // new number of each thread, by number in the trace
-	thread  uint32            // thread that was looked up last, and its new number
+	thread  uint32            // the thread that was looked up last, and its new number
 	number  uint32
 	program trace.Program // the program that Header returns
 
@@ -57,14 +57,14 @@ type Reader struct {
 	err   error        // error to return after the rows of the batch and the collected rows
 	ended bool         // err is the final error
 
-	open    bool   // a region is being collected
+	open    bool   // whether a region is being collected
 	master  uint32 // the thread that forked the region
 	rows    int    // number of rows of the region so far
 	members []*member
 	fresh   []*member // members without a number
 	recent  *member   // member of the last row
 
-	phases  int // number of phases of the region that is being returned; 0: none
+	phases  int // number of phases of the region that is being returned; 0 if there is none
 	phase   int // number of the next phase
 	merging bool
 	cores   []uint32
@@ -76,11 +76,11 @@ type Reader struct {
 type member struct {
 	thread  uint32       // its number in the trace
 	number  uint32       // its new number, known when the region has ended
-	rows    *trace.Batch // all its rows in the region; the columns grow
+	rows    *trace.Batch // all its rows in the region
 	phases  []int        // first row of each phase
 	depth   int          // number of nested regions that are open
 	fromTop trace.Addr   // distance of the highest stack address used in the region from the top of the stack; 0: unknown
-	from    int          // range of rows in the phase that is being returned, for Next
+	from    int          // range of the thread's rows in the phase that is being returned, for Next
 	to      int
 }
 
@@ -91,8 +91,8 @@ func (e *RegionError) Error() string {
 	return "a parallel region has more than " + strconv.Itoa(e.MostRows) + " records; trace a smaller input, or allow more records"
 }
 
-// Realign returns a reader of the records of r in the order o, which must be valid. Regions may
-// have mostRows records, or [MostRows] if mostRows < 1. The error for a larger region is a
+// Realign returns a reader of the records of r in the order o, which must be valid. A region may
+// have up to mostRows records, or up to [MostRows] if mostRows < 1; a larger region causes a
 // *RegionError. The reader owns r.
 func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
@@ -194,7 +194,8 @@ func (a *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// take moves the next rows of a.in, all of one thread, to b or to a member of the region.
+// take moves the next rows of a.in, which are all from one thread, to b or to a member of the
+// region.
 func (a *Reader) take(b *trace.Batch) error {
 	from := a.at
 	thread, kind := a.threadOf(from), a.in.Kind[from]
@@ -281,12 +282,12 @@ func (a *Reader) member(thread uint32) *member {
 }
 
 // stagger is the number of bytes by which the frames of an OpenMP thread lie higher in its stack
-// than those of the previous OpenMP thread. LLVM's runtime offsets stacks so that threads use
+// than the frames of the previous OpenMP thread. LLVM's runtime offsets stacks so that threads use
 // different cache sets (KMP_STKOFFSET, 64 by default). As a trace numbers threads in the order in
 // which they happen to start, only this offset shows their OpenMP numbers.
 const stagger = 64
 
-// numberNew numbers the new members, in OpenMP's order if it follows from their stacks.
+// numberNew numbers the new members, in OpenMP's order if this order follows from their stacks.
 func (a *Reader) numberNew() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {

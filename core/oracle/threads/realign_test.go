@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// row has the columns of a row that these tests check.
+// row contains the columns of a row that these tests check.
 type row struct {
 	thread uint32
 	kind   trace.Kind
@@ -71,7 +71,7 @@ func letters(rows []row) string {
 	return string(text)
 }
 
-// given is a reader that returns rows of the selected kinds, in batches of at most a given size.
+// given is a reader that returns rows of the selected kinds, in batches of limited size.
 type given struct {
 	rows  []row
 	most  int
@@ -99,8 +99,8 @@ func (g *given) Next(b *trace.Batch) error {
 	return g.end
 }
 
-// realigned reads all rows of r. Sites contain the thread numbers of the trace; r numbers the
-// threads from 0.
+// realigned reads all rows of r. Sites contain the thread numbers of the original trace, because r
+// renumbers the threads from 0.
 func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
 	b, numbers := trace.NewBatch(capacity), map[uint32]uint32{}
 	for {
@@ -157,7 +157,7 @@ func TestRealigned(t *testing.T) {
 	}
 }
 
-// team draws random rows for each thread and phase of a region.
+// team generates random rows for each thread and phase of a region.
 func team(t *rapid.T) (threads [][][]row) {
 	phases := rapid.IntRange(1, 4).Draw(t, "phases")
 	for n := range rapid.IntRange(1, 4).Draw(t, "threads") {
@@ -324,9 +324,9 @@ type told struct {
 
 func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
 
-// TestOpenMPThreadNumbers has threads 2, 3 and 4 start in a different order from their OpenMP numbers.
-// These numbers can be derived from the threads' stacks if the stacks are placed as LLVM's runtime
-// places them.
+// TestOpenMPThreadNumbers starts threads 2, 3 and 4 in an order that differs from their OpenMP
+// numbers. It checks that these numbers are derived from the threads' stacks if the stacks are
+// placed as LLVM's runtime places them.
 func TestOpenMPThreadNumbers(t *testing.T) {
 	for _, c := range []struct {
 		offsets [3]trace.Addr // distances from the tops of the stacks of threads 2, 3 and 4

@@ -1,21 +1,18 @@
 // Package validate measures the errors of predictions that are made for many cores from a
-// single-threaded run, and finds their causes.
-//
-// The truth is an exact simulation of the program's own threads, in runs with as many threads as
-// cores. Between barriers, their references are put in the chosen order (package threads). Package
-// predict makes the prediction from the single-threaded run, in the same order. The two therefore
-// differ only in the division of the work; the same code simulates the caches.
+// single-threaded run, and finds their causes. The reference ("truth") is an exact simulation of
+// the program's own threads, in runs with as many threads as cores. Between barriers, the threads'
+// references are put in the chosen order (package threads). Package predict makes the prediction
+// from the single-threaded run, in the same order. The same code simulates the caches, so
+// prediction and truth differ only in the division of the work.
 //
 // The errors of single steps are measured on the predicted threads alone: the stack distance cache
 // model instead of simulated caches; profiles of a sample of each block's windows instead of all
 // windows (package blocksample); block weights from the paper's equations instead of counts; and
 // caches without invalidation by other cores' stores. Together, these steps are the method of
-// PPT-SASMM.
-//
-// Errors are differences of hit ratios in percentage points: predicted minus true. For private
-// caches, the hit ratio is the mean over the caches (Barai et al., MEMSYS 2020), which weights
-// caches equally; the hit ratio of all caches together, which weights references equally, is
-// reported, too. For shared caches it is the global hit ratio: 1 - misses / all references.
+// PPT-SASMM. Errors are differences of hit ratios in percentage points: predicted minus true. For
+// private caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020).
+// The hit ratio of all caches together, which weights references equally, is also reported. For
+// shared caches, the hit ratio is the global one: 1 - misses / all references.
 package validate
 
 import (
@@ -31,14 +28,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Rates has the hit ratios of one level.
+// Rates contains the hit ratios of one level.
 type Rates struct {
 	Mean   float64 // mean over the caches that have accesses
 	Local  float64 // hits / accesses, summed over all caches
 	Global float64 // 1 - misses / all references
 }
 
-// Level has the results for one level of the hierarchy and one number of cores.
+// Level contains the results for one level of the hierarchy and one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
 	// Shared means that the level has fewer caches than there are cores. Its error is then the
@@ -46,15 +43,15 @@ type Level struct {
 	Shared           bool
 	Truth, Predicted Rates
 	Varies           Rates // maximum difference between the truths of several runs
-	SDCM             Rates // from the stack distance cache model, for the predicted threads; without Mean
+	SDCM             Rates // result of the stack distance cache model for the predicted threads; Mean is not set
 	// Sampled is the result of the stack distance cache model on sampled windows, Weighed on all
 	// windows with the same weights, and Counted on all windows with counted weights. Mean is set
 	// only for the first level.
 	Sampled, Weighed, Counted Rates
 	SampledOff, MeanOff       float64 // half-widths of the confidence intervals of Sampled.Global and Sampled.Mean, in percentage points
 	HasSampled                bool
-	// Alone has the hit ratios of the predicted threads in private caches without invalidation. It
-	// is set for the first level if it is private.
+	// Alone contains the hit ratios of the predicted threads in private caches without
+	// invalidation. It is set for the first level if it is private.
 	Alone    Rates
 	HasAlone bool
 }
@@ -98,7 +95,8 @@ func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Count
 // percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
-// Truth returns a [predict.Source] of the real threads, in the order that the question specifies.
+// Truth returns a [predict.Source] of the real threads, whose references are in the order that the
+// question specifies.
 func Truth(open func() (trace.Reader, error)) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := open()
@@ -124,7 +122,7 @@ func (c *closing) Close() error {
 
 // Compare makes a prediction for q.Cores[0] cores from synthesised threads, and compares it with
 // the truth, a trace with as many threads. The SDCM hit ratios are set if q.Stacks is set, and
-// those from windows if q.Windows is not empty.
+// the hit ratios from windows are set if q.Windows is not empty.
 //
 // If the division of the work varies from run to run, pass several truths; the results are compared
 // with their mean. Without truths, Compare only makes the prediction.
@@ -170,7 +168,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	return row, row.hold(q, truths)
 }
 
-// hold sets the truth.
+// hold sets the truth, as the mean over truths.
 func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
@@ -198,7 +196,7 @@ func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 	return nil
 }
 
-// both applies f to each pair of hit ratios.
+// both applies f to each pair of corresponding hit ratios of a and b.
 func both(a, b Rates, f func(a, b float64) float64) Rates {
 	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }

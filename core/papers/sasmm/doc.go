@@ -42,8 +42,8 @@
 //     (remaining executions / cores), but at least Chunk.
 //   - An "offline code analysis tool" lists the parallel blocks. Here, a block is parallel if it
 //     ran between the marks of a parallel region. If a block ran both inside and outside of regions
-//     (in a function that is called from both), all its executions are parallel in the division as
-//     printed. In the division by region, only those inside are.
+//     (in a function that is called from both), the division as printed treats all its executions
+//     as parallel; the division by region, only the executions inside.
 //   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and
 //     lets it become num_traces, which is not the number of a trace. In the text, the order is core
 //     0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
@@ -64,16 +64,14 @@
 //   - In the authors' program, an address is shared everywhere if it occurs in a block that is
 //     labelled as shared ([Ranges]). The paper can also be understood to mean that only the
 //     references in labelled blocks are shared. Without labels, the part of the stack below the
-//     stack pointer at the fork is private; outside of regions, which matters only for the division
-//     as printed, the last fork counts.
+//     stack pointer at the fork is private. Outside of regions, the stack pointer at the last fork
+//     is used; this matters only for the division as printed.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
 //     PPT's traces, the callee's blocks are nested in the caller's block; their script
 //     bb_overlap_solver.py first splits such blocks, with the same effect.
 //
-// # Memory
-//
-// How often a block ran is known only at the end. Therefore the region, or for the division as
-// printed the whole trace, is kept in memory. This takes two or three bytes per reference for
-// regular addresses, and up to ten more for others. [Options.LimitBytes] limits the memory. For the
-// division by region, accesses outside of regions are not kept.
+// # Memory How often a block ran is known only at the end. Therefore the whole region is kept in
+// memory or, for the division as printed, the whole trace. This takes two or three bytes per
+// reference for regular addresses, and up to ten more for others. [Options.LimitBytes] limits the
+// memory. For the division by region, accesses outside of regions are not kept.
 package sasmm

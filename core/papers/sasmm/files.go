@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
-// Files has the contents of PPT's additional files for a trace without region marks: a table of
-// blocks, and shared addresses.
+// Files contains the contents of PPT's additional files for a trace without region marks: a table
+// of blocks, and shared addresses.
 //
 //  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses
 //     referenced in blocks that are labelled as shared.
@@ -167,9 +167,9 @@ type Marked struct {
 
 	program *trace.Program
 	about   []about // what is known about each block of the program
-	inside  bool    // the current row is in a region
+	inside  bool    // whether the current row is in a region
 	regions uint64
-	pending bool // return a ParallelEnd before the next row
+	pending bool // whether a ParallelEnd must be returned before the next row
 
 	shared int                     // number of shared addresses that must occur
 	unseen map[trace.Addr]struct{} // shared addresses that have not occurred yet
@@ -226,7 +226,7 @@ func (m *Marked) Next(b *trace.Batch) error {
 	return err
 }
 
-// row writes the next row, or a region mark that comes first.
+// row writes the next row, or the region mark that must precede it.
 func (m *Marked) row(b *trace.Batch) error {
 	if m.pending {
 		m.pending = false
@@ -284,7 +284,7 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns what is known about a block, or nil if the number is not of a block.
+// learn returns what is known about a block, or nil if no block has this number.
 func (m *Marked) learn(block uint32) (*about, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil
@@ -326,7 +326,7 @@ func (m *Marked) occurred(addr trace.Addr) error {
 
 func hex(a trace.Addr) string { return "0x" + strconv.FormatUint(a, 16) }
 
-// finish compares the trace with the files when the trace has ended.
+// finish compares the whole trace with the files when the trace has ended.
 func (m *Marked) finish(err error) error {
 	if err != io.EOF || !m.check {
 		return err

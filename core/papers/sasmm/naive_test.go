@@ -29,7 +29,7 @@ type window struct {
 	place  int  // position in the trace
 	inside bool // the execution is inside a region
 	rows   []ref
-	stack  []bool // by row: its address is private
+	stack  []bool // by row: whether its address is private
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 
 const frame = 0x7fff_0000_1000
 
-// forking returns a program with a parallel region.
+// forking returns a program that has a parallel region.
 func forking() *trace.Program {
 	p := &trace.Program{Functions: []trace.Function{{Name: "main", Blocks: 3}, {Name: "h", First: 3, Blocks: 1}, {Name: "main.omp_outlined", First: 4, Blocks: 3, Outline: true}}}
 	add := func(function uint32, kinds ...trace.Kind) {
@@ -69,7 +69,8 @@ func forking() *trace.Program {
 	return p
 }
 
-// run returns steps of the program with a number of regions. If end is set, the last region ends.
+// run returns steps of a run of the program with the given number of regions. The last region ends
+// only if end is set.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step
 	step := func(block uint32) {
@@ -138,7 +139,7 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// on returns the execution with the private addresses of a core.
+// on returns the execution as a core makes it, with the core's private addresses.
 func (w window) on(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {
@@ -150,8 +151,8 @@ func (w window) on(core int) window {
 	return w
 }
 
-// arrayDivide divides executions among cores. If the number is not a multiple of the cores, the
-// first cores get one more.
+// arrayDivide divides executions among cores. If their number is not a multiple of the number of
+// cores, the first cores get one more.
 func arrayDivide(wins []window, o Options) [][]window {
 	m := o.Cores
 	split := make([][]window, m)
@@ -213,8 +214,8 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 	return eachCoreTrace
 }
 
-// interleaveTraces implements Algorithm 2 with the round-robin strategy. groups has the positions
-// between groups of executions.
+// interleaveTraces implements Algorithm 2 with the round-robin strategy. groups contains the
+// positions between groups of executions.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {
@@ -350,8 +351,8 @@ func wantSame(t rapid.TB, what string, got, want []ref) {
 	}
 }
 
-// TestMatchesPseudocode compares the readers with the algorithms as printed, which keep everything in
-// memory.
+// TestMatchesPseudocode compares the readers with direct implementations of the algorithms, which
+// keep everything in memory.
 func TestMatchesPseudocode(t *testing.T) {
 	p := forking()
 	rapid.Check(t, func(t *rapid.T) {

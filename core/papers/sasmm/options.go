@@ -19,7 +19,7 @@ type Options struct {
 	PerRegion bool // count executions within each region instead of over the whole trace
 
 	// Chunk is the number of consecutive executions that each core gets in turn. 0 means one
-	// contiguous part per core. For Guided it is the minimum, and 0 means 1.
+	// contiguous part per core. For Guided, Chunk is the minimum, and 0 means 1.
 	Chunk  uint64
 	Guided bool
 
@@ -54,7 +54,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// LimitError reports that the trace or region is larger than its limit.
+// LimitError reports that the trace or region is larger than the memory limit.
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool

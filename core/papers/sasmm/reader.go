@@ -32,7 +32,7 @@ type Reader struct {
 	started bool        // the kinds of in have been selected
 
 	// Input state.
-	batch   *trace.Batch // rows of in; those from at on have not been read
+	batch   *trace.Batch // rows of in; the rows from index at on have not been read
 	at      int
 	known   *trace.Program
 	program trace.Program // the program that Header returns
@@ -44,23 +44,23 @@ type Reader struct {
 
 	// The execution that is being read.
 	now     execution
-	begun   bool   // it began with a BlockEntry
+	begun   bool   // whether it began with a BlockEntry
 	site    uint32 // site of its last reference
-	outside bool   // part of it is outside of regions
+	outside bool   // whether a part of it is outside of regions
 	depth   int    // number of open regions
 	frame   trace.Addr
 	low     trace.Addr // the low end of the stack
 
 	counts  []Count // counts of each block
-	blocks  bool    // the trace has blocks
+	blocks  bool    // whether the trace has blocks
 	regions uint64
 
 	// The executions that are kept until the section is complete.
 	section   section
-	keeping   bool // the section is incomplete
+	keeping   bool // whether the section is incomplete
 	replaying bool
 	order     orderReader
-	group     *track // track whose executions number j, on all cores, are next
+	group     *track // the track whose j-th executions, on all cores, are next
 	j         uint64
 	read      execution
 	held      execution // the first execution after the section
@@ -75,11 +75,11 @@ type Reader struct {
 	streams []interleave.Stream
 }
 
-// Count has the counts of a block in the sequential trace.
+// Count contains the counts of a block in the sequential trace.
 type Count struct {
 	Executions uint64 // N_i
 	References uint64 // references of all executions
-	Parallel   uint64 // executions that are divided or copied: all or none if divided as printed, those in regions if divided by region
+	Parallel   uint64 // executions that are divided or copied: all or none in the division as printed, the executions in regions in the division by region
 }
 
 func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
@@ -137,7 +137,7 @@ func (r *Reader) Blocks() []Count {
 // Regions returns the number of parallel regions so far.
 func (r *Reader) Regions() uint64 { return r.regions }
 
-// marks has the kinds that are always needed.
+// marks contains the kinds of events that are always needed.
 const marks = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd)
 
 // Next fills b as specified by [trace.Reader]. Records have a thread and, if the trace has blocks,
@@ -168,7 +168,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fail returns an error after the rows before it have been returned.
+// fail returns err now if b is empty, and otherwise in the next call.
 func (r *Reader) fail(b *trace.Batch, err error) error {
 	if b.Len() > 0 {
 		r.late = err
@@ -375,7 +375,7 @@ func (r *Reader) count(block uint32) {
 
 // settle adds the execution to the section if it is in a region or if executions are divided as
 // printed. Otherwise the execution is passed on. An execution in which a region begins or ends
-// counts as outside: its block is the one that forks, or that continues after the join.
+// counts as outside, because its block forks or continues after the join.
 func (r *Reader) settle() error {
 	x := &r.now
 	if !r.options.PerRegion {

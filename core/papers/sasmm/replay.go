@@ -47,7 +47,7 @@ func (r *Reader) flush() {
 	r.merging, r.waiting = true, 0
 }
 
-// fill adds the selected rows of an execution to the waiting rows of a core.
+// fill appends the selected rows of an execution to the waiting rows of a core.
 func (r *Reader) fill(x *execution, core int) {
 	l := &r.lanes[core]
 	b := l.batch
@@ -89,7 +89,7 @@ func (r *Reader) fill(x *execution, core int) {
 	r.waiting += b.Len() - before
 }
 
-// begin starts to replay the complete section, after the waiting rows.
+// begin starts to replay the complete section after the waiting rows.
 func (r *Reader) begin() {
 	r.flush()
 	r.keeping, r.replaying = false, true
@@ -140,7 +140,7 @@ func (r *Reader) replay() {
 	}
 }
 
-// gather merges the executions number j of a block on all cores. After core 0's last execution, it
+// gather merges the j-th executions of a block on all cores. After core 0's last execution, it
 // merges the remaining executions of the other cores.
 func (r *Reader) gather() {
 	t := r.group

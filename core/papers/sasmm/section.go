@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section has the executions of the trace or region within which executions are counted. It stores
-// them by block, and also stores the order of blocks.
+// section stores the executions of the trace or region within which executions are counted. It
+// stores them by block, together with the order of the blocks.
 type section struct {
 	tracks []track
 	at     []uint32 // by block: 1 + its track; 0: none yet
@@ -18,19 +18,18 @@ type section struct {
 	cores  int
 }
 
-// track stores the executions of one block. For each execution it stores the number of the shape,
-// and for each row the difference between its address and the expected address. The expected
-// address continues the stride of the same row in the last two executions with this shape.
-//
-// Expectations are reset at anchors, so reading can start there.
+// track stores the executions of one block: for each execution, the number of its shape, and for
+// each row, the difference between its address and the expected address. The expected address
+// continues the stride of the same row in the last two executions with this shape.
+// Expectations are reset at anchors, so that reading can start at an anchor.
 type track struct {
 	block    uint32
 	parallel bool
 	total    uint64 // executions
 	data     []byte
-	anchors  []int // positions in data of executions 0, often, 2·often, …
+	anchors  []int // positions in data of the executions 0, often, 2·often, …
 	shapes   []shape
-	encode   []expected // predictions for each shape
+	encode   []expected // expectations for each shape, for encoding
 	last     int        // the shape of the last execution
 	share    share
 	reader   cursor   // used by Private, and for serial blocks
@@ -59,14 +58,14 @@ func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && 
 
 // expected predicts the addresses of a shape's rows.
 type expected struct {
-	from  uint64 // 1 + the number of the anchor at which it was reset; 0: never
-	again bool   // there has been an execution since the reset
+	from  uint64 // 1 + the number of the anchor at which it was reset; 0 if it was never reset
+	again bool   // whether there has been an execution since the reset
 	rows  []expectation
 }
 
 type expectation struct{ last, stride uint64 }
 
-// since resets e unless it was reset at this anchor.
+// since resets e unless it was already reset at this anchor.
 func (e *expected) since(anchor uint64, rows int) {
 	if e.from == anchor+1 {
 		e.again = true
@@ -87,7 +86,7 @@ func (x *expectation) seen(addr uint64, again bool) {
 
 func unzigzag(n uint64) uint64 { return n>>1 ^ -(n & 1) }
 
-// execution has the rows of one execution of a block.
+// execution contains the rows of one execution of a block.
 type execution struct {
 	block uint32
 	cells []cell
@@ -103,7 +102,7 @@ func (x *execution) add(c cell, addr trace.Addr, arg uint64) {
 	x.cells, x.addrs, x.args = append(x.cells, c), append(x.addrs, addr), append(x.args, arg)
 }
 
-// noBlock stands for the block of rows that have no block.
+// noBlock is the block number of rows that belong to no block.
 const noBlock = ^uint32(0)
 
 // reset removes all executions, but keeps most of the memory for reuse.
@@ -196,7 +195,7 @@ func (t *track) shape(x *execution) int {
 // an equal one exists.
 const mostTried = 64
 
-// cursor reads a track's executions in ascending order, with gaps.
+// cursor reads a track's executions in ascending order. It can skip executions.
 type cursor struct {
 	next   uint64 // number of the next execution
 	at     int    // its position in data
@@ -246,8 +245,8 @@ func (c *cursor) uvarint(t *track) uint64 {
 }
 
 // order is a sequence of tracks. A track is usually followed by the same track as last time.
-// Therefore the data alternate between the number of correct guesses in a row and the track that
-// was not guessed.
+// Therefore the data alternate between a number of consecutive correct guesses and a track that was
+// guessed wrong.
 type order struct {
 	data  []byte
 	guess []uint32 // by track: 1 + the track that followed it last; 0: unknown
@@ -282,7 +281,7 @@ type orderReader struct {
 	at    int
 	guess []uint32
 	now   uint32
-	run   uint64 // remaining correct guesses before the next wrong one; valid only if told
+	run   uint64 // remaining correct guesses before the next wrong one; valid only if told is set
 	told  bool
 	done  uint64
 }

@@ -13,10 +13,10 @@ type share struct {
 	all                 []piece   // pieces of a guided schedule in order
 }
 
-// piece is a sequence of executions that a core takes at once.
+// piece is a sequence of executions that is assigned to a core at once.
 type piece struct {
 	from   uint64 // the first execution
-	before uint64 // number of executions that the core had before
+	before uint64 // number of earlier executions on the same core
 	core   int
 }
 
@@ -105,7 +105,7 @@ func (s *share) end(p piece) uint64 {
 	return s.all[i].from
 }
 
-// nth returns the number, among all executions, of a core's execution j, which must be less than
+// nth returns the number, among all executions, of a core's j-th execution. j must be less than
 // count.
 func (s *share) nth(core int, j uint64) uint64 {
 	c := uint64(core)
@@ -160,9 +160,9 @@ func (r *Reader) fork(frame trace.Addr) {
 	}
 }
 
-// isPrivate reports whether a reference of a parallel block is to memory of the thread alone. It is
-// also called for other blocks, because which blocks are parallel is known only at the end. Core 0
-// executes the other blocks, and its addresses are never moved.
+// isPrivate reports whether a reference of a parallel block accesses private memory of the thread.
+// It is also called for other blocks, because it is known only at the end which blocks are
+// parallel. Core 0 executes the other blocks, and its addresses are never moved.
 func (r *Reader) isPrivate(addr trace.Addr) bool {
 	o := &r.options
 	if o.Ranges == nil {
