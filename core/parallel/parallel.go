@@ -8,8 +8,8 @@ import (
 )
 
 // Each calls do with each number below n, in ascending order, and returns when all calls have
-// returned. If there are several processors, calls run concurrently. In the browser there is only
-// one.
+// returned. If there are several processors, calls run concurrently. A program in the browser has
+// only one processor.
 func Each(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers < 2 {
@@ -36,8 +36,8 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 }
 
-// OneAtATime returns a version of ask that several goroutines may call: each call waits until
-// others have ended. If ask is nil, it returns nil.
+// OneAtATime returns a version of ask that several goroutines may call at the same time: each call
+// waits until the previous one has ended. If ask is nil, OneAtATime returns nil.
 func OneAtATime(ask func() bool) func() bool {
 	if ask == nil {
 		return nil

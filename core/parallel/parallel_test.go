@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestEach checks that do is called once for every number, and in order if there is one processor.
+// TestEach checks that do is called once for every number, and in ascending order if there is only
+// one processor.
 func TestEach(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, processors := range []int{1, 2, 5} {

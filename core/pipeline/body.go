@@ -27,16 +27,17 @@ type Op struct {
 	Misses Misses
 }
 
-// Wait is a dependence of an operation on the result of another one.
+// Wait is a dependence of an operation on the result of another operation.
 type Wait struct {
 	Op     uint32 // operation that computes the value
 	Before uint32 // number of iterations ago
-	// Cycles from the start of that operation to the earliest start of this one. After a phi, the
-	// number may be negative, if the operation needs the value later than its other operands.
+	// Cycles is the number of cycles from the start of operation Op to the earliest start of the
+	// waiting operation. After a phi, it may be negative, if the operation needs the value later
+	// than its other operands.
 	Cycles float64
 }
 
-// Options contains data that the instructions do not have.
+// Options contains data that are not in the instructions.
 type Options struct {
 	// Target is the target of the code (trace.Function). An LLVM instruction that the target lacks
 	// costs as much as its replacements.
@@ -45,13 +46,15 @@ type Options struct {
 	// the description. block is an index into the given blocks, and site is as in trace.Instr,
 	// where 0 means none.
 	LoadLatency func(block int, site uint32) float64
-	// Crossing returns the share of a load's or store's executions that access two lines; nil: 0.
+	// Crossing returns the share of a load's or store's executions that access two lines. If nil,
+	// the share is 0.
 	Crossing func(block int, site uint32) float64
-	// Misses returns the misses of an access that are not prefetched; nil: none.
+	// Misses returns the misses of an access that are not prefetched. If nil, there are none.
 	Misses func(block int, site uint32) Misses
-	// FillWait returns the mean cycles per execution that a load waits for a line that an earlier
-	// load of the iteration fetches; nil: 0. between is the number of references between the two
-	// loads. Their addresses differ by a constant.
+	// FillWait returns the mean number of cycles per execution for which a load waits for a line
+	// that an earlier load of the iteration fetches. The addresses of the two loads differ by a
+	// constant, and between is the number of references between them. If FillWait is nil, loads do
+	// not wait.
 	FillWait func(load, fetching Access, between int) float64
 }
 
@@ -62,7 +65,7 @@ type Access struct {
 	Site  uint32
 }
 
-// Misses has the mean first-level misses per execution of an access.
+// Misses contains mean values per execution of an access, for its first-level misses.
 type Misses struct {
 	Lines     float64 // number of lines
 	Waits     float64 // sum of their latencies in cycles, from address to value
@@ -87,7 +90,8 @@ type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
 
-// NewChain returns the body of a loop's pieces, in an order of execution.
+// NewChain returns the body that consists of a loop's pieces, which are in a possible order of
+// execution.
 func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
 	b := &Body{Processor: p}
 	target, n := p.machine(o.Target), 0
@@ -131,7 +135,7 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	type fetch struct {
 		op     uint32
 		access Access
-		before int // number of references of the iteration before it
+		before int // number of references that precede it in the iteration
 	}
 	fetches := map[Wait][]fetch{}
 	references := 0
@@ -157,8 +161,8 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	}
 }
 
-// base follows the address of an operation back, through additions of constants, to the value that
-// it is computed from. It returns false if this value is unknown.
+// base follows the address of an operation back, through additions of constants, to the value from
+// which the address is computed. It returns false if this value is unknown.
 func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
 		of := &b.Ops[op]
@@ -174,7 +178,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			return Wait{Op: op}, known // known for a getelementptr; the origin of a load's address is unknown
+			return Wait{Op: op}, known // this is the base of a getelementptr; the origin of a load's address is unknown
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
 			return base, true
@@ -204,14 +208,14 @@ type layout struct {
 	block   int
 	options Options
 	target  trace.Target
-	apart   bool      // a multiply-add is executed as a product and a sum
+	apart   bool      // whether a multiply-add is executed as a product and a sum
 	users   [][]int32 // by instruction: the instructions of the block that use it, with repetitions
-	free    []bool    // by instruction: it costs nothing, because it is part of another instruction
+	free    []bool    // by instruction: whether it costs nothing, because it is part of another instruction
 	product []uint8   // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
-// addend returns how much later than the other operands a multiply-add needs its third operand, as
-// a negative number of cycles, or 0 for other operations.
+// addend returns a negative number for a multiply-add: minus the number of cycles by which it needs
+// its third operand later than the others. It returns 0 for other operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -232,8 +236,8 @@ func (l *layout) findUsers() {
 	}
 }
 
-// definedBy returns the instruction that defines a used value, in this iteration or the previous
-// one, or -1.
+// definedBy returns the instruction that defines a used value, in this iteration or in the previous
+// one. It returns -1 if there is none.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -249,7 +253,7 @@ func (l *layout) own(in *trace.Instr, operand int) int32 {
 	return in.Uses[operand]
 }
 
-// onlyFor reports whether an instruction has users in the block that all pass a test.
+// onlyFor reports whether an instruction has users in the block and all of them pass a test.
 func (l *layout) onlyFor(i int, test func(user int32) bool) bool {
 	for _, u := range l.users[i] {
 		if !test(u) {
@@ -289,8 +293,8 @@ func (l *layout) add(weight float64) {
 	}
 }
 
-// waits returns the dependences of an instruction on others of its block, whose operations begin at
-// first.
+// waits returns the dependences of an instruction on other instructions of its block. The block's
+// operations begin at first.
 func (l *layout) waits(first, i int) []Wait {
 	uses, op := l.instrs[i].Uses, &l.b.Ops[first+i]
 	if len(uses) == 0 {
@@ -449,7 +453,7 @@ func (l *layout) isFloatMin(in *trace.Instr) bool {
 	return false
 }
 
-// cost returns the class and the cost of an instruction that is not part of another one.
+// cost returns the class and the cost of an instruction that is not part of another instruction.
 func (l *layout) cost(i int) (Class, Cost) {
 	in := &l.instrs[i]
 	class, some := kindOf(in)
@@ -564,7 +568,7 @@ func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 }
 
 // firstLevel returns the part of a load's latency that E(λ) replaces: the latency of an integer
-// load from the first level, but at most that of the load itself.
+// load from the first level, but at most the latency of the load itself.
 func (l *layout) firstLevel(c Cost) float64 {
 	if latency := l.p.FirstLevel(); latency > 0 {
 		return min(latency, c.Latency)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Bottleneck is what limits the speed of a loop's body or a block.
+// Bottleneck is the resource or dependence that limits the speed of a loop's body or a block.
 type Bottleneck string
 
 // The bottlenecks.
@@ -20,13 +20,13 @@ const (
 	Nothing    Bottleneck = "nothing"    // the body costs nothing
 )
 
-// Steady has the time of an iteration in a loop with many iterations.
+// Steady describes the time of an iteration in a loop with many iterations.
 type Steady struct {
 	Cycles     float64 // the maximum of the bounds
 	Bottleneck Bottleneck
 
 	Ports      float64 // lower bound from the ports, with micro-ops distributed optimally
-	Full       uint64  // the ports that are then always busy
+	Full       uint64  // the ports that are always busy in this distribution
 	Load       []float64
 	Dispatch   float64
 	Recurrence float64
@@ -53,9 +53,9 @@ func (b *Body) Steady() Steady {
 // they are independent. The window holds W micro-ops. Until the value of a miss arrives, it delays
 // the micro-ops after it in the window, while other misses in the window overlap with it. If an
 // iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in the
-// window at a time, and the iteration takes Λ/(n·W/M) cycles, or Λ if no other miss is in the
-// window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long
-// data cache misses).
+// window at a time, and the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is in
+// the window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on
+// long data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -100,10 +100,10 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 
 // SteadyOver returns the steady state of a loop that is entered again after every few iterations (a
 // round), if no value is carried from one round to the next. While the core waits in one round, it
-// works on the next, as far as its window reaches. A round has M micro-ops and would take T cycles
-// if only the recurrence mattered. With r micro-ops per cycle and a window of W micro-ops, the last
-// micro-op of a round enters M/r cycles after the first, and must be done W/r cycles later.
-// Therefore T = (M+W)/r, and a round takes M/r = T·M/(M+W) cycles.
+// executes micro-ops of the next round, as far as its window reaches. A round has M micro-ops and
+// would take T cycles if only the recurrence mattered. With r micro-ops per cycle and a window of W
+// micro-ops, the last micro-op of a round enters M/r cycles after the first, and must have finished
+// W/r cycles later. Therefore T = (M+W)/r, and a round takes M/r = T·M/(M+W) cycles.
 //
 // Micro-ops wait for values in the scheduler, which is smaller than the window. Only the micro-ops
 // of a round that wait for the recurrence stay there. If w of M micro-ops wait, and the scheduler
@@ -161,13 +161,13 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the number of cycles per pass for which one of several ports is needed.
+// demand is the number of cycles per pass for which any one of a set of ports is needed.
 type demand struct {
 	ports  uint64
 	cycles float64
 }
 
-// demands sums the micro-ops of the body by the ports that can take them.
+// demands sums the demands of the body's micro-ops by the set of ports that can execute them.
 func (b *Body) demands() []demand {
 	var list []demand
 	at := map[uint64]int{}
@@ -190,7 +190,7 @@ func (b *Body) demands() []demand {
 // distribution.
 //
 // By linear programming duality, the minimal load is the maximum, over sets S of ports, of the
-// demand that only ports of S can serve, divided by the number of ports in S. It is found by
+// demand that only ports of S can serve, divided by the number of ports in S. portBound finds it by
 // Dinkelbach's method: start with the average over all ports; as long as the demands do not fit
 // into ports of that capacity, the minimum cut is a set S with a larger ratio. Each step computes a
 // maximum flow, and a few steps suffice.
@@ -259,8 +259,8 @@ func newFlow(list []demand, most float64) *flow {
 // remains, cut is the set of ports that can be reached from it: all of them are full, and no other
 // ports can serve this demand.
 func (f *flow) run() (cut uint64, whole bool) {
-	fromDemand := make([]int, f.ports)   // the demand from which a port was reached; -1: not yet
-	fromPort := make([]int, len(f.list)) // the port from which a demand was reached; -1: it has remaining demand; -2: not yet
+	fromDemand := make([]int, f.ports)   // the demand from which a port was reached, or -1
+	fromPort := make([]int, len(f.list)) // the port from which a demand was reached; -1 if it has remaining demand; -2 if it has not been reached
 	for {
 		queue := make([]int, 0, len(f.list))
 		for i := range fromDemand {
@@ -303,7 +303,7 @@ func (f *flow) run() (cut uint64, whole bool) {
 	}
 }
 
-// push sends as much as possible along the path that ends at a port.
+// push sends as much flow as possible along the path that ends at a port.
 func (f *flow) push(end int, fromDemand, fromPort []int) {
 	amount := f.most - f.taken[end]
 	for q := end; ; {
@@ -337,10 +337,10 @@ func (f *flow) loads(load []float64) {
 // recurrence returns the maximum number of cycles that an iteration must wait for the previous one.
 // It is the maximum, over the circuits of the dependence graph, of the sum of latencies divided by
 // the number of iterations that a circuit spans. First, paths through one iteration are contracted:
-// only operations whose results later iterations use remain, and between them the longest paths. On
-// this graph, Karp's theorem gives the maximum mean (R. Karp, A characterization of the minimum
-// cycle mean in a digraph, 1978); values that are used several iterations later pass through
-// operations without cost.
+// only operations whose results later iterations use remain, and between them the longest paths.
+// Karp's theorem then yields the maximum mean of this graph (R. Karp, A characterization of the
+// minimum cycle mean in a digraph, 1978); values that are used several iterations later pass
+// through operations without cost.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)
 	if len(r.ends) == 0 {
@@ -355,8 +355,8 @@ func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) 
 }
 
 // rounds is the graph of values that pass between iterations. A vertex is a value that a later
-// iteration uses. The length of an arc is the longest path from a value to a value of the next
-// iteration.
+// iteration uses. The length of an arc is the length of the longest path from its value to a value
+// of the next iteration.
 type rounds struct {
 	ends []uint32 // the operations whose results later iterations use
 	arcs []arc
@@ -409,7 +409,7 @@ func newRounds(b *Body) *rounds {
 	return r
 }
 
-// mostBefore is the maximum number of iterations over which values are followed.
+// mostBefore is the maximum number of iterations over which the use of a value is followed.
 const mostBefore = 64
 
 // ways adds the longest paths from a value that was computed n iterations ago to all vertices.
@@ -468,8 +468,7 @@ func (r *rounds) karp() (mean float64, found bool) {
 }
 
 // critical finds the operations of a circuit with the maximum mean. If this mean is subtracted for
-// each iteration, no circuit has a positive length, and the paths of length 0 close a critical
-// circuit.
+// each iteration, no circuit has a positive length, and a critical circuit has length 0.
 func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	n := len(b.Ops)
 	gain := make([]float64, n) // the maximum length of a path to the operation

@@ -93,7 +93,7 @@ func TestSameThreads(t *testing.T) {
 // corresponding number of points.
 func TestDifferentThreads(t *testing.T) {
 	other := team(10)
-	other.Addr[0] += 1 << 20 // thread 0 has one miss more, in its stores
+	other.Addr[0] += 1 << 20 // one more store of thread 0 misses
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
 	row, err := Compare(q, sourceOf(other), sourceOf(team(10)))
 	if err != nil {
@@ -170,7 +170,7 @@ func TestSampling(t *testing.T) {
 // reported.
 func TestSeveralRuns(t *testing.T) {
 	other := team(10)
-	other.Addr[0] += 1 << 20 // thread 0 has one miss more, in its stores
+	other.Addr[0] += 1 << 20 // one more store of thread 0 misses
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)), sourceOf(other), sourceOf(other), sourceOf(team(10)))
 	if err != nil {

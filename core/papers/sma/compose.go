@@ -14,11 +14,11 @@ type analysis struct {
 	leaves []*leaf
 	wild   map[loops.Reference]Level // accesses and misses per access of each wild reference
 	loops  int
-	budget int // limits the work, see places
+	budget int // limits the work: see places
 
 	counts  []float32 // lines in each set
-	counted []uint32  // sets whose counts may not be 0
-	beside  []int32   // other arrays of the context that lost has examined
+	counted []uint32  // sets whose counts may differ from 0
+	beside  []int32   // other arrays of the context that method lost has examined
 }
 
 // geometry describes a cache. 32 bits are enough for its dimensions.
@@ -33,13 +33,14 @@ type array struct {
 	lines    float64 // number of distinct lines
 	leaves   []*leaf
 	sections []section
-	granule  uint64 // distance between the positions to which the outer loops move it, see analysis.granule
+	granule  uint64 // distance between the positions to which the outer loops move the array: see analysis.granule
 	print    footprint
 	level    Level
-	grows    bool // many of its lines were not touched in the previous iteration
-	direct   bool // a reference of the loop's own body is among the leaves
-	stays    bool // it belongs to the right context
-	// The first or the last line also belongs to another array, and is counted there.
+	grows    bool // set if many of its lines were not touched in the previous iteration
+	direct   bool // set if one of the leaves is a reference of the loop's own body
+	stays    bool // set if it belongs to the right context
+	// edgeLo and edgeHi mean that the first or the last line also belongs to another array, where
+	// it is counted.
 	edgeLo, edgeHi bool
 }
 
@@ -47,7 +48,7 @@ type array struct {
 type touch struct {
 	of     *array
 	part   int
-	direct bool    // the part is a leaf
+	direct bool    // whether the part is a leaf
 	to     int     // number of the array among those of an iteration
 	group  int     // number of the array among those of the loop
 	own    float64 // share of its lines that no earlier touch in the iteration has used
@@ -57,13 +58,13 @@ type touch struct {
 	lost, lostAgain tally
 	level           Level
 
-	// In the root: numbers of lines that were looked up and that missed, and whether a missing line
-	// had been used before.
+	// Only in the root: the numbers of lines that were looked up and that missed, and whether a
+	// missing line had been used before.
 	looked, missed float64
 	again          bool
 }
 
-// tally computes a weighted mean, and remembers why lines are lost.
+// tally computes a weighted mean of the lost lines, and stores the reason for the losses.
 type tally struct {
 	sum, weight float64
 	why         reason
@@ -76,7 +77,7 @@ const (
 	stays    reason = iota
 	partly          // another array uses some of the same sets
 	purely          // another array begins in the same set, has the same length and moves by the same stride
-	shallow         // an array of an inner loop is in the way
+	shallow         // an array of an inner loop occupies the same sets
 	capacity        // the whole cache is too small
 )
 
@@ -111,7 +112,7 @@ func (a *analysis) compose(l *loop) {
 	a.conclude(l, touches, arrays)
 }
 
-// conclude determines the contexts of a loop, and the levels of its leaves.
+// conclude determines a loop's contexts and the levels of its leaves.
 func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
 	l.arrays = recency(touches, arrays)
 	a.close(l)
@@ -145,7 +146,7 @@ func (a *analysis) touches(l *loop) (list []touch) {
 	return list
 }
 
-// join returns the array that leaves touch during the loops from a depth on.
+// join returns the array that leaves touch while the loops at the given depth and deeper run.
 func (a *analysis) join(leaves []*leaf, depth int) array {
 	s := array{leaves: leaves}
 	for i, l := range leaves {
@@ -199,7 +200,7 @@ func (a *analysis) finish(s *array) {
 	}
 }
 
-// sorted returns the numbers below n, sorted stably.
+// sorted returns the numbers from 0 to n-1, sorted stably by compare.
 func sorted(n int, compare func(i, j int) int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -345,7 +346,7 @@ func (a *analysis) shares(touches []touch, its []array) {
 // If an iteration touches D lines of an array and the whole loop of n iterations touches B, then
 // (B-D)/(n-1) lines are new in each iteration after the first. The other lines were touched in the
 // previous iteration, and miss if they have been lost since. Lines that miss repeatedly within a
-// part do so in every iteration.
+// part of the body do so in every iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))
@@ -395,8 +396,8 @@ func (t *touch) addTo(arrays []array, most []float64) {
 const slight = 1e-6
 
 // class returns the class of a touched array. old is the share of an iteration's lines that the
-// previous iteration also touched. inside is the number of misses within the part in addition to
-// one per line.
+// previous iteration also touched. inside is the number of misses within the part beyond one miss
+// per line.
 func (t *touch) class(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
@@ -453,7 +454,7 @@ func recency(touches []touch, arrays []array) []array {
 	return list
 }
 
-// tell sets the level of each leaf for this loop.
+// tell sets each leaf's level for this loop.
 func (a *analysis) tell(l *loop, touches []touch) {
 	for i := range touches {
 		t := &touches[i]
@@ -479,8 +480,8 @@ func (a *analysis) tell(l *loop, touches []touch) {
 	}
 }
 
-// divide distributes the misses of a touch to its leaves, in proportion to their misses in the
-// part. No leaf gets more misses than it has accesses.
+// divide distributes the misses of a touch among its leaves, in proportion to the misses of the
+// leaves within the part. No leaf gets more misses than it has accesses.
 func (t *touch) divide(l *loop) {
 	given, room := 0., 0.
 	for _, u := range t.of.leaves {

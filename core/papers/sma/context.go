@@ -12,7 +12,7 @@ import (
 type context struct {
 	above, below []int32 // by array: 1 + the next array in that direction, or 0 at the end
 	top          int32   // 1 + the most recently used array
-	batch        []int32 // by array: number of its batch, whose arrays are used in turn; 0: not in the context
+	batch        []int32 // by array: number of its batch, or 0 if it is not in the context; the arrays of a batch are used in turn
 	offset       []uint64
 	shift        []uint32 // offset in sets
 	own, other   []slot
@@ -47,8 +47,8 @@ func (c *context) up(i int, batch int32) {
 }
 
 // lost computes the context-based reuse distance of an array, set by set. It returns the share of
-// the array's lines in sets where the lines of the array and all lines used since exceed the ways,
-// and the reason.
+// the array's lines that are in overfull sets, and the reason. A set is overfull if it has fewer
+// ways than lines of this array and lines used since.
 func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -87,9 +87,9 @@ func (a *analysis) lost(c *context, its []array, i int) (share float64, why reas
 // ways returns the number of ways, plus a tolerance for rounding errors.
 func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
 
-// shareLost returns the share of an array's lines that are in overfull sets. own has the array's
-// lines in certain sets; each is its number of lines in every set. Every set contains even lines in
-// addition to the counted ones.
+// shareLost returns the share of an array's lines that are in overfull sets. own contains the
+// array's lines in certain sets, and each is its number of lines in every set. Every set contains
+// even more lines in addition to the counted lines.
 func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.ways()
 	if each > 0 {
@@ -114,9 +114,9 @@ func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	return gone / all
 }
 
-// why finds the reason why an array does not stay: an array in the same loop that begins in the
-// same set, has the same length and moves by the same stride (thesis §4.3); for an array that the
-// loop itself touches, an array of an inner loop (§4.7); or another array (§4.4, §4.5).
+// why determines why an array does not stay. The reason is an array in the same loop that begins in
+// the same set, has the same length and moves by the same stride (thesis §4.3); for an array that
+// the loop itself touches, an array of an inner loop (§4.7); or another array (§4.4, §4.5).
 func (a *analysis) why(c *context, its []array, i int) reason {
 	of := &its[i]
 	why := partly
@@ -142,8 +142,8 @@ func (l *leaf) movesAs(m *leaf) bool {
 	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
 }
 
-// places returns the number of positions at which a loop's iterations are sampled. It is lower if
-// there are many loops, or if arrays are many or long.
+// places returns the number of positions at which a loop's iterations are sampled. The number is
+// lower if there are many loops, many arrays or long arrays.
 func (a *analysis) places(touches []touch, its []array) int {
 	cost := 0
 	for i := range touches {
@@ -157,10 +157,10 @@ func (a *analysis) places(touches []touch, its []array) int {
 	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
 }
 
-// measure finds the lines that are lost between two iterations and within one, at positions that
-// are spread over the iterations of the loop and of the loops around it. This takes the strides of
-// the outer loops into account (thesis §4.6): arrays that conflict in the first iteration need not
-// conflict in later ones.
+// measure finds the lines that are lost between two iterations and within an iteration. It samples
+// positions that are spread over the iterations of the loop and of the loops around it. This takes
+// the strides of the outer loops into account (thesis §4.6): arrays that conflict in the first
+// iteration need not conflict in later ones.
 func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	c := newContext(len(its))
 	by := [][]array{its}
@@ -173,8 +173,8 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 }
 
 // iterate runs an iteration twice at place k, and adds the losses in the second run to the touches.
-// This composes the right context of an iteration with the left context of the next (thesis, Figure
-// 3.4).
+// This composes the right context of an iteration with the left context of the next iteration
+// (thesis, Figure 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	for i := range its {
@@ -246,8 +246,8 @@ func (a *analysis) share(c *context, arrays []array, i int, even float32) float6
 	return a.shareLost(c.own, each, even)
 }
 
-// multiplies sets the class of those arrays in [from, to) that do not stay and whose misses would
-// be repeated.
+// multiplies sets the class of the arrays in [from, to) that do not stay and whose misses would be
+// repeated.
 func (a *analysis) multiplies(c *context, arrays []array, from, to int, even float32, tooLong bool) {
 	for i := from; i < to; i++ {
 		if s := &arrays[i]; s.level.Class == FirstMiss && a.share(c, arrays, i, even) > 0 {
@@ -280,11 +280,11 @@ func (a *analysis) left(l *loop) (list []int) {
 	return list
 }
 
-// stages is how often an iteration's arrays are computed if trip counts change from one iteration
-// to the next.
+// stages is the number of times that an iteration's arrays are computed if trip counts change from
+// one iteration to the next.
 const stages = 8
 
-// stages computes the n arrays of an iteration at several places of the loop.
+// stages computes the n arrays of an iteration at several iterations of the loop.
 func (a *analysis) stages(l *loop, touches []touch, n int) [][]array {
 	by := make([][]array, stages)
 	arrays, then := make([]array, len(touches)), make([]touch, len(touches))
@@ -312,8 +312,8 @@ func (l *loop) varies(depth int) bool {
 	})
 }
 
-// vary adjusts the trip counts of inner loops as a number of iterations of the loop at a depth
-// would.
+// vary changes the trip counts of inner loops to their values after the given number of iterations
+// of the loop at a depth.
 func (l *loop) vary(depth int, iterations float64) {
 	for _, p := range l.body {
 		if p.inner != nil {
@@ -323,9 +323,10 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place returns the progress of a loop at place k, in [0, 1). For out = 0 it is the progress of the
-// loop itself, otherwise of the loop out levels further out. It is 0 at place 0. The values are
-// Halton sequences (Numerische Mathematik 2, 1960), which are spread evenly over all loops at once.
+// place returns the progress of a loop at place k, in [0, 1). If out is 0, this is the loop itself,
+// and otherwise the loop that is out levels further out. The progress at place 0 is 0. The values
+// are Halton sequences (Numerische Mathematik 2, 1960), which are spread evenly over all loops at
+// once.
 func place(k, out int) float64 {
 	base := primes[out%len(primes)]
 	at, unit := 0., 1.
@@ -356,8 +357,8 @@ type slot struct {
 
 // footprint describes which sets contain an array's lines, in one of three forms.
 type footprint struct {
-	run   bool     // the array has all bytes of its span
-	slots [][]slot // the sets, by the position within a line at which the array begins
+	run   bool     // whether the array contains all bytes of its span
+	slots [][]slot // the sets, for each position within a line at which the array may begin
 	even  float32  // number of lines in every set
 }
 
@@ -384,7 +385,7 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	if len(s.dims) == 1 {
 		n, step := uint64(math.Ceil(s.dims[0].trips)), uint64(s.dims[0].step)
 		if round := sets / max(loops.GCD(step/line, sets), 1); step%line == 0 && n > round {
-			// The stride reaches each of these sets in turn.
+			// The stride visits each of these sets in turn.
 			for i := range round {
 				times := n / round
 				if i < n%round {
@@ -405,7 +406,8 @@ func (a *analysis) put(s *section, offset uint64) bool {
 	return true
 }
 
-// each calls visit with the address of each run that the dimensions up to number d form.
+// each calls visit with the address of each run of bytes that the dimensions up to number d
+// generate.
 func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	if d < 0 {
 		visit(at)

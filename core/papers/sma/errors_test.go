@@ -65,12 +65,12 @@ func thesisCaches() (list []misses.Cache) {
 	return list
 }
 
-// offBy has the errors of SMA for a cache, in percent of the latency, of the misses and of the
-// accesses.
+// offBy contains the errors of SMA for a cache: of the latency in percent, and of the misses in
+// percent of the misses and of the accesses.
 type offBy struct{ latency, misses, rate float64 }
 
-// bound has the errors that the thesis reports for a family of kernels in caches of 4 KB or more
-// (Figures 5.6 to 5.18, in percent): the maximum over caches, except for a share of outliers.
+// bound contains the errors that the thesis reports for a family of kernels in caches of 4 KB or
+// more (Figures 5.6 to 5.18, in percent): the maximum over caches, except for a share of outliers.
 type bound struct {
 	offBy
 	outliers float64
@@ -82,15 +82,15 @@ var bounds = map[string]bound{
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
 	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes of 60 to 80 % of the misses
-	// The thesis does not measure these kernels; the bounds are those of the NAS benchmarks.
+	// The thesis does not measure these kernels; the bounds are its errors for the NAS benchmarks.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0.02}, // one of 80 is off by 41 % of the misses, 0.9 % of the accesses
 	"trmm":      {offBy{9, 40, 4}, 0},
 }
 
-// TestErrors compares SMA with simulation. The table is in testdata. The errors must not exceed
-// those in the thesis, and exact counts on the tree must have no errors.
+// TestErrors compares SMA with simulation, and the result with the table in testdata. The errors
+// must not exceed the errors in the thesis, and exact counts on the tree must have no errors.
 func TestErrors(t *testing.T) {
 	var table bytes.Buffer
 	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses by simulation and by SMA, and the\n" +

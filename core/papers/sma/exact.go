@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// Exact has the exact counts of an array in a loop, over the whole run.
+// Exact contains the exact counts of an array in a loop, summed over the whole run.
 type Exact struct {
 	Accesses uint64 // line accesses
 	First    uint64 // misses in the first iteration of each run of the loop
@@ -113,7 +113,7 @@ func key(path []int) string {
 	return string(b)
 }
 
-// where is the position of an item relative to the loop whose first iteration is split off.
+// where describes the position of an item relative to the loop whose first iteration is split off.
 type where uint8
 
 const (
@@ -126,7 +126,7 @@ const (
 type peeled struct {
 	at          []int
 	nodes       []peeledNode // nodes of the loop, in pre-order
-	top, number int          // position of the next item in the new tree: its top-level node, and its number within this node
+	top, number int          // position of the next item in the new tree: the number of its top-level node, and the item's number within this node
 }
 
 // peeledNode is a node of the new tree.
@@ -168,7 +168,8 @@ func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
 	return it
 }
 
-// advanced returns a loop whose body is the body in the second iteration of the loop at a depth.
+// advanced returns a loop whose body is the body that it executes in the second iteration of the
+// loop at a depth.
 func advanced(it loops.Item, depth int) loops.Item {
 	it.Body = slices.Clone(it.Body)
 	for i := range it.Body {

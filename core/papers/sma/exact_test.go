@@ -77,7 +77,7 @@ func count(b bool) uint64 {
 	return 0
 }
 
-// drawItems draws the items of a body at a loop depth.
+// drawItems generates random items of a body at a loop depth.
 func drawItems(t *rapid.T, depth int) (items []loops.Item) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "items") {
 		if depth < 3 && (depth == 0 || rapid.Bool().Draw(t, "is a loop")) {
@@ -188,7 +188,7 @@ func TestExactMatchesThesis(t *testing.T) {
 	}
 }
 
-// classesByExact returns the classes, from exact counts, of the leaves' arrays in a loop.
+// classesByExact returns the classes of the leaves' arrays in a loop, derived from exact counts.
 func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n int) string {
 	t.Helper()
 	list, ok := r.Exact(tree, c, n)

@@ -35,7 +35,7 @@ type leaf struct {
 	path   []int
 	item   *loops.Item
 	within *loop
-	chain  []*loop // the root first
+	chain  []*loop // the loops, the root first
 	wide   float64 // average number of lines that an access touches
 	levels []Level // for each loop of the chain
 }
@@ -56,7 +56,7 @@ func (l *loop) tripStep(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// read converts items to loops and leaves, without events and without references that never run.
+// read converts items to loops and leaves. It leaves out events, and references that never run.
 func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	for i := range items {
 		it := &items[i]
@@ -84,7 +84,7 @@ func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 	}
 }
 
-// turns returns the number of iterations of the last loop of a chain in all its runs.
+// turns returns the number of iterations of the last loop of a chain, summed over all its runs.
 func turns(chain []*loop) float64 {
 	last := chain[len(chain)-1]
 	varies := false
@@ -135,7 +135,8 @@ func (a *analysis) wide(l *leaf) float64 {
 	return 1 + float64(bytes-1)/float64(line)
 }
 
-// span is the range of bytes [lo, hi], including hi. Ranges that would wrap around are cut off.
+// span is the range of bytes from lo to hi, both included. Ranges that would wrap around are cut
+// off.
 type span struct{ lo, hi uint64 }
 
 func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
@@ -154,15 +155,15 @@ type dim struct {
 type section struct {
 	span  span
 	first uint64 // address of the first access
-	dims  []dim  // in ascending order of step, except loops without gaps, which are included in run
+	dims  []dim  // in ascending order of step; loops without gaps are included in run instead
 	run   float64
 	lines float64
 
 	granule uint64 // distance between the positions to which outer loops move the section
 }
 
-// section computes the section of a leaf during the loops of its chain from a depth on, with their
-// average trip counts.
+// section computes the section that a leaf touches while the loops of its chain at the given depth
+// and deeper run, with their average trip counts.
 func (a *analysis) section(l *leaf, depth int) (s section) {
 	line := float64(a.cache.LineBytes)
 	bytes := float64(max(l.item.Ref.Bytes, 1))
@@ -208,9 +209,9 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 	return s
 }
 
-// linesOf returns the average number of lines that a run of bytes covers. The average is over the
-// positions to which loops move it: multiples of granule, which divides a line, from the first
-// address.
+// linesOf returns the average number of lines that a run of bytes covers. The average is taken over
+// the positions to which loops move the run: the first address plus multiples of granule, which
+// divides the line size.
 func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	g := float64(granule)
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
@@ -231,7 +232,7 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 // mostCorners is the maximum number of loops whose corners are visited.
 const mostCorners = 12
 
-// reach returns by how much the address moves below and above the first address.
+// reach returns how far the address moves below and above the first address.
 func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	chain := l.chain[depth:]
 	varies := false

@@ -6,11 +6,11 @@ import (
 )
 
 // held is an LRU cache of lines. It serves as the context of the root, because a tree may have very
-// many top-level nodes, most of them single accesses, whose array is one line (thesis, Algorithm
-// 1).
+// many top-level nodes, and most of them are single accesses whose array is one line (thesis,
+// Algorithm 1).
 type held struct {
 	geometry
-	at   map[uint64]*list.Element // by line; nil if it was evicted
+	at   map[uint64]*list.Element // entries by line; nil if the line was evicted
 	sets map[uint64]*list.List    // lines by set, most recently used first
 }
 
@@ -44,12 +44,12 @@ func (h *held) use(line uint64) (hit, known bool) {
 	return false, known
 }
 
-// mostLines is the maximum number of lines of an array that are followed one by one. It is higher
-// for large caches.
+// mostLines is the maximum number of lines of an array that are tracked individually. The limit is
+// higher for large caches.
 const mostLines = 1 << 10
 
-// linesAt lists an array's lines in the order of their addresses. If there are more than four times
-// as many as in the cache, it lists only the last ones.
+// linesAt lists an array's lines in the order of their addresses. If the array has more than four
+// times as many lines as the cache, linesAt lists only the last ones.
 func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	most := uint64(max(4*a.cache.lines(), mostLines))
 	in := s.span.in(a.cache.LineBytes)
@@ -96,9 +96,9 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	return list
 }
 
-// composeRoot finds which lines of each touch are in the cache when the root reaches it. The arrays
-// of a loop are used in turn. Arrays that the loop uses completely in each iteration are used again
-// at its end.
+// composeRoot determines which lines of each touch are in the cache when the root reaches this
+// touch. The arrays of a loop are used in turn. Arrays that the loop uses completely in each
+// iteration are used again at its end.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	h := newHeld(a.cache)
 	most := make([]float64, len(arrays))

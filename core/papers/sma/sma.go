@@ -1,9 +1,9 @@
 // Package sma implements ScalaMemAnalysis (SMA). It estimates the misses of a tree of loops
-// ([loops.Tree]) in a cache without running through the trace, by composing, loop by loop, which
-// arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional Approach to Cache
-// Analysis of Compressed Memory Traces, MS thesis, North Carolina State University, 2014; called
-// the thesis here; MODELS §11.3). The result can be compared with the exact counts of package
-// misses for the same tree.
+// ([loops.Tree]) in a cache without processing every access. It determines, from inner to outer
+// loops, which arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional Approach
+// to Cache Analysis of Compressed Memory Traces, MS thesis, North Carolina State University, 2014;
+// called the thesis here; MODELS §11.3). The result can be compared with the exact counts of
+// package misses for the same tree.
 //
 //  1. An array is the data that a reference touches while a loop runs: a strided section (thesis
 //     §3.1). At the level of each loop, overlapping sections form one array, with extents for that
@@ -13,9 +13,9 @@
 //     lines of an array are still in the cache when the array is used again depends on its
 //     context-based reuse distance: the lines used since then, set by set, compared with the ways.
 //  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
-//     as a whole (§4.9). A loop is composed with itself, the end of an iteration with the beginning
-//     of the next (Figure 3.4), and then into the loop around it (Algorithm 2), up to the root,
-//     which is a loop that runs once.
+//     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
+//     next iteration (Figure 3.4). Then the loop is composed into the loop around it (Algorithm 2),
+//     up to the root, which is a loop that runs once.
 //  4. Each array gets a class at each level ([Class]; §4.2), which determines its misses: with
 //     FIRST_MISS, each line of the array misses once at that level; lines that do not stay miss
 //     again in each iteration of the outer loops that use them again.
@@ -37,8 +37,8 @@
 //
 //   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
 //     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again.
-//     Contexts and classes treat arrays as a whole (§4.1). If misses did the same, errors would be
-//     several times those of the thesis.
+//     Contexts and classes treat arrays as a whole (§4.1). If miss counts did so, too, the errors
+//     would be several times as large as in the thesis.
 //   - Here, a stride longer than a line uses only the sets that it reaches. The thesis assumes that
 //     it uses the whole range, and calls this a weakness (§4.10).
 //   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here,
@@ -53,8 +53,8 @@
 //   - For trip counts that change from one iteration to the next, the mean and the values at eight
 //     stages of the loop that changes them are used. The thesis has no such loops.
 //   - The addresses of references without a pattern (wild references) are a list, and the thesis
-//     would compose each access. Here, package misses counts their misses in a cache that only they
-//     use, and they take up no space in the contexts.
+//     would compose each access. Here, package misses counts the misses of these references in a
+//     cache of their own, and they take up no space in the contexts.
 //
 // Figures 4.3 and 4.4 of the thesis contradict its text; this package follows the text.
 //
@@ -68,10 +68,8 @@
 // 0. For transposition, triangular products, matrix-vector products and Jacobi's method, which the
 // thesis does not measure, ours are at most 4.3 % and 40 %. Package misses is exact.
 //
-// # Classes from exact counts
-//
-// [Result.Exact] returns exact counts for the same arrays and loops. [Exact.Class] derives their
-// class.
+// # Classes from exact counts [Result.Exact] returns exact counts for the same arrays and loops.
+// [Exact.Class] derives the class of an array from its counts.
 package sma
 
 import (
@@ -105,8 +103,8 @@ func (c Class) String() string {
 	return [...]string{"ALWAYS_HIT", "FIRST_MISS", "CAP_MISS", "FIRST_HIT", "CONF_MISS", "ALWAYS_MISS"}[c]
 }
 
-// Level has the counts for one run of a loop, averaged over its runs, if none of its arrays is in
-// the cache before the run.
+// Level contains the counts for one run of a loop, averaged over its runs. They assume that none of
+// the loop's arrays is in the cache before the run.
 type Level struct {
 	Accesses, Misses float64 // in lines
 	Class            Class
@@ -120,7 +118,7 @@ func (v *Level) add(o Level) {
 // Latency contains the costs of hits and misses (thesis §5.3).
 type Latency struct{ HitCycles, MissCycles float64 }
 
-// Opteron returns the latency that the thesis uses.
+// Opteron returns the latencies that the thesis uses.
 func Opteron() Latency { return Latency{3, 12} }
 
 // Mean returns the average latency of accesses.
@@ -136,17 +134,17 @@ type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
 	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
 	Total  Level   // sum over all leaves, without a class
-	Wild   float64 // accesses of wild references, whose addresses are a list
+	Wild   float64 // accesses of wild references: references whose addresses are stored as a list
 }
 
-// Loop has the results for a loop at its own level.
+// Loop contains the results for a loop at its own level.
 type Loop struct {
 	Path   []int   // indices of items in the tree, outermost first; empty for the root
 	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
 	Trips  float64 // iterations of a run, on average
 	Runs   float64
 	Total  Level // counts of a run, on average, without a class
-	// Arrays is in the order of last use. Left and Right have indices into Arrays. Left lists the
+	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the
 	// arrays that are used first, as many as fit in the cache. Right lists the arrays that are
 	// still completely in the cache at the end, the most recently used last (§3.3).
 	Arrays      []Array
@@ -162,7 +160,7 @@ type Array struct {
 	Level
 }
 
-// Leaf has the results for a reference.
+// Leaf contains the results for a reference.
 type Leaf struct {
 	Path   []int // indices of items in the tree, outermost first
 	Ref    loops.Reference
@@ -197,8 +195,8 @@ func geometryOf(c misses.Cache) (geometry, error) {
 	return geometry{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
 }
 
-// Limits for the number of positions at which iterations are sampled: in all loops together, and
-// minimum and maximum in one loop.
+// Limits for the number of positions at which iterations are sampled: the maximum for all loops
+// together, and the minimum and maximum for one loop.
 const (
 	allPlaces  = 1 << 25
 	leastOfOne = 1 << 10

@@ -91,8 +91,8 @@ func sequence(lines uint64, arrays string) (items []loops.Item) {
 	return items
 }
 
-// TestFigure3_3 checks that the left context has the first arrays, and the right context the last
-// ones, as many as fit.
+// TestFigure3_3 checks that the left context contains the first arrays, and the right context the
+// last arrays, as many as fit in the cache.
 func TestFigure3_3(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	one := analyzed(t, full, sequence(4, "a b c d")...)
@@ -101,8 +101,8 @@ func TestFigure3_3(t *testing.T) {
 	contexts(t, "a second loop", &two.Loops[0], "a b c d", "c d e f")
 }
 
-// TestFigure3_4 has three arrays in a set of two lines. The third evicts the first, and composing
-// the contexts shows that the second is lost, too.
+// TestFigure3_4 uses three arrays in a set of two lines. The third array evicts the first.
+// Composing the contexts must show that the second array is lost, too.
 func TestFigure3_4(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 2}, walk(4, 0, 0, 0, 0))
 	wantClasses(t, "three", r, 0, "ALWAYS_MISS ALWAYS_MISS ALWAYS_MISS")
