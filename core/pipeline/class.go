@@ -10,8 +10,8 @@ import (
 // Class is a class of instructions for which descriptions of processors have costs.
 type Class string
 
-// The classes. The first eleven are the classes of PPT's hardware files. They replace the others if
-// a description lacks those.
+// The classes. The first eleven are the classes of PPT's hardware files. They replace the other
+// classes if a description lacks these.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"
@@ -57,7 +57,7 @@ const (
 	MaskedS Class = "maskedstore"
 	Call    Class = "call"
 
-	// The additional cost of a load or store that crosses a line.
+	// CrossingLoad and CrossingStore contain the additional cost of an access that crosses a line.
 	CrossingLoad  Class = "crossingload"
 	CrossingStore Class = "crossingstore"
 )
@@ -111,7 +111,7 @@ var intrinsics = byName(map[Class]string{
 	Load: "prefetch",
 })
 
-// byName inverts a table that has the names for each class.
+// byName inverts a table that contains the names for each class.
 func byName(names map[Class]string) map[string]Class {
 	classes := map[string]Class{}
 	for class, list := range names {

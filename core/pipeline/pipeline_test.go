@@ -250,7 +250,7 @@ func TestFillWait(t *testing.T) {
 	value := trace.Instr{Opcode: "load", Type: "i64", Uses: []int32{1}, Site: 1}
 	next := trace.Instr{Opcode: "load", Type: "ptr", Uses: []int32{0}, Site: 2}
 	indexed := trace.Instr{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}}
-	missing := func(site uint32) Options { // the load of this site takes 40 cycles, 36 more than a hit
+	missing := func(site uint32) Options { // the load of this site takes 40 cycles, 36 cycles more than a hit
 		return Options{
 			LoadLatency: func(_ int, s uint32) float64 {
 				if s == site {
@@ -333,8 +333,8 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 	})
 }
 
-// naiveRecurrence searches for the maximum mean. A guess is too small if a circuit has a positive
-// length after it is subtracted.
+// naiveRecurrence searches for the maximum mean. A guess is too small if a circuit still has a
+// positive length after the guess has been subtracted.
 func naiveRecurrence(b *Body) float64 {
 	gains := func(mean float64) bool {
 		way := make([]float64, len(b.Ops))

@@ -2,36 +2,35 @@
 // program's blocks. Blocks consist of LLVM's intermediate representation after
 // optimisation, with the dependences in trace.Instr; no machine code is needed.
 //
-// # Method
+// # Method The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a
+// graph of data dependences for each block. They compute the time of one pass through the block
+// with a model of the pipelines, in which each class of instructions has a latency and a
+// throughput. Then they sum these times, weighted by the executions of the blocks. This package
+// works as follows:
 //
-// The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
-// data dependences for each block, compute the time of one pass with a model of the pipelines that
-// has a latency and a throughput for each class of instructions, and sum these times, weighted by
-// the executions of the blocks. This package works as follows:
-//
-//  1. A [Processor] has the cost of each [Class] of instructions: the latency, and the micro-ops
-//     with the ports that can execute them. [Named] returns descriptions that tools/pipelines
-//     generated from the tables of llvm-mca (LLVM 19). [Read] reads other descriptions, and PPT's
-//     hardware files.
+//  1. A [Processor] contains the cost of each [Class] of instructions: the latency, and the
+//     micro-ops with the ports that can execute them. [Named] returns descriptions that
+//     tools/pipelines generated from the tables of llvm-mca (LLVM 19). [Read] reads other
+//     descriptions, and PPT's hardware files.
 //  2. [Processor.NewBody] converts a block to a [Body]: the cost and the dependences of each
 //     instruction. Address computations, truncations, phis, and extensions of loads cost nothing; a
 //     comparison and its branch count as one instruction; a division by a constant is a
 //     multiplication.
-//  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. This gives the time as in the
+//  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. It returns the time as in the
 //     slides, and a table of cycles and ports.
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations
 //     overlap, as in a loop: from the ports (exactly, with maximum flows), from dispatch, and from
 //     recurrences (exactly, as the maximum mean over the circuits of the graph). The largest bound
 //     is the time and determines the bottleneck. A loop that is entered again after a few
-//     iterations overlaps with its next execution as far as the window reaches: [Body.SteadyOver].
+//     iterations overlaps with its next execution as far as the window reaches ([Body.SteadyOver]).
 //     A load waits for a line that an earlier load of the iteration fetches ([Options.FillWait]) if
 //     both addresses are the same value plus constants (fields of a structure). Structures that are
 //     accessed by an index, and lines that are fetched by stores or in an earlier iteration, are
 //     not recognised.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
-//     the shares of accesses that cross a line, independent misses, and sequential lines. The
-//     latter two add lower bounds for a loop, together with its loads and stores (the ECM model):
-//     fetches that overlap with computation cost nothing.
+//     the shares of accesses that cross a line, independent misses, and sequential lines.
+//     Independent misses and sequential lines, together with a loop's loads and stores, add lower
+//     bounds for the loop (the ECM model): fetches that overlap with computation cost nothing.
 //
 // # The target of the code
 //
@@ -69,8 +68,9 @@
 // The slides sum the times of one pass of each block. A real core overlaps many iterations, which
 // therefore take a fraction of that time. By default, this package sums steady-state times;
 // [SlidesForm] selects the slides' sum. PPT has eleven classes; this package has more, and uses
-// PPT's classes in place of those that a description lacks. Micro-ops select among ports, which
-// classes share. [NotModelled] lists what is left out.
+// PPT's classes in place of classes that a description lacks. In PPT, each class has its own
+// pipelines; here, each micro-op can run on one of several ports, and different classes may use the
+// same port. [NotModelled] lists the effects that are left out.
 //
 // # Descriptions
 //
@@ -130,18 +130,18 @@ type Processor struct {
 	Notes       []string
 	ClockGHz    float64 // 0: unknown
 	Dispatch    int     // micro-ops that enter the core per cycle
-	Window      int     // size of the reorder buffer: micro-ops that are in the core at a time, waiting or done; 0: unknown
-	Scheduler   int     // how many of these micro-ops can wait for values; 0: unknown
+	Window      int     // size of the reorder buffer: maximum number of micro-ops in the core, waiting or done; 0: unknown
+	Scheduler   int     // maximum number of micro-ops that wait for values; 0: unknown
 	Ports       []string
 	Fuses       Fusion
-	Overlaps    bool    // lines can be transferred to the first level while loads and stores use it
+	Overlaps    bool    // whether lines can be transferred to the first level while loads and stores use it
 	Levels      []Level // levels of memory, nearest first; if empty, the classes of loads contain the latencies
 
 	costs map[Key]Cost
 	keys  []Key // keys of costs in the order of the file
 }
 
-// Fusion is a set of kinds of instruction pairs that execute as one.
+// Fusion is a set of kinds of instruction pairs. The two instructions of a pair execute as one.
 type Fusion uint8
 
 // The kinds of pairs.
@@ -154,7 +154,7 @@ const (
 	// ExtendAddress: an extension of an integer whose result is used only in addresses.
 	ExtendAddress
 	// LoadOperation: a load and the only operation that uses its value. They enter the core as one
-	// micro-op, but use their ports as two.
+	// micro-op, but use ports like two micro-ops.
 	LoadOperation
 )
 
@@ -190,7 +190,7 @@ func (k Key) String() string {
 	return string(k.Class) + " " + k.Type
 }
 
-// Cost is what an instruction costs in the core.
+// Cost is the cost of an instruction in the core.
 type Cost struct {
 	Latency  float64 // cycles from the operands to the result
 	Addend   float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
@@ -201,11 +201,11 @@ type Cost struct {
 
 // Use is a micro-op, which occupies one of several ports for a number of cycles.
 type Use struct {
-	Ports  uint64 // a bit for each port that can execute it
+	Ports  uint64 // one bit for each port that can execute the micro-op
 	Cycles float64
 	// After is the number of cycles between the start of the operation's first micro-op and the
 	// start of this one, if the operation stands for several instructions in sequence. In
-	// descriptions it is 0.
+	// descriptions, After is 0.
 	After float64
 }
 
@@ -231,7 +231,8 @@ func (p *Processor) Set(k Key, c Cost) {
 // Keys returns the keys of all costs, in the order of the description.
 func (p *Processor) Keys() []Key { return p.keys }
 
-// Cost returns the cost that the description itself has for a class and type.
+// Cost returns the cost of a class and type if the description contains it. It does not look for
+// replacements.
 func (p *Processor) Cost(k Key) (Cost, bool) {
 	c, found := p.costs[k]
 	return c, found
@@ -305,7 +306,7 @@ func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 	return sum, true
 }
 
-// then returns the cost of c followed by d.
+// then returns the cost of an operation with cost c followed by one with cost d.
 func (c Cost) then(d Cost) Cost {
 	sum := c.beside(d)
 	sum.Latency = c.Latency + d.Latency
@@ -315,7 +316,7 @@ func (c Cost) then(d Cost) Cost {
 	return sum
 }
 
-// beside returns the cost of c and d, which do not wait for each other.
+// beside returns the cost of two operations, with costs c and d, that do not wait for each other.
 func (c Cost) beside(d Cost) Cost {
 	uses := make([]Use, 0, len(c.Uses)+len(d.Uses))
 	return Cost{
@@ -331,7 +332,7 @@ func (c Cost) times(n int) Cost {
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long use instead of many gives the same load
+		if n > mostUses/max(1, len(c.Uses)) { // one long use has the same load as many short ones
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue
@@ -383,7 +384,7 @@ func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x
 type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
 	elements int    // number of elements of a vector; 0: a scalar
-	parts    int    // number of parts: more than 1 for a type that is wider than any register
+	parts    int    // number of parts; more than 1 if the type is wider than any register
 	// widestBits is the maximum size of a vector's parts, for code whose target has narrower
 	// registers than the processor. 0 means no limit.
 	widestBits int
@@ -401,7 +402,7 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour returns the scalar type that replaces a scalar type without a cost.
+// neighbour returns the scalar type whose cost is used for a scalar type without a cost of its own.
 func (s shape) neighbour() string {
 	switch s.element {
 	case "i32":
@@ -416,8 +417,8 @@ func (s shape) neighbour() string {
 	return ""
 }
 
-// shapeOf parses a type in LLVM's syntax. A struct is treated as its first member, and other types
-// that are neither numbers nor vectors of numbers as pointers.
+// shapeOf parses a type in LLVM's syntax. A struct is treated like its first member. Other types
+// that are neither numbers nor vectors of numbers are treated like pointers.
 func shapeOf(text string) shape {
 	text = strings.TrimLeft(text, "{ ")
 	if inner, ok := strings.CutPrefix(text, "<"); ok && !strings.HasPrefix(inner, "{") {

@@ -11,7 +11,7 @@ import (
 
 // Error is an error in a description.
 type Error struct {
-	Line int // 0: no particular line
+	Line int // line number; 0 if the error does not concern a particular line
 	Text string
 }
 

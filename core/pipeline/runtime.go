@@ -23,7 +23,7 @@ const (
 // Run describes a run whose time is to be computed.
 type Run struct {
 	Program *trace.Program
-	Visits  []float64 // executions, by block
+	Visits  []float64 // number of executions of each block
 	Form    Form
 	// LoadLatency, Crossing, Misses and FillWait are as in [Options], but with the program's block
 	// numbers.
@@ -31,12 +31,12 @@ type Run struct {
 	Crossing    func(block, site uint32) float64
 	Misses      func(block, site uint32) Misses
 	FillWait    func(load, fetching Access, between int) float64
-	// Transfers has, for each block, the cycles Σ β for lines that all its executions fetch in
-	// sequence; nil: none.
+	// Transfers contains, for each block, the cycles Σ β for lines that all its executions fetch in
+	// sequence. If nil, there are no such lines.
 	Transfers []float64
-	// Carried has the values that pass between blocks, or nil if they are unknown. Without them,
-	// loops of several blocks have no recurrence, and short inner loops do not overlap with their
-	// next execution ([Body.SteadyOver]).
+	// Carried contains the values that pass between blocks, or is nil if they are unknown. Without
+	// them, loops of several blocks have no recurrence, and short inner loops do not overlap with
+	// their next execution ([Body.SteadyOver]).
 	Carried []trace.Flow
 }
 
@@ -98,7 +98,7 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	return m.out, nil
 }
 
-// maker computes the time of a run.
+// maker contains the state while the time of a run is computed.
 type maker struct {
 	p    *Processor
 	r    *Run
@@ -205,7 +205,7 @@ func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
 			}
 		}
 		if from == head-1 {
-			slices.Reverse(order) // blocks that are unreachable from the head follow
+			slices.Reverse(order) // blocks that are unreachable from the head come last
 		}
 	}
 	return order
@@ -256,7 +256,7 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 
 // rounds returns the number of iterations of an inner loop if the average is a whole number.
 // Otherwise it returns 0, because the core mispredicts the end of a loop whose trip count varies,
-// and starts the next execution late.
+// and therefore starts the next execution late.
 func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0
@@ -361,7 +361,7 @@ func (m *maker) take(body *Body, blocks []uint32) {
 	}
 }
 
-// sum adds up the times.
+// sum adds up the times of the blocks.
 func (m *maker) sum() {
 	for b := range m.out.Blocks {
 		t := &m.out.Blocks[b]

@@ -26,8 +26,8 @@ func TestRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The addition takes 0.5 cycles on P0 and P1, and the return takes a branch's cycle on P0. In
-	// the loop, 3 cycles of accesses and 5 cycles of transfers alternate.
+	// The addition takes 0.5 cycles on P0 and P1. The return takes one cycle on P0, like a branch.
+	// In the loop, 3 cycles of accesses and 5 cycles of transfers alternate.
 	if want := 0.5 + (3+5)*1000 + 1; math.Abs(r.Cycles-want) > 1e-9 || r.Functions[0] != r.Cycles || r.Seconds != r.Cycles/2e9 {
 		t.Errorf("%v cycles, %v seconds, want %v", r.Cycles, r.Seconds, want)
 	}
@@ -116,7 +116,7 @@ func TestOverlap(t *testing.T) {
 		by     Bottleneck
 	}{
 		{0, 3, Recurrence}, // an addition waits for the previous one
-		{1, 3, Recurrence}, // a load and one cycle of transfers in addition
+		{1, 3, Recurrence}, // one more load, and one cycle of transfers
 		{2, 3, Recurrence},
 		{2.5, 3.5, Bandwidth},
 	} {
@@ -132,8 +132,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCrossing checks that an access that crosses a line occupies its ports twice, or costs what
-// the description says.
+// TestCrossing checks that an access that crosses a line costs as much as the description says, or
+// otherwise occupies its ports twice.
 func TestCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {

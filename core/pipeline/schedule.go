@@ -15,7 +15,7 @@ type Schedule struct {
 	Last   uint32  // the operation that ends last
 }
 
-// Start has the cycle in which an operation starts and the time of its result.
+// Start contains the cycle in which an operation starts and the time when its result is available.
 type Start struct{ Cycle, Done float64 }
 
 // Slot is the use of a port by an operation.
@@ -33,8 +33,8 @@ const (
 )
 
 // OnePass greedily schedules one pass of the body through an empty core. Operations enter in
-// program order, as many micro-ops per cycle as the processor dispatches. From the next cycle on,
-// each operation starts as soon as its operands are available and its ports are free; older
+// program order, with as many micro-ops per cycle as the processor dispatches. From the next cycle
+// on, each operation starts as soon as its operands are available and its ports are free; older
 // operations have priority. A micro-op that several ports could execute uses the port that the body
 // needs least. Results of the previous iteration are available from the beginning.
 func (b *Body) OnePass() Schedule {
@@ -53,7 +53,7 @@ type scheduler struct {
 	enters []uint32  // by operation: the first cycle in which it may start
 	busy   []row     // busy ports by cycle
 	held   []Slot    // slots of the operation that is being placed
-	uses   []Use     // micro-ops of this operation, those with the fewest ports first
+	uses   []Use     // micro-ops of this operation, in ascending order of their numbers of ports
 	work   int
 }
 
@@ -98,7 +98,7 @@ func (s *scheduler) run() {
 		for _, i := range left {
 			op := &ops[i]
 			ready, known := s.ready(op, done)
-			if !known { // it waits for an operation that has not started; that operation is older and determines next
+			if !known { // it waits for an older operation that has not started; the older operation determines next
 				kept = append(kept, i)
 				continue
 			}
@@ -148,8 +148,9 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 }
 
 // place assigns ports to all micro-ops of an operation that starts in a cycle. It returns false if
-// this is impossible. If a micro-op's ports are busy, it may start later than the first one, as
-// long as one starts now. A micro-op that waits for others of its operation starts later anyway.
+// this is impossible. If a micro-op's ports are busy, the micro-op may start later, as long as
+// another micro-op of the operation starts in this cycle. A micro-op that waits for others of its
+// operation starts later anyway.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
@@ -175,9 +176,9 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	return true
 }
 
-// choose returns the port for a micro-op in a cycle: the one with the least load among the ports
-// that are free long enough. If there is none, next is the earliest cycle in which there may be
-// one.
+// choose returns the port for a micro-op in a cycle: the port with the least load among the ports
+// that are free long enough. If no port is free, next is the earliest cycle in which one may be
+// free.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += whole(u.Cycles)
@@ -216,8 +217,8 @@ func (s *scheduler) hold(slot Slot) {
 	}
 }
 
-// Table returns, for at most the given number of cycles, which operation occupies each port in each
-// cycle, or -1.
+// Table returns, for each cycle and port, the operation that occupies the port, or -1. It contains
+// at most the given number of cycles.
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {

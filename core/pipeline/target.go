@@ -61,8 +61,8 @@ var (
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// made returns the cost of an instruction if the code's target replaces it by others. found reports
-// whether it does.
+// made returns the cost of an instruction that is replaced by other instructions because of the
+// code's target. found reports whether it is replaced.
 func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)
@@ -220,7 +220,7 @@ func (l *layout) addendOf(i int) int {
 }
 
 // productAndSum returns the cost of a multiply-add if the target has no such instruction. Only the
-// sum waits for the third operand, and its result is available to another sum as early as that of
+// sum waits for the third operand. Its result is available to another sum as early as the result of
 // any sum.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)

@@ -20,11 +20,11 @@ func named(t testing.TB, name string) *Processor {
 	return p
 }
 
-// bySums draws a loop body with multiply-adds, and returns it together with the reference, which
-// has a product and a sum in place of each multiply-add.
+// bySums generates a random loop body with multiply-adds, and returns it together with the
+// reference: the same body with a product and a sum in place of each multiply-add.
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
-	at := []int32{0} // indices in apart of the results in fused
+	at := []int32{0} // for each result in fused, its index in apart
 	fused = []trace.Instr{{Opcode: "phi", Type: typ}}
 	apart = []trace.Instr{{Opcode: "phi", Type: typ}}
 	operand := func(what string) int { return rapid.IntRange(-1, len(fused)-1).Draw(t, what) }
@@ -116,8 +116,8 @@ func TestFusedSums(t *testing.T) {
 	}
 }
 
-// TestChainOfSums checks that the sums of a dot product wait only for sums, but with FMA for
-// complete multiply-adds.
+// TestChainOfSums checks that without FMA, the sums of a dot product wait only for each other, and
+// that with FMA, they wait for complete multiply-adds.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {
 		return []trace.Instr{
@@ -191,8 +191,8 @@ func TestMissingInstructions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		opcode  string
-		without bool // compiled to a call on baseline x86-64
-		with    bool // compiled to a call if all features are available
+		without bool // whether it is compiled to a call on baseline x86-64
+		with    bool // whether it is compiled to a call if all features are available
 	}{
 		{"llvm.fma", true, false}, {"llvm.fmuladd", false, false}, {"llvm.floor", true, false}, {"llvm.rint", true, false},
 		{"llvm.round", true, false}, {"llvm.lround", true, true}, {"llvm.lrint", false, false}, {"trunc", false, false}, {"llvm.sqrt", false, false},

@@ -5,41 +5,41 @@ import (
 )
 
 // Calls divides the accesses of a run by the call path on which they were made: the functions from
-// the beginning of a thread to the one that makes the access. Counts are exclusive, without the functions
-// that a path calls; [Calls.Inclusive] adds these. They add up to the histogram of the line size of Sites.
-//
-// A function that calls itself stays on its path, and two functions that call each other alternate between
-// two paths, so recursion of any depth has a few paths.
+// the beginning of a thread to the function that makes the access. Counts are exclusive: they do
+// not contain the functions that a path calls, which [Calls.Inclusive] adds. The counts of all
+// paths add up to the histogram of the line size of Sites. A recursive call does not create a new
+// path: a function that calls itself stays on its path, and two functions that call each other
+// alternate between two paths. Recursion of any depth therefore leads to only a few paths.
 type Calls struct {
-	// Paths are listed behind their callers; the first one is outside of all functions.
+	// Paths lists each path after its caller's path. The first path stands for code outside of all
+	// functions.
 	Paths []Path
-	// Coherent says that accesses are also counted on the coherent stacks of cores.
+	// Coherent reports whether accesses are also counted on the coherent stacks of cores.
 	Coherent bool
 }
 
 // Path is a function, and the functions that called it.
 type Path struct {
 	Parent   uint32 // index in Calls.Paths; 0 for the first function of a thread
-	Function string // as the linker knows it; "": outside of all functions
-	File     string // that defines it, named as in Site; "": unknown
-	Line     uint32 // of its definition; 0: unknown
+	Function string // linker name; "" outside of all functions
+	File     string // file that defines the function, named as in Site; "" if unknown
+	Line     uint32 // line of the definition; 0 if unknown
 
-	Calls uint64 // of the function, by its parent
-	Again uint64 // by itself
-	Back  uint64 // of its parent's function, by it
+	Calls uint64 // calls of the function by its parent
+	Again uint64 // calls of the function by itself
+	Back  uint64 // calls of its parent's function by the function
 
-	Instructions uint64 // executed, in the compiler's form
+	Instructions uint64 // executed instructions of the compiler's intermediate representation
 	References   uint64
-	Bytes        uint64 // that they touched
+	Bytes        uint64 // bytes that the references touched
 	Reuse        Reuse  // without Used, Before and Off
 	OnCores      CoherentReuse
 }
 
-// FurtherPaths stands for the function of the path that contains all paths beyond the limit of
-// their number.
+// FurtherPaths is the function name of the path that combines all paths beyond the maximum number.
 const FurtherPaths = "(further call paths)"
 
-// Inclusive adds up a number of each path and of all functions that it calls.
+// Inclusive returns, for each path, the sum of a number over the path and all paths that it calls.
 func (c *Calls) Inclusive(number func(i int) float64) []float64 {
 	sums := make([]float64, len(c.Paths))
 	for i := len(sums) - 1; i >= 0; i-- {
@@ -72,7 +72,7 @@ func (s *Calls) code(c *coder) {
 	})
 }
 
-// checkCalls tests that the paths are a tree, and add up to the whole run.
+// checkCalls checks that the paths form a tree, and that their counts add up to the whole run.
 func (p *Profile) checkCalls() error {
 	c := p.Calls
 	if c == nil {

@@ -164,9 +164,9 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets checks the working sets of windows that are larger than the rows. The windows of
-// each list have twice as many references as those of the previous list. The last list has one
-// window, which contains the whole segment and therefore all its lines.
+// checkWorkingSets checks the working sets of windows that are larger than those in Windows.Rows.
+// The windows of each list contain twice as many references as the windows of the previous list.
+// The last list contains a single window: the whole segment, with all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
@@ -190,7 +190,7 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 }
 
 // WindowSize returns the number of references in a window for a trace of the given length:
-// the smallest power of two that is at least MinWindow and gives at most MaxWindows windows.
+// the smallest power of two that is at least MinWindow and leads to at most MaxWindows windows.
 func WindowSize(references uint64) uint64 {
 	size := uint64(MinWindow)
 	for (references+size-1)/size > MaxWindows {
@@ -199,8 +199,8 @@ func WindowSize(references uint64) uint64 {
 	return size
 }
 
-// Span returns the number of the first window, and how many windows contain the references from
-// start on.
+// Span returns the number of the first window with references from start on, and the number of
+// windows that contain these references.
 func (w *Windows) Span(start, references uint64) (first, rows uint64) {
 	first = start / w.References
 	if references == 0 {

@@ -18,10 +18,10 @@ type coder struct {
 	of      *Profile     // while reading: the sections read so far
 
 	// The following fields are limits while reading.
-	room    *uint64 // bytes that histograms may still need
+	room    *uint64 // number of bytes that histograms may still allocate
 	above   uint32  // previous line size
 	most    uint64  // the longest possible distance
-	pages   int     // pages of the section's histograms so far
+	pages   int     // number of pages of the section's histograms so far
 	crowded string  // end of the error message for too many long distances; "" means no limit
 
 	capacities int
@@ -120,7 +120,7 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines codes the line size, and checks it while reading.
+// sameLines codes the line size. While reading, it checks that the size matches.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
@@ -173,7 +173,7 @@ func (l *Locality) codeWindows(c *coder) {
 	w := &l.Windows
 	c.U64s(&w.References, &w.First)
 	codec.Bounded(c.Coder, &w.Rows, MaxWindows, func(r *WindowRow) { c.Masked(r[:]) })
-	if c.More() { // working sets were counted
+	if c.More() { // if working sets were counted
 		w.Distinct = make([]uint64, len(w.Rows))
 	}
 	c.Array(w.Distinct)

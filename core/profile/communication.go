@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Communication reports which values threads of a trace write and other threads use (MODELS §7).
-// Package analysis/communication computes it.
+// Communication describes the values that some threads of a trace write and other threads use
+// (MODELS §7). Package analysis/communication computes it.
 //
 // The source of a reference to a granule is the thread that last wrote the granule, if it is a
 // different thread. Every reference that has a source is an event (Kulkarni §3), including stores.
@@ -18,13 +18,13 @@ type Communication struct {
 	// Beyond is the number of threads that are counted together as the 64th: see [MaxThreads].
 	Beyond uint32
 
-	// The following fields count words, except that False, Sources and the events that determine an
-	// Ownership's class count lines.
+	// The following fields count words. Exceptions are False, Sources, and the events that
+	// determine an Ownership's class; they count lines.
 	Pairs   []SitePair     // ordered by ComparePairs; none is zero
-	Windows []FlowWindow   // over the run, in windows with equal numbers of references
+	Windows []FlowWindow   // flows over time, in windows with equal numbers of references
 	Window  uint64         // references of each window
 	Owners  []Ownership    // ordered by object
-	False   []FalseSharing // ordered by misses, most first
+	False   []FalseSharing // in descending order of misses
 	// LineSharing ranks data structures by the cost of their layout. It is nil in profiles of
 	// earlier versions.
 	LineSharing []LineSharing
@@ -42,14 +42,14 @@ const (
 	AbsenceUnknown  Absence = iota // the profile is from an earlier version
 	NotAnalysed                    // communication was not analysed
 	BeyondMemory                   // the lines did not fit in memory
-	NotInSample                    // all sampled lines belong to one thread, or lines do not stay in the sample
-	UnlistedThreads                // in older profiles: the result can be extended, and the trace does not contain the number of threads
+	NotInSample                    // all sampled lines were accessed by one thread, or lines do not stay in the sample
+	UnlistedThreads                // only in older profiles: the result can be extended, but the trace does not contain the number of threads
 	LateThread                     // the trace does not contain the number of threads, and the second thread appeared too late
 	numAbsences
 )
 
-// SecondThreadBy is the number of the reference by which the second thread must appear if the trace
-// does not contain the number of threads. Otherwise the result is [LateThread].
+// SecondThreadBy is a reference number. If the trace does not contain the number of threads, the
+// second thread must have appeared by this reference; otherwise the result is [LateThread].
 const SecondThreadBy = 1 << 16
 
 // CommunicationOff contains half the width of the 95 % confidence interval of each count of a
@@ -60,16 +60,16 @@ type CommunicationOff struct {
 	False    []FalseOff
 }
 
-// FalseOff has the half-widths for a [FalseSharing].
+// FalseOff contains the half-widths for a [FalseSharing].
 type FalseOff struct{ Lines, Events, Misses uint64 }
 
-// GranuleOff has the half-widths for a [Granule].
+// GranuleOff contains the half-widths for a [Granule].
 type GranuleOff struct {
 	Flows   []FlowOff
 	Classes [NumSharingClasses]ClassCount
 }
 
-// FlowOff has the half-widths for a [Flow] or a [SitePair].
+// FlowOff contains the half-widths for a [Flow] or a [SitePair].
 type FlowOff struct{ Events, Transfers uint64 }
 
 // MaxThreads is the maximum number of threads that are distinguished.
@@ -81,7 +81,7 @@ const (
 	PageBytes = 4096
 )
 
-// Granule has the communication at one granularity.
+// Granule contains the communication at one granularity.
 type Granule struct {
 	Bytes   uint32 // size of a granule, a power of two
 	Flows   []Flow // ordered by From and To; none is zero
@@ -93,7 +93,7 @@ type Flow struct {
 	From, To  uint32 // threads
 	Events    uint64
 	Transfers uint64
-	Bytes     uint64 // bytes of the transfers: granules × their size
+	Bytes     uint64 // transferred bytes: number of granules × their size
 }
 
 // SharingClass classifies how threads use a granule over the whole run.
@@ -130,14 +130,14 @@ func ComparePairs(x, y *SitePair) int {
 		cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To))
 }
 
-// FlowWindow has the communication in one window.
+// FlowWindow contains the communication in one window.
 type FlowWindow struct{ Flows []Flow }
 
 // MaxFlowWindows is the maximum number of windows. Their size doubles as the trace grows.
 const MaxFlowWindows = 64
 
 // Ownership reports which thread owns each part of a data structure. If the structure has
-// several blocks, parts at the same offset in their blocks are counted together.
+// several blocks, parts at the same offset in different blocks are counted together.
 type Ownership struct {
 	Object    uint32 // index into Sites.Data, or NoSite for addresses without a name
 	PartBytes uint64 // a power of two
@@ -151,7 +151,7 @@ const MaxParts = 512
 // OwnedPart is one part of a data structure. If References is 0, it was not touched.
 type OwnedPart struct {
 	FirstTouch uint32 // the thread that touched it first
-	Most       uint32 // the thread that touches it most often; of several, the first
+	Most       uint32 // the thread that touches it most often, or the first of several such threads
 	Readers    uint32 // number of threads that load from it
 	Writers    uint32 // number of threads that store to it
 	Class      SharingClass
@@ -169,8 +169,8 @@ type FalseSharing struct {
 	Threads [2]uint32 // the threads that refer to the lines most often
 	Lines   uint64
 	Events  uint64 // number of false events of these lines
-	// Misses is the number of events at which another thread's store had invalidated the line. They
-	// miss in private caches of any size.
+	// Misses is the number of events before which another thread's store had invalidated the line.
+	// These events miss in private caches of any size.
 	Misses uint64
 	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32
@@ -181,21 +181,22 @@ type FalseSharing struct {
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines in which several threads have words of their
-// own: words to which one thread stores repeatedly, and other threads hardly ever. Such lines move
-// between cores whenever these threads run at the same time, in this run or in another one.
+// own. A word is a thread's own if this thread stores to it repeatedly, and other threads hardly
+// ever do. Such lines move between cores whenever these threads run at the same time, in this run
+// or in another one.
 type LineSharing struct {
 	Object    uint32    // index in Sites.Data, or NoSite
 	Offset    uint64    // offset of the first of these lines in its block
 	Lines     uint64    // number of lines with words of several threads
-	Owners    uint32    // number of threads that have words of their own in these lines
+	Owners    uint32    // number of threads with words of their own in these lines
 	Moves     uint64    // maximum number of moves of the lines if the threads run at the same time
-	PingPongs uint64    // moves back, in this run, for words that the other thread did not write
+	PingPongs uint64    // number of times, in this run, that a line moved back for a word that the other thread did not write
 	Apart     uint32    // the minimum distance in bytes between words of different threads
-	Sites     [2]uint32 // indices into Sites.Code, or NoSite: the stores of the two threads that use a line most
+	Sites     [2]uint32 // indices into Sites.Code, or NoSite: stores by the two threads that use a line most
 	Threads   [2]uint32 // these two threads
 }
 
-// CompareLineSharing orders by descending moves, and then by object.
+// CompareLineSharing orders data structures by descending moves, and then by object.
 func CompareLineSharing(x, y LineSharing) int {
 	return cmp.Or(cmp.Compare(y.Moves, x.Moves), cmp.Compare(x.Object, y.Object))
 }
@@ -208,11 +209,11 @@ func SortLineSharing(list []LineSharing) {
 // MaxLineSharing is the maximum number of structures that are kept.
 const MaxLineSharing = 256
 
-// SourceDistances counts events of lines between two threads by the depth of the line, at that
-// time, in the source's coherent stack (Kulkarni §4.3). With private caches of C lines, events at
-// depths below C are cache-to-cache transfers.
+// SourceDistances counts the events of lines between two threads, by the depth of the line in the
+// source's coherent stack at the time of the event (Kulkarni §4.3). With private caches of C lines,
+// events at depths below C are cache-to-cache transfers.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram
-	Transfers Histogram // the same for the events that are transfers
+	Transfers Histogram // the same counts for events that are transfers
 }

@@ -112,7 +112,7 @@ func (p *Profile) checkCommunication() error {
 	if c == nil {
 		return nil
 	}
-	estimated := p.Sampled.Chosen() // estimates come from a sample of lines, so pages are not counted
+	estimated := p.Sampled.Chosen() // estimates are based on a sample of lines, so pages are not counted
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
 		return &CheckError{"its communication is not at the granularities of words, lines and pages"}
 	}
@@ -133,8 +133,8 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack returns the allowed difference between sums of this number of counts. There is a difference
-// because each estimate is rounded.
+// slack returns the difference that is allowed between sums of the given number of counts. Sums
+// differ because each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0
@@ -142,7 +142,7 @@ func (p *Profile) slack(counts int) uint64 {
 	return uint64(counts)
 }
 
-// flowSums has sums of flows or pairs.
+// flowSums contains sums of flows or pairs.
 type flowSums struct{ events, transfers counter }
 
 func (s *flowSums) add(events, transfers uint64) {
@@ -202,7 +202,7 @@ func (c *Communication) words() (sum flowSums) {
 	return sum
 }
 
-// isSite and isObject report whether an index is valid in the profile, or NoSite.
+// isSite and isObject report whether an index is either valid in the profile or NoSite.
 func (p *Profile) isSite(i uint32) bool {
 	return i == NoSite || p.Sites != nil && uint64(i) < uint64(len(p.Sites.Code))
 }

@@ -11,24 +11,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Counters contains machine-independent counts of a program's instructions and references
-// (MODELS §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
-// and computes them.
-//
-// Each block that was entered has its own counts, and each function has the counts of references
-// outside of its blocks. All other numbers are sums of these. Functions and blocks are numbered as
-// in the trace's tables, so segments of a trace can be added.
+// Counters contains machine-independent counts of a program's instructions and references (MODELS
+// §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
+// and computes them. Each block that was entered has its own counts, and each function has the
+// counts of references outside of its blocks. All other numbers are sums of these counts. Functions
+// and blocks are numbered as in the trace's tables, so segments of a trace can be added.
 type Counters struct {
-	Blocks  bool // the trace contains block entries
-	Ops     bool // the instructions of the blocks are known
-	Touched bool // UniqueBytes and Usage were counted, here and in Functions
+	Blocks  bool // whether the trace contains block entries
+	Ops     bool // whether the instructions of the blocks are known
+	Touched bool // whether UniqueBytes and Usage were counted, here and in Functions
 
 	Functions []FunctionCounters // ascending by number
 	Code      []BlockCounters    // basic blocks that were entered, ascending by number
 	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
-	// Usage has the minimum numbers of bytes that receive 5 %, 10 %, … 100 % of the accesses.
+	// Usage contains the minimum numbers of bytes that receive 5 %, 10 %, … 100 % of the accesses.
 	Usage [UsageSteps]uint64
 }
 
@@ -38,18 +36,18 @@ const UsageSteps = 20
 // NoFunction is the function number of references and blocks whose function is unknown.
 const NoFunction = ^uint32(0)
 
-// FunctionCounters has the counters of one function.
+// FunctionCounters contains the counters of one function.
 type FunctionCounters struct {
 	Number      uint32 // number in the trace's tables, or NoFunction
 	Name        string
 	File        string // file name without its folder
 	Line        uint32
 	Invocations uint64
-	UniqueBytes uint64 // distinct bytes that its own code touched
+	UniqueBytes uint64 // number of distinct bytes that its own code touched
 	Loose       Counts // counts of references that belong to none of its blocks
 }
 
-// BlockCounters has the counters of one basic block.
+// BlockCounters contains the counters of one basic block.
 type BlockCounters struct {
 	Number              uint32 // number of its first part in the trace's tables
 	Function            uint32 // number of a function in Functions
@@ -65,7 +63,7 @@ type BlockCounters struct {
 type Tally struct {
 	Kind  TallyKind
 	Name  string // opcode, callee ("*" for calls through a pointer), or datatype ("" if unknown)
-	Lanes uint32 // lanes of vectors
+	Lanes uint32 // number of lanes of a vector
 	Size  uint32 // bits of a vector's elements, or bytes of a load or store; 0 if they differ
 	Count uint64
 	Bytes uint64 // total bytes of loads or stores
@@ -127,7 +125,7 @@ const (
 	NumCounters
 )
 
-// Counts has the value of every counter.
+// Counts contains the value of every counter.
 type Counts [NumCounters]uint64
 
 // Add adds other to c.
@@ -145,7 +143,7 @@ func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
 // Sets returns the number of calls of memset, and the bytes that they set. These are the ranges
-// that are written but not moved.
+// that are written without being moved.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }
@@ -262,7 +260,7 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	return append(append(sum, a...), b...)
 }
 
-// Meaning describes what a number means, for tables and their readers.
+// Meaning describes a number, for tables and their readers.
 type Meaning struct {
 	Key   string // for programs, such as "bytes_loaded"
 	Label string // for people, such as "bytes loaded"
@@ -298,7 +296,7 @@ func (c Counter) Meaning() Meaning { return meanings[c] }
 type Derived struct {
 	Meaning
 	Value float64
-	Share bool // Value is a share from 0 to 1, to be shown as a percentage
+	Share bool // whether Value is a share from 0 to 1, to be shown as a percentage
 }
 
 // Derive returns the ratios of counts whose denominators are not 0. uniqueBytes is 0 if unique
@@ -329,8 +327,9 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	return list
 }
 
-// MedianReuse returns the median stack distance of a line size, in lines, and the median absolute
-// deviation. The distance of first accesses is infinite. ok is false if the median is infinite.
+// MedianReuse returns the median stack distance for a line size, in lines, and the median absolute
+// deviation from it. The distance of first accesses is infinite. ok is false if the median is
+// infinite.
 func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 	h, cold := l.Histogram(^trace.Kinds(0))
 	c := NewCurve(h, cold)
@@ -414,8 +413,8 @@ func ascending[T any](list []T, compare func(x, y *T) int) bool {
 	return true
 }
 
-// sumsFit reports whether sums of any of the program's counters fit in 64 bits, and whether the
-// functions of all blocks exist.
+// sumsFit reports whether the sums of all the program's counters fit in 64 bits and the functions
+// of all blocks exist.
 func (c *Counters) sumsFit() bool {
 	var all uint64
 	fits := true

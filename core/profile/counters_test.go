@@ -194,7 +194,8 @@ func TestEveryCounterHasAMeaning(t *testing.T) {
 	}
 }
 
-// Compares the median and its deviation with a sorted list of all distances.
+// TestMedianReuse compares the median and the deviation with values computed from a sorted list of
+// all distances.
 func TestMedianReuse(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))

@@ -6,10 +6,9 @@ import (
 )
 
 // Curve is a miss-ratio curve. From a histogram of stack distances, it computes the hits and misses
-// of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
-//
-// It refers to the histogram, which must not change. It needs 24 bytes for each block of the
-// histogram, which covers up to 256 distances.
+// of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A. A
+// curve refers to its histogram, which must not change. It needs 24 bytes for each block of the
+// histogram; a block covers up to 256 distances.
 type Curve struct {
 	Accesses uint64 // A, including cold accesses
 	Cold     uint64 // F(∞)
@@ -19,11 +18,11 @@ type Curve struct {
 	length int
 }
 
-// curveBlock has the sums over all blocks before a block of a histogram.
+// curveBlock contains the sums over all blocks that precede a block of a histogram.
 type curveBlock struct {
 	first uint64 // the smallest distance that the block counts
 	index int    // number of distances before it
-	hits  uint64 // number of accesses with these distances
+	hits  uint64 // number of accesses with the distances before it
 }
 
 // NewCurve returns the curve of a histogram and its cold accesses.
@@ -53,8 +52,8 @@ func (c *Curve) Longest() (d uint64, ok bool) {
 	return d, true
 }
 
-// At returns the i-th distance, in ascending order from i = 0, and the number of accesses with at
-// most that distance.
+// At returns the i-th smallest distance, starting at i = 0, and the number of accesses with at most
+// that distance.
 func (c *Curve) At(i int) (d, upto uint64) {
 	for d, upto := range c.From(i) {
 		return d, upto
@@ -62,7 +61,7 @@ func (c *Curve) At(i int) (d, upto uint64) {
 	panic("index beyond the last distance of a curve")
 }
 
-// From yields what At returns, from index i on.
+// From yields the results of At for index i and all following indices.
 func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
 	return func(yield func(d, upto uint64) bool) {
 		b := max(sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].index > i })-1, 0)
@@ -138,8 +137,8 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	return float64(c.Misses(capacityLines)) / float64(c.Accesses)
 }
 
-// Points yields the curve's breakpoints: each capacity, starting at one line, at which the number
-// of misses changes, and the new number.
+// Points yields the curve's breakpoints: each capacity at which the number of misses changes, and
+// the new number. The first capacity is one line.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	if c.length == 0 || c.Hits(1) == 0 {
 		if !yield(1, c.Misses(1)) {
@@ -153,7 +152,7 @@ func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	}
 }
 
-// Capacities returns the capacities of Points.
+// Capacities returns the capacities that Points yields.
 func (c *Curve) Capacities() (lines []uint64) {
 	for capacityLines := range c.Points {
 		lines = append(lines, capacityLines)

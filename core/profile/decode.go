@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// FormatError reports why some bytes are not a valid profile.
+// FormatError reports why data are not a valid profile.
 type FormatError codec.Error
 
 func (e *FormatError) Error() string {
@@ -52,7 +52,7 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 
 // All histograms of a profile together may take histogramBytes + histogramRatio × the length of the
 // file. Without this limit, a short file could need gigabytes, because three bytes can describe a
-// long distance, whose counters take thousands of bytes.
+// long distance whose counters take thousands of bytes.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -84,7 +84,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	p := new(Profile)
 	room := uint64(histogramBytes + histogramRatio*len(data))
 	start, end := r.Offset(), r.Offset()
-	optional := false // an optional section has been read
+	optional := false // whether an optional section has been read
 	for next := 0; r.Err() == nil; {
 		tag, payload := section(data, r)
 		c := coder{Coder: &codec.Coder{In: payload}, version: version, of: p, room: &room}

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestWorkedExample checks that the bytes of the manual's example are a profile with the documented
-// counts.
+// TestWorkedExample checks that the bytes of the manual's example decode to a profile with the
+// documented counts.
 func TestWorkedExample(t *testing.T) {
 	text, err := os.ReadFile("../../site/docs/sgp.md")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Version is the newest version of the binary format that this package reads and writes. A profile
-// whose set tables have all numbers of sets is written as version 5.
+// whose set tables contain all numbers of sets is written as version 5.
 const Version = 6
 
 const (
@@ -33,9 +33,9 @@ func (p *Profile) Encode() []byte {
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile in binary format. It keeps at most one section in memory, and
-// only a piece of the histograms of locality, which may be larger than everything else. The error
-// is the writer's.
+// EncodeTo writes the profile in binary format. It keeps at most one section in memory. The
+// histograms of locality may be larger than everything else, so it keeps only a piece of them. The
+// error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))
