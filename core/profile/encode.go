@@ -154,14 +154,14 @@ func (w *writer) inPieces(tag string, code func(*coder)) {
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
-// head writes the beginning of a section, and returns the checksum so far.
+// head writes the beginning of a section and returns the checksum of the bytes so far.
 func (w *writer) head(tag string, length int) (check uint32) {
 	head := binary.AppendUvarint(append(make([]byte, 0, 16), tag...), uint64(length))
 	w.body(tag, head, &check)
 	return check
 }
 
-// body writes a part of a section.
+// body writes a part of a section's payload, and updates check.
 func (w *writer) body(tag string, part []byte, check *uint32) {
 	*check = crc32.Update(*check, castagnoli, part)
 	if tag != endTag && tag[0] < 'a' {

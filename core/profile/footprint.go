@@ -16,19 +16,20 @@ type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // length of the run
 	Lines     uint64 // distinct lines
-	// Absences has the absences of all lines. Those in Absences[i] are at least FootprintWindow(i)
-	// and less than FootprintWindow(i+1) long. The last element is not empty.
+	// Absences contains the absences of all lines, by length. The lengths counted in Absences[i]
+	// are at least FootprintWindow(i) and less than FootprintWindow(i+1). The last element is not
+	// empty.
 	Absences []Absences
 }
 
-// Absences has a number of absences and the sum of their lengths.
+// Absences contains a number of absences and the sum of their lengths.
 type Absences struct{ Count, Sum uint64 }
 
 // footprintWindows is the number of windows; the longest is 2^63.
 const footprintWindows = 126
 
-// FootprintWindow returns the length of window i. These are the lengths for which the average is
-// exact: 1, 2, 3, 4, 6, 8, 12, 16, and so on, two for each power of two.
+// FootprintWindow returns the length of window i. The lengths are 1, 2, 3, 4, 6, 8, 12, 16, and so
+// on, two for each power of two. The average is exact for these lengths.
 func FootprintWindow(i int) uint64 {
 	if i == 0 {
 		return 1
@@ -56,9 +57,9 @@ func (f *Footprint) Absent(length uint64, count int64) {
 }
 
 // Average returns the mean number of distinct lines in a window of FootprintWindow(i) accesses, and
-// the mean number of lines that one more access adds. The latter predicts the miss ratio of a fully
-// associative LRU cache with as many lines (Xiang et al., ASPLOS 2013). The window must be shorter
-// than the run.
+// the mean number of lines that one more access adds. This growth predicts the miss ratio of a
+// fully associative LRU cache with as many lines (Xiang et al., ASPLOS 2013). The window must be
+// shorter than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences

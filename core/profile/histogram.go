@@ -15,27 +15,25 @@ const (
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
-// Histogram counts the occurrences of each distance exactly, however long it is (MODELS §2). The
-// zero value is empty and ready.
-//
-// Counters are stored in blocks for 256 consecutive distances, which are allocated on demand. The
-// counters of a block have 8 bits until one of them overflows, and then 32 bits. Therefore a
-// histogram takes little more than one byte per distinct line if a trace's distances are widely
-// spread, and far less if there are few distances. A map counts how often each 32-bit counter has
-// wrapped.
+// Histogram counts the occurrences of each distance exactly, even if distances are long (MODELS
+// §2). The zero value is an empty histogram, ready for use. Counters are stored in blocks, which
+// are allocated on demand. A block counts 256 consecutive distances. The counters of a block have 8
+// bits until one of them overflows, and then 32 bits. Therefore a histogram takes little more than
+// one byte per distinct line if a trace's distances are widely spread, and far less if there are
+// few distances. A map counts how often each 32-bit counter has wrapped.
 type Histogram struct {
 	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → number of times that its counter wrapped
 	bytes uint64            // size of pages and blocks
 }
 
-// block has counters of one width, or none if it is empty.
+// block contains counters of one width, or none if it is empty.
 type block struct {
 	narrow *[blockLen]uint8
 	wide   *[blockLen]uint32
 }
 
-// Add counts one occurrence of distance d ≤ MaxDistance.
+// Add counts one occurrence of distance d, which must be at most MaxDistance.
 func (h *Histogram) Add(d uint64) {
 	if i := d / (blockLen * pageLen); i < uint64(len(h.pages)) && h.pages[i] != nil {
 		b := &h.pages[i][d/blockLen%pageLen]
@@ -55,7 +53,7 @@ func (h *Histogram) Add(d uint64) {
 	h.AddN(d, 1)
 }
 
-// AddN counts n occurrences of distance d ≤ MaxDistance.
+// AddN counts n occurrences of distance d, which must be at most MaxDistance.
 func (h *Histogram) AddN(d, n uint64) {
 	if n == 0 {
 		return
@@ -128,7 +126,7 @@ func (h *Histogram) Count(d uint64) uint64 {
 	return 0
 }
 
-// All yields each distance that occurs, ascending, with its count.
+// All yields each distance that occurs, in ascending order, and its count.
 func (h *Histogram) All() iter.Seq2[uint64, uint64] {
 	return func(yield func(d, count uint64) bool) {
 		for i, page := range h.pages {
@@ -177,8 +175,8 @@ func (h *Histogram) Total() uint64 {
 }
 
 // Rounded returns a histogram in which every distance is rounded down to the given number of
-// significant binary digits. For every d with at most that many significant digits, it has as many
-// occurrences below d as h.
+// significant binary digits. For every d with at most that many significant digits, the number of
+// occurrences below d stays the same.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {
@@ -198,18 +196,18 @@ func (h *Histogram) Merge(other *Histogram) {
 const (
 	// SetCounts is the number of rows of a [SetTable]: for 2^0 to 2^16 sets.
 	SetCounts = 17
-	// MaxWays is the maximum number of ways for which a [SetTable] has counts.
+	// MaxWays is the maximum number of ways for which a [SetTable] contains counts.
 	MaxWays = 32
 )
 
 // SetTable counts, for each number of sets 2^a, the accesses that found their line at each depth of
 // its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, where Δ^a is the number
-// of distinct lines of the same set that were accessed since the last access to the line. An LRU
-// cache of 2^a sets and w ways hits exactly the accesses with d < w. Row 0 (a single set) is the
+// of distinct lines of the same set that were accessed since the last access to the line. In an LRU
+// cache of 2^a sets and w ways, exactly the accesses with d < w hit. Row 0 (one set) equals the
 // beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
-	// Omitted has bit a set if 2^a sets were not counted. Row a is then zero. A single set is
+	// Omitted has bit a set if 2^a sets were not counted. Row a is then zero. Row 0 (one set) is
 	// always counted.
 	Omitted uint32
 }
@@ -234,7 +232,7 @@ func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
 
-// Omit removes the counts for some numbers of sets. Bit a of omitted stands for 2^a sets.
+// Omit removes the rows of some numbers of sets. Bit a of omitted stands for 2^a sets.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted
 	for a := range t.Depths {
@@ -244,7 +242,7 @@ func (t *SetTable) Omit(omitted uint32) {
 	}
 }
 
-// Add adds the counts of other. The sum covers the numbers of sets that both cover.
+// Add adds the counts of other. The sum covers only the numbers of sets that both tables cover.
 func (t *SetTable) Add(other *SetTable) {
 	defer t.Omit(other.Omitted)
 	for a := range t.Depths {
@@ -256,8 +254,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the table, or nil if it was not counted. With sampled lines, it is not counted
-// and is zero.
+// Counted returns the set table, or nil if it was not counted. It is not counted, and zero, if
+// lines are sampled.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil
@@ -273,9 +271,9 @@ func (d *Domain) Counted() *SetTable {
 	return &d.Sets
 }
 
-// check compares a table with the histogram of the same accesses: the row of one set is the
-// beginning of the histogram, no row counts more than all finite distances, and with more sets no
-// access is deeper in its set (MODELS §4).
+// check compares a table with the histogram of the same accesses. The row of one set must equal the
+// beginning of the histogram, no row may count more accesses than there are finite distances, and
+// with more sets no access may be deeper in its set (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {

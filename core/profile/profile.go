@@ -37,15 +37,16 @@ type Profile struct {
 	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
 	Blocks          []byte // counts of blocks and branches, as written by package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
-	Calls           *Calls // with Sites and Blocks only
+	Calls           *Calls // nil without Sites or Blocks
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 
 	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state that is needed to append a later segment of the same trace
-	// (MODELS §9). Because it contains addresses, it is nil unless requested. It is not part of the digest.
+	// Segment contains the state that is needed to append a later segment of the same trace (MODELS
+	// §9). Segment is nil unless requested, because it contains addresses. It is not part of the
+	// digest.
 	Segment *Segment
 }
 
@@ -54,8 +55,8 @@ type Profile struct {
 type Input struct {
 	Header  trace.Header
 	Kinds   trace.Kinds // the kinds of references that were analysed
-	Skip    uint64      // references skipped at the start
-	Limit   uint64      // maximum number of analysed references; 0: all
+	Skip    uint64      // number of references skipped at the start
+	Limit   uint64      // maximum number of analysed references; 0 if there is no limit
 	Threads []uint32    // the threads that were analysed, ascending; nil: all
 }
 
@@ -64,8 +65,8 @@ type Input struct {
 type Totals struct {
 	References [trace.NumKinds]uint64 // analysed references, by kind
 	Bytes      [trace.NumKinds]uint64 // bytes that they touched, by kind
-	Unselected uint64                 // references left out by kind or thread
-	BadRecords uint64                 // records that could not be read and were tolerated
+	Unselected uint64                 // references left out because of their kind or thread
+	BadRecords uint64                 // records that could not be read and were skipped
 	Threads    []uint32               // threads of the analysed references, ascending; nil if the trace has none
 }
 
@@ -79,13 +80,13 @@ func sum(counts []uint64) (total uint64) {
 	return total
 }
 
-// State tells whether the profile covers everything that was requested.
+// State describes whether the profile covers everything that was requested.
 type State struct {
 	Partial bool
 	Reason  string // why the profile is partial, as a sentence
 }
 
-// Locality has the results of the LRU stack model for one line size.
+// Locality contains the results of the LRU stack model for one line size.
 type Locality struct {
 	LineBytes uint32
 	Kinds     []KindLocality // the analysed kinds that occur, ascending
@@ -101,9 +102,9 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if
-// its histograms need more than most bytes of memory, and reports whether they did. Miss counts of
-// fully associative caches remain exact if the number of lines has at most that many significant
-// digits, which is always the case for powers of two. Rounding changes the digest.
+// its histograms need more than most bytes of memory, and reports whether it rounded them. Miss
+// counts of fully associative caches remain exact if the number of lines has at most that many
+// significant digits. This is always the case for powers of two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {
@@ -128,7 +129,7 @@ func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 // Accesses returns the number of line accesses of this kind.
 func (k *KindLocality) Accesses() uint64 { return k.Cold + k.Distances.Total() }
 
-// Lines returns the number of distinct lines, the footprint.
+// Lines returns the footprint: the number of distinct lines.
 func (l *Locality) Lines() uint64 {
 	var n uint64
 	for i := range l.Kinds {
@@ -174,15 +175,15 @@ func (p *Profile) SharingAt(lineBytes uint32) *Sharing {
 	return nil
 }
 
-// WindowBins is the number of bins of a [Windows] row. Bin 0 counts distance 0, bin k the
-// distances from 2^(k-1) to 2^k - 1, and the last bin cold accesses.
+// WindowBins is the number of bins of a [Windows] row. Bin 0 counts distance 0, bin k counts the
+// distances from 2^(k-1) to 2^k - 1, and the last bin counts cold accesses.
 const WindowBins = 35
 
 // ColdBin is the index of the bin that counts cold accesses.
 const ColdBin = WindowBins - 1
 
-// DistanceBin returns the bin that counts distance d. Distances beyond 2^33 share the last bin
-// before the bin for cold accesses.
+// DistanceBin returns the bin that counts distance d. The last bin before the bin for cold accesses
+// also counts distances beyond 2^33.
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
 // Windows counts the misses of caches of 2^k lines over time, in windows that have the same number
@@ -192,7 +193,7 @@ type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
 	Rows       []WindowRow
-	Distinct   []uint64 // distinct lines of each row, its working set; nil if they were not counted
+	Distinct   []uint64 // number of distinct lines in each window (its working set); nil if they were not counted
 }
 
 // WindowRow counts the line accesses of one window by distance, in bins.
@@ -209,7 +210,7 @@ const (
 func (r *WindowRow) Accesses() uint64 { return sum(r[:]) }
 
 // Misses returns the exact number of misses, in this window, of a fully associative LRU cache of
-// 2^log2Lines lines; log2Lines ≤ 32.
+// 2^log2Lines lines. log2Lines must be at most 32.
 func (r *WindowRow) Misses(log2Lines int) uint64 { return sum(r[log2Lines+1:]) }
 
 // Segment is the state at the end of a segment of a trace, from which a run can resume (MODELS §9).
@@ -225,7 +226,7 @@ type Segment struct {
 	Blocks        []byte         // analysis/branches: the calls that have not returned
 	Sample        []byte         // analysis/sample: the samplers
 	Kept          []byte         // analysis/sample: analyses of the lines of a sample
-	Shelved       []byte         // stack: where the stacks are in the spill store; nil if Lines contains them
+	Shelved       []byte         // stack: positions of the stacks in the spill store; nil if Lines contains the stacks
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 }
 
@@ -233,10 +234,10 @@ type Segment struct {
 type SegmentLines struct {
 	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
-	// WorkingSets has the numbers of distinct lines in larger windows. The windows of the first
-	// list have twice as many references as the rows. In each further list, they have twice as many
-	// as in the previous list. The last list has one window. It is nil if working sets were
-	// not counted.
+	// WorkingSets contains the numbers of distinct lines in larger windows. A window of the first
+	// list covers twice as many references as a row of Windows; a window of each further list,
+	// twice as many as in the previous list. The last list contains a single window. WorkingSets is
+	// nil if working sets were not counted.
 	WorkingSets [][]uint64
 }
 

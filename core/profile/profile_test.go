@@ -157,7 +157,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// A curve gives the same results as a list of all distances, without memory for each distance.
+// A curve returns the same results as a list of all distances, without needing memory for each
+// distance.
 func TestCurveMatchesDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, cold := new(profile.Histogram), rapid.Uint64Range(0, 9).Draw(t, "cold")
@@ -288,7 +289,7 @@ func TestEncodedDigest(t *testing.T) {
 	}
 }
 
-// Checks the example in sections.go.
+// TestDocumentedExample checks the example in sections.go.
 func TestDocumentedExample(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	want := "\x89SGP\r\n\x1a\n\x05INPT\x09\x03din\x00\x37\x00\x00\x00"
@@ -315,10 +316,10 @@ func TestDecodeDamaged(t *testing.T) {
 }
 
 // sections returns a profile with sections as a hostile or newer program could write them. parts
-// has names and payloads in turn; the checksums and the digest are correct.
+// contains names and payloads in turn; the checksums and the digest are correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
-// sectionsOf returns such a profile with a given version.
+// sectionsOf is like sections, for a profile of a given version.
 func sectionsOf(version string, parts ...string) []byte {
 	data := []byte("\x89SGP\r\n\x1a\n" + version)
 	sum := sha256.New()
@@ -380,8 +381,9 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	}
 }
 
-// A profile of a few megabytes with distances that are far apart would need sixteen gigabytes. It
-// has all kinds, all line sizes, and one distance in each page.
+// Decoding a profile of a few megabytes with distances that are far apart would need sixteen
+// gigabytes. The profile in this test contains all kinds, all line sizes, and one distance in each
+// page.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
 	kind.Write(binary.AppendUvarint(nil, 1<<60))   // cold
@@ -409,7 +411,7 @@ func TestDecodeBomb(t *testing.T) {
 	}
 }
 
-// Lists that claim to have 2^60 elements need no memory.
+// Lists that claim to have 2^60 elements must not need memory.
 func TestDecodeClaims(t *testing.T) {
 	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
 	huge := string(binary.AppendUvarint(nil, 1<<60))

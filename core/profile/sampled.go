@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// SampleMode is how references were chosen.
+// SampleMode describes how references were sampled.
 type SampleMode uint8
 
 // The modes (MODELS §8).
@@ -27,7 +27,7 @@ func (m SampleMode) String() string { return sampleModeNames[m] }
 
 // Sampled marks a profile whose counts are estimates from a part of the references, and contains
 // their errors. Package analysis/sample computes it. Counts are scaled to the whole run, so the
-// profile can be queried like an exact one. With [OnOffSample], counts cover only the analysed
+// profile can be queried like an exact profile. With [OnOffSample], counts cover only the analysed
 // references.
 type Sampled struct {
 	Mode       SampleMode
@@ -36,7 +36,7 @@ type Sampled struct {
 	MostLines  uint64 // for LinesSample: maximum number of lines kept at a time
 	Gap        uint64 // for TimeSample: mean number of accesses between samples
 	On, Period uint64 // for OnOffSample: lengths in references
-	Read       uint64 // references that were read; the same as in Totals, except for OnOffSample
+	Read       uint64 // number of references that were read; the same as in Totals, except for OnOffSample
 	Sizes      []SampledSize
 }
 
@@ -46,7 +46,7 @@ type SampledSize struct {
 	Threshold uint64 // hash threshold of the lines that were kept at the end, as in Sampled
 	Analysed  uint64 // line accesses that the analysis looked up or counted
 	Samples   uint64 // accesses that the estimate uses
-	Lines     uint64 // distinct lines among them; 0: unknown
+	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
 	Censored  uint64 // for TimeSample: samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
 	// SiteBinFrom(i) lines; the last one is also valid for all larger caches. It is nil if the
@@ -57,8 +57,8 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether accesses or lines were sampled. If so, stacks of threads have no set
-// tables, and pages are unknown.
+// Chosen reports whether individual accesses or lines were sampled. If so, stacks of threads have
+// no set tables, and counts of pages are unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
 // Estimates reports whether counts are estimates. Counts for segments of a run (OnOffSample) are
@@ -73,7 +73,7 @@ func (s *Sampled) Estimates() bool {
 	return slices.ContainsFunc(s.Sizes, func(z SampledSize) bool { return z.Threshold != math.MaxUint64 })
 }
 
-// Chip returns a short description of the sample.
+// Chip returns a short description of the sample, for a label.
 func (s *Sampled) Chip() string {
 	switch s.Mode {
 	case SpaceSample:
@@ -107,8 +107,8 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 	return b, false
 }
 
-// BoundAt returns the interval at a capacity, from bounds as in [SampledSize], which must not
-// be empty. Between two capacities, it spans the intervals of both.
+// BoundAt returns the interval at a capacity. bounds is a list as in [SampledSize], and must not be
+// empty. Between two capacities of the list, the result spans the intervals of both.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
@@ -162,8 +162,8 @@ func (p *Profile) checkSampled() error {
 
 // Accuracy returns the similarity of two histograms (Kulkarni, section 2.1): 1 - E/2, where E is
 // the sum, over all bins, of the absolute differences between the shares of accesses. Bins are
-// powers of two and cold accesses. The result is 1 if the shares are equal, and 0 if no bin has
-// accesses of both.
+// powers of two, and one for cold accesses. The result is 1 if the shares are equal, and 0 if no
+// bin contains accesses of both.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64
@@ -187,11 +187,11 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 	return bins
 }
 
-// Predicted marks a profile of synthesised threads, which package multicore created from the trace
-// of a single-threaded run. Counts are exact for the synthesised threads.
+// Predicted marks a profile of threads that package multicore synthesised from the trace of a
+// single-threaded run. Counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // number of cores; each has one thread
-	How   string // how work is divided and references are ordered, in the form of command-line options
+	How   string // how work was divided and references were ordered, as command-line options
 }
 
 func (p *Predicted) code(c *coder) {
@@ -211,7 +211,8 @@ func (p *Profile) checkPredicted() error {
 	return nil
 }
 
-// hasIntervals reports whether parts of a sample other than the histograms have intervals.
+// hasIntervals reports whether any part of a sample other than the histograms has confidence
+// intervals.
 func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
@@ -250,7 +251,7 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// there codes whether *v is not nil, and allocates it while reading.
+// there codes whether *v is not nil. While reading, it allocates *v if necessary.
 func there[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {

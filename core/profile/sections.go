@@ -19,25 +19,25 @@ package profile
 //	TOTL  references of the 6 kinds (4 in version 1); bytes of the same kinds;
 //	      unselected; bad records; 0, or 1 + list of threads
 //	STAT  0 complete or 1 partial; reason (length, bytes)
-//	SAMP  where counts are estimates: mode; seed; threshold; most lines; gap; on;
+//	SAMP  only if counts are estimates: mode; seed; threshold; most lines; gap; on;
 //	      period; references read; list of line sizes, each: line bytes; threshold;
 //	      accesses analysed; samples; lines; censored; list of (low, high)
-//	PRED  where threads were synthesised: cores; how (length, bytes)
+//	PRED  only if threads were synthesised: cores; how (length, bytes)
 //	LOCA  line bytes; list of kinds, each: kind; cold; histogram, which is a list
 //	      of (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
-//	      mask of the bins that are not zero, then those bins; where they were
-//	      counted, the distinct lines of each row
+//	      mask of the bins that are not zero, then their counts; the distinct
+//	      lines of each row, if they were counted
 //	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
-//	      that occur, then their counts; where some were omitted, a mask of these
-//	      numbers of sets. Behind the windows of its line size
+//	      that occur, then their counts; if some were omitted, a mask of these
+//	      numbers of sets. Follows the windows of its line size
 //	SITE  line bytes; flags: 1 data objects, 2 previous sites of lines; list of
 //	      (capacity in lines, ways or 0); list of strings, which are their index below;
-//	      list of sites, each: mask of what differs from the site before, then of
-//	      these: number - (previous + 1, or previous if that was 2^32 - 1), as
+//	      list of sites, each: mask of the fields that differ from the previous
+//	      site, then their values: number - (previous + 1, or previous if that was 2^32 - 1), as
 //	      all differences modulo 2^32; zigzag PC, offset, line and column -
 //	      previous; kind and bytes xor previous; module; function; file; type;
-//	      variable. (What the first is told from: number 2^32 - 1, all else 0.)
+//	      variable. (The first site follows one with number 2^32 - 1 and all else 0.)
 //	      Mask of the strides that occur, then their counts; reuse;
 //	      list of objects, each: kind; number + 1 modulo 2^32; name; function;
 //	      file; line; blocks; bytes; references; reuse.
@@ -51,7 +51,7 @@ package profile
 //	      none; label; file; first line; last line; executions; counts;
 //	      list of tallies, each: kind; name; lanes; size; count; bytes;
 //	      unique bytes; bytes for 5 %, … 100 % of accesses.
-//	      Counts are a mask of the counters that are not zero, then those.
+//	      Counts are a mask of the counters that are not zero, then their values.
 //	SHAR  line bytes; list of cores, each: list of thread - (previous + 1); counts
 //	      of the private stack; of these, counts of foreign lines; counts of the
 //	      coherent stack; histogram of coherence misses; invalidations; and list of
@@ -63,8 +63,8 @@ package profile
 //	      distances; the same list of coherence misses, by the depth at which the line
 //	      was lost; with utilisation, for each capacity lines fetched into private
 //	      caches, bytes used
-//	COMM  threads that share the 64th slot; list of granularities, each: bytes;
-//	      list of flows; of the 5 classes granules, references and events;
+//	COMM  number of threads that are counted together as the 64th; list of granularities, each: bytes;
+//	      list of flows; granules, references and events of each of the 5 classes;
 //	      list of pairs, each: producer; consumer; object; events; transfers;
 //	      references a window; list of windows, each: list of flows;
 //	      list of owned objects, each: object; log2 of the bytes of a part; first
@@ -76,10 +76,10 @@ package profile
 //	      events; of transfers.
 //	      A flow is from; to; events; transfers. Sites and objects are their indices
 //	      + 1 in SITE, or 0
-//	LOOP  the loop-compressed trace, as package loops draws it; empty if it grew too large
-//	BLCK  how often blocks ran, with the program, as package blocks draws it; empty if the trace has no blocks
-//	FOOT  line bytes; distinct lines; list of times that lines are not used, in ranges
-//	      that begin at the windows of package profile: how many; their sum
+//	LOOP  the loop-compressed trace, in the format of package loops; empty if it grew too large
+//	BLCK  how often blocks ran, with the program, in the format of package blocks; empty if the trace has no blocks
+//	FOOT  line bytes; distinct lines; list of absences of lines by length, in ranges that
+//	      begin at FootprintWindow: their number; the sum of their lengths
 //	CALL  flags: 1 coherent stacks; list of strings, which are their index below; list of
 //	      call paths, each: index of its caller; function; file; line; calls; calls of itself;
 //	      calls of its caller's function; instructions; references; bytes; cold;
@@ -93,24 +93,24 @@ package profile
 //	      transfers, and for each class granules, references and events, granularity
 //	      by granularity; events and transfers of each pair; and lines, events and
 //	      misses of false sharing
-//	srcs  list of source files, each: name; text, packed as the tables of a .sgt
+//	srcs  list of source files, each: name; text, compressed like the tables of a .sgt
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous); where they were counted, for
 //	      each line size the list of lists of distinct lines of larger windows
-//	segs  what sites know of lines and strides, as package analysis/sites draws it
-//	segt  how often each byte was accessed, as package analysis/counters draws it
-//	segh  the stacks of cores and domains, as package analysis/sharing draws them
-//	segc  what threads know of words and lines, as package analysis/communication
-//	      draws it
+//	segs  lines, strides and blocks of memory, in the format of package analysis/sites
+//	segt  how often each byte was accessed, in the format of package analysis/counters
+//	segh  the stacks of cores and domains, in the format of package analysis/sharing
+//	segc  values in words and lines and their users, in the format of package
+//	      analysis/communication
 //	coml  line sharing: number, then of each object, offset, lines, owners, moves,
 //	      ping-pongs, apart, two sites and two threads
 //	comx  why there is no COMM: a number of Absence
-//	segb  the calls of threads, as package analysis/branches draws them
-//	segp  the samplers, as package analysis/sample draws them
-//	segk  what is kept of sampled lines, as package analysis/sample draws it
-//	segf  where stacks outside of memory are, as package stack draws it
-//	segl  when lines were last used, as package analysis/footprint draws it
+//	segb  the calls of threads, in the format of package analysis/branches
+//	segp  the samplers, in the format of package analysis/sample
+//	segk  analyses of the sampled lines, in the format of package analysis/sample
+//	segf  positions of the stacks in the spill store, in the format of package stack
+//	segl  when lines were last used, in the format of package analysis/footprint
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and the digest does not
@@ -130,7 +130,7 @@ package profile
 // form defines how sections that the digest covers are written and read.
 type form struct {
 	tags    []string
-	repeats bool                                   // a profile may have several sections with these tags
+	repeats bool                                   // whether a profile may have several sections with these tags
 	write   func(p *Profile, w *writer)            // writes all sections
 	read    func(p *Profile, tag string, c *coder) // reads one section
 }
@@ -163,7 +163,7 @@ func optional[T any, P interface {
 	})
 }
 
-// raw returns the form of a section whose payload is a field, which may be nil.
+// raw returns the form of a section whose payload is the content of a field. The field may be nil.
 func raw(tag string, field func(p *Profile) *[]byte) form {
 	return form{
 		tags: []string{tag},

@@ -8,8 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withSets returns the sample profile with a set table. It has three accesses at distance 1. With 2
-// sets, one of them is at the top of its set; with 4 sets, all are.
+// withSets returns the sample profile with a set table. The profile has three accesses at distance
+// 1. With 2 sets, one of these accesses finds its line at the top of the set; with 4 sets, all of
+// them do.
 func withSets() *profile.Profile {
 	p := sample(true)
 	t := new(profile.SetTable)
@@ -95,7 +96,7 @@ func TestCheckSets(t *testing.T) {
 	}
 }
 
-// Checks set tables in invalid positions.
+// TestDecodeSets checks set tables in invalid positions.
 func TestDecodeSets(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"

@@ -8,11 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sharing counts how the threads of a trace use private and shared caches, at one line size
-// (MODELS §6). Package analysis/sharing computes it.
-//
-// All counts are by core. A core has the threads, usually one, that use the same private cache.
-// Line accesses of a core are counted in up to four ways, each with a histogram and set tables:
+// Sharing counts how the threads of a trace use private and shared caches, at one line size (MODELS
+// §6). Package analysis/sharing computes it. All counts are by core. A core stands for the threads,
+// usually one, that use the same private cache. Line accesses of a core are counted in up to four
+// ways, each with a histogram and set tables:
 //
 //  1. private: on a stack for this core alone (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
@@ -23,7 +22,7 @@ import (
 type Sharing struct {
 	LineBytes uint32
 	Cores     []Core   // in ascending order of their first thread
-	Domains   []Domain // in the order of the options; the first domain has all cores
+	Domains   []Domain // in the order of the options; the first domain contains all cores
 }
 
 const (
@@ -37,7 +36,7 @@ const (
 type StackCounts struct {
 	Cold      uint64
 	Distances Histogram
-	Sets      SetTable // counts of the same accesses, except cold ones
+	Sets      SetTable // counts of the same accesses, without cold accesses
 }
 
 // Accesses returns the number of counted line accesses.
@@ -47,24 +46,24 @@ func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign counts the accesses in Private whose line another core touched last. It is
-	// F_invalidated in MODELS §6.3, where Private is F_private.
+	// Foreign counts the accesses in Private whose line another core touched last. In MODELS §6.3,
+	// it is called F_invalidated, and Private is called F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	Off      *CoreIntervals // nil if the counts are exact
 }
 
-// CoreIntervals has 95 % confidence intervals. Bounds has the intervals of the misses of
-// fully associative LRU private caches, as in [SampledSize]. The other numbers are half the width of the interval
-// around a count.
+// CoreIntervals contains 95 % confidence intervals. Bounds contains the intervals of the misses of
+// fully associative LRU private caches, as in [SampledSize]. Each of the other numbers is half the
+// width of the interval around a count.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64
 }
 
 // CoherentCounts counts accesses on a stack with holes. An access to a line that another core's
-// store has invalidated since the core's last access is a coherence miss. Such an access is neither
-// cold nor has a distance.
+// store has invalidated since the core's last access is a coherence miss. Such an access is not
+// cold, and it has no distance.
 type CoherentCounts struct {
 	StackCounts
 	// Lost counts coherence misses by the depth of the line when it was invalidated. In a private
@@ -83,7 +82,7 @@ type Domain struct {
 	Members []Member // counts of each of these cores
 	Sets    SetTable // counts of the accesses of all these cores
 	// Foreign counts the accesses whose line another core of the domain touched last. In the domain
-	// of all cores, it is F_shared in MODELS §6.3.
+	// of all cores, it is the F_shared of MODELS §6.3.
 	Foreign StackCounts
 }
 
@@ -96,17 +95,18 @@ type Member struct {
 }
 
 // Change counts a core's accesses by how their concurrent distances differ from their private
-// distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, the counts are of accesses
-// that are cold on neither stack.
+// distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, only accesses that are cold
+// on neither stack are counted.
 type Change struct {
-	Same        uint64 // no accesses of other cores in between: the distances are equal
-	Dilated     uint64 // lines of other cores in between, none of which this core also used in between
-	Overlapped  uint64 // lines of other cores in between, some of which this core also used in between
-	Intercepted uint64 // another core touched the line itself in between
+	Same        uint64 // other cores made no accesses in between: the distances are equal
+	Dilated     uint64 // other cores accessed lines in between, and this core used none of them in between
+	Overlapped  uint64 // other cores accessed lines in between, and this core used some of them in between
+	Intercepted uint64 // another core accessed the line itself in between
 	Brought     uint64 // cold only on the private stack: another core fetched the line
 }
 
-// Concurrent returns the sum over the members, which is the histogram of the domain's stack.
+// Concurrent returns the sum over the members: the histogram and the cold accesses of the domain's
+// stack.
 func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range d.Members {
@@ -171,8 +171,8 @@ func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longest returns the longest possible distance for a line size. In a sample, stacks may have
-// different estimates of the number of lines.
+// longest returns the longest possible distance for a line size. If lines are sampled, different
+// stacks may have different estimates of the number of lines.
 func (p *Profile) longest(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)
@@ -181,8 +181,8 @@ func (p *Profile) longest(l *Locality) uint64 {
 }
 
 // mostPages is the maximum number of histogram pages in one section. A limit is needed because a
-// few bytes can describe a histogram with pages up to a long distance, and there may be thousands
-// of histograms.
+// few bytes can describe a histogram that needs pages up to a long distance, and there may be
+// thousands of histograms.
 const mostPages = 1 << 20
 
 // checkSharing checks that the stacks of threads are consistent, and that the histogram of the
@@ -279,7 +279,7 @@ func (c *Core) check(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf calls check, or checks that estimated distances have no table.
+// checkOf calls check or, if distances are estimated, checks that there is no table.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
@@ -290,7 +290,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	return nil
 }
 
-// checkWithin checks that the counts do not exceed those of all accesses.
+// checkWithin checks that the counts do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
 	more := &CheckError{"there are more accesses to lines that another core touched than accesses"}
 	if c.Cold > cold {
@@ -332,7 +332,8 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
 }
 
-// fits reports whether a member's accesses are those of its core, each with one kind of change.
+// fits reports whether a member's counts are consistent with the private counts of its core, and
+// the kinds of changes add up to all accesses.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.sum(^uint64(0))
 	finite, ok := summed(&m.Distances, accesses)
@@ -352,8 +353,8 @@ func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	return !changes.over && changes.n == finite
 }
 
-// checkAll checks that the domain contains all cores, and that its stack equals that of the whole
-// trace.
+// checkAll checks that the domain contains all cores, and that its stack equals the stack of the
+// whole trace.
 func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	sum, cold := d.Concurrent()
 	all, lines := l.Histogram(^trace.Kinds(0))
@@ -369,7 +370,7 @@ func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed returns the sum of a histogram, and whether the sum does not exceed most.
+// summed returns the sum of a histogram, and reports whether the sum is at most most.
 func summed(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

@@ -117,7 +117,7 @@ func TestCheckSharing(t *testing.T) {
 }
 
 // A histogram with one long distance takes a few bytes, but needs memory pages for all shorter
-// distances. Therefore decoding rejects too many of them.
+// distances. Therefore decoding rejects a profile with too many such histograms.
 func TestDecodeSharingAllocatesLittle(t *testing.T) {
 	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)

@@ -18,9 +18,9 @@ import (
 // sites are exact; they are in Locality.
 type Sites struct {
 	LineBytes uint32
-	// Capacities has the sizes, in lines, of the LRU caches for which line utilisation was
-	// measured, and Ways has their ways, where 0 means fully associative. Both are ascending, or
-	// nil.
+	// Capacities contains the sizes, in lines, of the LRU caches for which line utilisation was
+	// measured. Ways contains their numbers of ways; 0 means fully associative. Both are ascending,
+	// or nil.
 	Capacities []uint64
 	Ways       []uint32
 	Previous   bool // whether Reuse.Before was recorded
@@ -32,8 +32,8 @@ type Sites struct {
 	Coherent *CoherentSites
 }
 
-// Measured returns the index in Capacities of a cache, or -1 if its utilisation was not measured. 0
-// ways mean fully associative.
+// Measured returns the index of a cache in Capacities, or -1 if its utilisation was not measured.
+// If ways is 0, the cache is fully associative.
 func (s *Sites) Measured(lines uint64, ways uint32) int {
 	for i := range s.Capacities {
 		if s.Capacities[i] == lines && s.Ways[i] == ways {
@@ -46,8 +46,8 @@ func (s *Sites) Measured(lines uint64, ways uint32) int {
 // MaxCapacities is the maximum number of capacities for which utilisation is measured.
 const MaxCapacities = 8
 
-// NoSite is the number of sites in traces that identify code by PCs instead, and of objects that
-// are not in the trace's tables.
+// NoSite is the number of every site in traces that identify code by PCs, and of objects that are
+// not in the trace's tables.
 const NoSite = ^uint32(0)
 
 // Site is one instruction that makes references. Unknown texts are "".
@@ -57,11 +57,11 @@ type Site struct {
 	Module   string // name of the file that contains the PC, without its folder
 	Offset   uint64 // offset of the PC in this file
 	Function string
-	File     string // the shortest unique suffix of its path, see trace.FileNames
+	File     string // the shortest unique suffix of the file's path: see trace.FileNames
 	Line     uint32
 	Column   uint32
 	Kind     trace.Kind // kind of its references
-	Bytes    uint32     // size of each reference; 0: they differ
+	Bytes    uint32     // size of each reference; 0 if sizes differ
 	Type     string     // datatype
 	Variable string     // variable that the code refers to
 
@@ -72,8 +72,8 @@ type Site struct {
 // References returns the number of references that the site made.
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
-// Stride returns the most frequent stride of the site's references. If several are equally
-// frequent, it returns the most regular.
+// Stride returns the most frequent stride of the site's references. If several strides are equally
+// frequent, it returns the most regular of them.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -100,24 +100,25 @@ var strideNames = [NumStrides]string{"zero", "unit", "constant", "irregular"}
 
 func (s Stride) String() string { return strideNames[s] }
 
-// Reuse has counts of line accesses by stack distance.
+// Reuse contains counts of line accesses by stack distance.
 type Reuse struct {
 	Cold uint64     // first accesses to a line
 	Bins []BinCount // counts by distance: ascending, none is zero
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
 	Used []Utilisation
-	// Before counts, by site, which sites touched the lines last before these accesses, for
-	// distances from PreviousFrom on. It is ascending, and none is zero.
+	// Before counts these accesses by the site that made the previous access to the same line. It
+	// covers only distances of at least PreviousFrom, is in ascending order of sites, and contains
+	// no zeros.
 	Before []SiteCount
-	// Off contains, for estimates, half the width of the 95 % confidence interval of the misses of
-	// a fully associative LRU cache of SiteBinFrom(Bin) lines. It lists only changes of this value,
-	// in ascending order of bins, and starts with 0.
+	// Off is only used for estimates. It contains half the width of the 95 % confidence interval of
+	// the misses of a fully associative LRU cache of SiteBinFrom(Bin) lines. Only changes of this
+	// value are listed, in ascending order of bins. The initial value is 0.
 	Off []BinCount
 }
 
-// OffAt returns half the width of the interval for a cache with this number of lines. Between two
-// bins, it returns the larger value.
+// OffAt returns half the width of the confidence interval for a cache with this number of lines.
+// Between two bins, it returns the larger value.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {
@@ -152,7 +153,7 @@ func (r *Reuse) Misses(lines uint64) uint64 {
 // Accesses returns the number of line accesses.
 func (r *Reuse) Accesses() uint64 { return r.Cold + counted(r.Bins) }
 
-// BinCount has the count of a bin of distances, see [SiteBin].
+// BinCount contains the count of a bin of distances: see [SiteBin].
 type BinCount struct {
 	Bin   uint8
 	Count uint64
@@ -166,8 +167,9 @@ func counted(bins []BinCount) (n uint64) {
 	return n
 }
 
-// Utilisation counts the lines that an LRU cache fetched, which equal its misses, and how many of
-// their bytes were used until eviction or the end of the trace.
+// Utilisation counts the lines that an LRU cache fetched, and the bytes of these lines that were
+// used before eviction or the end of the trace. The number of fetched lines equals the number of
+// misses.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
 // Share returns the share of the fetched bytes that were used, or 0 if none were fetched.
@@ -178,7 +180,7 @@ func (u Utilisation) Share(lineBytes uint32) float64 {
 	return float64(u.BytesUsed) / (float64(u.Fetched) * float64(lineBytes))
 }
 
-// SiteCount has a count for a site, which is an index into [Sites].Code.
+// SiteCount contains a count for a site. The site is an index into [Sites].Code.
 type SiteCount struct {
 	Site  uint32
 	Count uint64
@@ -205,7 +207,7 @@ type DataObject struct {
 	Kind     ObjectKind
 	Number   uint32 // number of the allocating site or of the variable in the trace's tables, or NoSite
 	Name     string // name of the variable; "" if it is unknown
-	Function string // function that allocates, or that contains the variable
+	Function string // function that allocates the blocks or contains the variable
 	File     string // file of the allocation or declaration, named as in Site
 	Line     uint32
 	Blocks   uint64 // number of allocated blocks
@@ -249,12 +251,12 @@ func SiteBinFrom(bin int) uint64 {
 }
 
 // CoherentSites counts the line accesses of sites and data objects on the coherent stacks of their
-// cores ([Core].Coherent). From these counts follow the misses of private caches by site. The sums
-// over all sites equal the cores' counts, in bins.
+// cores ([Core].Coherent). The misses of private caches by site follow from these counts. In each
+// bin, the sum over all sites equals the sum of the cores' counts.
 type CoherentSites struct {
 	Code     []CoherentReuse // in the order of Sites.Code
 	Data     []CoherentReuse // in the order of Sites.Data
-	Measured bool            // utilisation was also measured in private caches
+	Measured bool            // whether utilisation was also measured in private caches
 }
 
 // CoherentReuse counts the accesses of one site or data object on the coherent stacks of its cores.
@@ -337,7 +339,8 @@ func (p *Profile) checkCoherent() error {
 
 var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or differ in number from its references, or its utilisation does not match them"}
 
-// fits reports whether the utilisation of a site in private caches is consistent with its depths.
+// fits reports whether the utilisation of a site in private caches is consistent with its counts by
+// depth.
 func (s *Sites) fits(c *CoherentReuse) bool {
 	if !s.Coherent.Measured {
 		return len(c.Used) == 0
@@ -358,7 +361,7 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	return true
 }
 
-// coherentSums has sums over sites. They cannot overflow, because the total is checked.
+// coherentSums contains sums over sites. They cannot overflow, because the total is checked.
 type coherentSums struct {
 	cold       uint64
 	bins, lost [SiteBins]uint64

@@ -37,7 +37,7 @@ func withSites() *profile.Profile {
 	return p
 }
 
-// far gives one access of the third site and of the first object a long distance.
+// far changes p so that one access of the third site and of the first object has a long distance.
 func far(p *profile.Profile) *profile.Profile {
 	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
 	p.Locality[0].Kinds[0].Distances.AddN(1, 2)
@@ -116,7 +116,7 @@ func TestCheckSites(t *testing.T) {
 }
 
 // withCoherentSites returns the profile of withSharing with sites. The first site makes the
-// accesses of thread 1, and the second those of thread 7.
+// accesses of thread 1, and the second site the accesses of thread 7.
 func withCoherentSites() *profile.Profile {
 	p := withSharing()
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }

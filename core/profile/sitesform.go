@@ -20,7 +20,7 @@ const (
 // noSiteYet is the site before the first one.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber returns the number that the site after s most often has.
+// expectedNumber returns the most frequent number of the site after s.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -28,7 +28,8 @@ func (s *Site) expectedNumber() uint32 {
 	return s.Number + 1
 }
 
-// numbers returns the numbers of a site as differences. They are 0 if a number is as predicted.
+// numbers returns the numbers of a site as differences. A difference is 0 if the number is as
+// predicted.
 func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	return [siteNumbers]uint64{
 		uint64(s.Number - last.expectedNumber()), zigzag(int64(s.PC - last.PC)), zigzag(int64(s.Offset - last.Offset)),
@@ -97,7 +98,7 @@ func (s *Sites) code(c *coder) {
 }
 
 // believedSites is the maximum number of sites for which memory is allocated before they are read.
-// Without this allocation, growing the list took half of the time.
+// Without this allocation, decoding spent half of its time growing the list.
 const believedSites = 1 << 14
 
 func (s *Site) code(c *coder, last *Site) {
@@ -170,8 +171,8 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	*list, *room = taken(*room, from)
 }
 
-// taken returns the part of list from an index on, and the list to append to next, which is a new
-// one if list is long.
+// taken returns the part of list from an index on, and the list to append to next. If list is long,
+// the latter is a new list.
 func taken[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {
@@ -327,7 +328,7 @@ func (c *counter) add(n uint64) {
 	c.over = c.over || c.n < n
 }
 
-// siteSums has sums over sites or objects.
+// siteSums contains sums over sites or objects.
 type siteSums struct {
 	bins       [SiteBins]counter
 	cold       counter

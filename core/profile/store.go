@@ -15,7 +15,7 @@ var (
 	// ErrFinished means that a checkpoint would replace a finished analysis, for example because
 	// two tabs run the same analysis.
 	ErrFinished = errors.New("a finished analysis has replaced it")
-	// ErrDamaged means that the stored bytes differ from those that were written.
+	// ErrDamaged means that the stored bytes differ from the bytes that were written.
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )
 
@@ -30,10 +30,10 @@ type Entry struct {
 	State      EntryState
 	Reason     string  // why the profile is partial
 	Done       float64 // for a checkpoint: share of the file that was read, 0 to 1
-	Outside    uint64  // approximate number of bytes that the checkpoint needs in the spill store
+	Outside    uint64  // approximate number of bytes that the checkpoint uses in the spill store
 }
 
-// EntryState tells whether a stored analysis is complete.
+// EntryState describes whether a stored analysis is complete.
 type EntryState string
 
 // The states of an [Entry].
@@ -43,14 +43,15 @@ const (
 	EntryInterrupted EntryState = "interrupted" // a checkpoint, from which the run can resume
 )
 
-// Checkpoints stores the states of runs that can resume. It keeps two generations of each, in case
-// one is damaged. It is implemented by every [Store], and by a folder of files (tools/stackglass).
+// Checkpoints stores the states of runs that can be resumed. It keeps two generations of each
+// state, in case one is damaged. Every [Store] implements it, and so does a folder of files
+// (tools/stackglass).
 type Checkpoints interface {
-	// Save atomically stores the checkpoint that write writes, under e.Key: after an error or a
-	// crash, the store is unchanged. The checkpoint becomes the newest generation; the previous one
-	// is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for the key
-	// of a finished analysis. It sets e.State and e.Bytes. It may call write twice; both calls must
-	// write the same bytes.
+	// Save calls write, and atomically stores the written checkpoint under e.Key: after an error or
+	// a crash, the store is unchanged. The checkpoint becomes the newest generation; the previous
+	// one is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for the
+	// key of a finished analysis. It sets e.State and e.Bytes. It may call write twice; both calls
+	// must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest generation that is not damaged. It
 	// fails with ErrNotFound or ErrDamaged.

@@ -18,7 +18,7 @@ import (
 // concurrently.
 type Store struct {
 	// Quota is the maximum number of data bytes in all entries; 0 means no limit. A Put that would
-	// exceed it fails with profile.ErrFull.
+	// exceed the quota fails with profile.ErrFull.
 	Quota uint64
 
 	mu   sync.Mutex
@@ -35,7 +35,7 @@ type item struct {
 
 func (i *item) bytes() uint64 { return uint64(len(i.data) + len(i.before)) }
 
-// fullError is profile.ErrFull with the numbers of bytes.
+// fullError is a profile.ErrFull that contains the numbers of bytes.
 type fullError struct{ need, room uint64 }
 
 func (e *fullError) Error() string {

@@ -1,5 +1,5 @@
 // Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. All other programs use
-// the standard library, which also links ciphers and random generators for certified programs. They
+// the standard library. It also links ciphers and random generators for certified programs, which
 // would account for 2.5 % of the bytes that a first visit to the page transfers.
 //
 // The constants are computed as the standard defines them: the first 32 bits of the fractional
@@ -119,8 +119,8 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction returns the first 32 bits of the fractional part of a prime's root. For each bit, it
-// tries whether the power of the root is still less than the prime.
+// fraction returns the first 32 bits of the fractional part of a prime's root. It sets each bit for
+// which the power of the root is still less than the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {
@@ -131,8 +131,8 @@ func fraction(prime uint64, degree int) uint32 {
 	return uint32(root)
 }
 
-// below reports whether root to the power of degree, 2 or 3, is less than n. It computes the
-// power of the 37 bits exactly, in three words.
+// below reports whether root to the power of degree, which is 2 or 3, is less than n. root has at
+// most 37 bits. below computes the power exactly, in three words.
 func below(root uint64, degree int, n uint64) bool {
 	high, low := bits.Mul64(root, root) // in units of 2^-64
 	if degree == 2 {

@@ -25,7 +25,7 @@ func TestSumEqualsStandardLibrary(t *testing.T) {
 	})
 }
 
-// Tests all positions within a block at which the data may end.
+// TestLengths tests all positions within a block at which the data may end.
 func TestLengths(t *testing.T) {
 	text := bytes.Repeat([]byte("stack distance "), 20)
 	for n := range text {

@@ -78,7 +78,8 @@ func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	}
 }
 
-// writing returns a function that writes data in a few parts, which are not the store's pieces.
+// writing returns a function that writes data in a few parts, whose borders differ from those
+// between the store's pieces.
 func writing(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, part := range [][]byte{data[:len(data)/3], data[len(data)/3 : len(data)/2], data[len(data)/2:]} {
@@ -117,8 +118,8 @@ func testReplace(t *testing.T, s profile.Store) {
 	}
 }
 
-// A checkpoint replaces a checkpoint, and a result replaces either; a checkpoint does not replace a
-// result.
+// A checkpoint replaces a checkpoint, and a result replaces a checkpoint or a result; a checkpoint
+// does not replace a result.
 func testFinished(t *testing.T, s profile.Store) {
 	save(t, s, "k", pattern(10, 1))
 	save(t, s, "k", pattern(20, 2))
@@ -187,8 +188,8 @@ func testDelete(t *testing.T, s profile.Store) {
 	}
 }
 
-// testKeys looks for keys that a store confuses. For example, a store that finds chunks by key
-// ranges may confuse a key with its prefix.
+// testKeys checks that the store does not confuse keys. For example, a store that finds chunks by
+// key ranges might confuse a key with its prefix.
 func testKeys(t *testing.T, s profile.Store) {
 	keys := []string{"a", "a/0", "a,0", "a\x00", "aa", "A", "ä", " ", "0", "1", "true"}
 	for i, key := range keys {
