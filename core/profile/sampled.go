@@ -33,7 +33,7 @@ type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
 	Threshold  uint64 // for SpaceSample: lines whose 64-bit hash is at most Threshold were kept
-	MostLines  uint64 // for LinesSample: maximum number of lines kept at a time
+	MostLines  uint64 // for LinesSample: maximum number of lines that are kept at a time
 	Gap        uint64 // for TimeSample: mean number of accesses between samples
 	On, Period uint64 // for OnOffSample: lengths in references
 	Read       uint64 // number of references that were read; the same as in Totals, except for OnOffSample

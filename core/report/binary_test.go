@@ -34,7 +34,7 @@ func TestBinaryTable(t *testing.T) {
 	if got.Code(c); c.Failed() || string(c.In.Rest()) != "rest" || !reflect.DeepEqual(got, *want) {
 		t.Errorf("%+v, %q, %v", got, c.In.Rest(), c.In.Err())
 	}
-	for n := range whole { // no proper prefix is a table
+	for n := range whole { // no proper prefix is a valid table
 		c := codec.Reader(whole[:n])
 		if new(Table).Code(c); !c.Failed() {
 			t.Errorf("the first %d bytes are decoded as a table", n)

@@ -18,8 +18,8 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// JSON returns the document as one object. Each row has its own line, so the JSON is readable in a
-// terminal and in a diff.
+// JSON returns the document as one JSON object. Each row is on a line of its own, so that the text
+// is readable in a terminal and in a diff.
 func (d *Document) JSON() []byte {
 	b := AppendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
 	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")
@@ -143,7 +143,7 @@ func appendField(b []byte, s string) []byte {
 const gap = "  "
 
 // appendText appends the facts and then the tables. Numbers are right-aligned and words
-// left-aligned, with two spaces between columns. There are no rules and no trailing spaces.
+// left-aligned, with two spaces between columns. There are no ruled lines and no trailing spaces.
 func (d *Document) appendText(b []byte) []byte {
 	wide := 0
 	for _, f := range d.Input {
@@ -166,7 +166,7 @@ func (d *Document) appendText(b []byte) []byte {
 	return b
 }
 
-// appendPairs appends a single row, with one line for each column.
+// appendPairs appends a table with a single row, as one line for each column.
 func (t *Table) appendPairs(b []byte) []byte {
 	for i := range t.Columns {
 		b = appendTexts(b, t.Columns[i].heading(), gap, t.Rows[0][i].Human(), "\n")

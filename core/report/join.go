@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// Side tells which of two joined tables contains a row.
+// Side indicates which of two joined tables contains a row.
 type Side uint8
 
 // The possible sides.
@@ -15,7 +15,7 @@ const (
 	InB         // only in B
 )
 
-// The column that shows the side, and its words: for rows in general, and for rows that are
+// The column that shows the side, and the words in it: for rows in general, and for rows that are
 // problems.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
@@ -29,13 +29,13 @@ type sideWords struct {
 
 // Key defines which rows of two tables match.
 type Key struct {
-	// Columns has the keys of the columns that identify a row. Rows with equal values in these
+	// Columns contains the keys of the columns that identify a row. Rows with equal values in these
 	// columns are paired in order: the first with the first, and so on.
 	Columns []string
-	// Without has the keys of columns that are left out, because they describe a row and comparing
-	// them is meaningless.
+	// Without contains the keys of columns that are left out because they describe a row, so that
+	// comparing them is meaningless.
 	Without []string
-	// Counts means that the numbers of a row that one table lacks are zero in that table, as in a
+	// Counts means that if a table lacks a row, the row's numbers are zero in that table, as in a
 	// histogram or a list of events. Otherwise they are unknown.
 	Counts bool
 	// Problems means that each row is a problem. A problem that is only in A is fixed; a problem
@@ -66,7 +66,7 @@ func (j *Joined) words() *sideWords {
 type JoinedRow struct {
 	Name []Value // values of Joined.Columns
 	In   Side
-	A, B []Value // values of Joined.Cells; [None] if the table has no such row or column
+	A, B []Value // values of Joined.Cells; [None] if the table does not have the row or column
 }
 
 // Difference returns B - A for a cell. It is exact for counts, and [None] if it is undefined.
@@ -76,10 +76,9 @@ func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
 // Join puts two tables of the same kind side by side. It matches rows by the columns in by, and
-// columns by their keys.
-//
-// If the rows of both tables are in ascending order, as distances are, so are the joined rows.
-// Otherwise rows keep the order of a, and a row that is only in b follows the same row as in b.
+// columns by their keys. If the rows of both tables are in ascending order, as distances are, so
+// are the joined rows. Otherwise rows keep their order in a, and a row that is only in b is
+// inserted after the row that precedes it in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
@@ -115,7 +114,7 @@ func (j *Joined) addColumns(t *Table, by Key) {
 	}
 }
 
-// rows returns the rows of t, as if there were no other table.
+// rows returns the rows of t as joined rows, as if there were no other table.
 func (j *Joined) rows(t *Table, in Side) []JoinedRow {
 	list := make([]JoinedRow, len(t.Rows))
 	for i, row := range t.Rows {
@@ -155,7 +154,7 @@ func pair(left, right []JoinedRow) []JoinedRow {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
 	}
-	alone := make([][]JoinedRow, len(left)+1) // rows only in b, by the number of rows of a before them
+	alone := make([][]JoinedRow, len(left)+1) // rows only in b, indexed by the number of rows of a before them
 	at := 0
 	for _, r := range right {
 		name := nameOf(r.Name)
@@ -173,7 +172,7 @@ func pair(left, right []JoinedRow) []JoinedRow {
 	return rows
 }
 
-// nameOf converts a row's name to a string. Different names give different strings.
+// nameOf converts a row's name to a string. Different names lead to different strings.
 func nameOf(name []Value) string {
 	var b []byte
 	for _, v := range name {
@@ -211,7 +210,7 @@ func compareNames(x, y []Value) int {
 	return 0
 }
 
-// fill writes zeros if a row of numbers is missing on one side.
+// fill writes zeros for numbers if a row is missing in one of the tables.
 func (j *Joined) fill() {
 	for i := range j.Rows {
 		row := &j.Rows[i]
@@ -258,13 +257,13 @@ func (j *Joined) SortByDifference(cell int) {
 	})
 }
 
-// Table returns a table with a row for every compared cell. It contains the name of the row, the
-// tables that contain it, the cell's key, A, B, the difference and the change. A cell with words
-// has a row only if they differ.
+// Table returns a table with a row for every compared cell. The row contains the name of the joined
+// row, the tables that contain it, the cell's key, A, B, the difference and the change. A cell with
+// words has a row only if the words differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief returns Table for human readers, without redundant columns: which tables contain a row, if
-// all rows are in both, and the cell's key, if there is only one.
+// Brief is like Table, but for human readers. It leaves out redundant columns: the tables that
+// contain a row, if all rows are in both, and the cell's key, if there is only one.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {
@@ -323,8 +322,8 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells reports whether a cell is shown. Words that are equal in both tables or in one table only
-// are not shown, and neither are cells that both tables lack.
+// tells reports whether a cell is shown. Words are not shown if they are equal in both tables or
+// occur in only one table. Cells that both tables lack are not shown either.
 func (r *JoinedRow) tells(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
 		return false
@@ -342,9 +341,9 @@ func (j *Joined) allInBoth() bool {
 	return true
 }
 
-// Wide returns a table with one row per joined row. For each compared cell it has the columns A, B,
-// difference and change. Their keys extend the key of the cell: misses_a, misses_b,
-// misses_difference, misses_change.
+// Wide returns a table with one row per joined row. For each compared cell, the table has the
+// columns A, B, difference and change. The keys of these columns extend the key of the cell:
+// misses_a, misses_b, misses_difference, misses_change.
 func (j *Joined) Wide(key string) Table {
 	cells := j.worth()
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}

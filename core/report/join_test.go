@@ -58,7 +58,7 @@ func TestDifferenceInOtherStyle(t *testing.T) {
 	}
 }
 
-// TestDifferenceIsExact compares with arithmetic that never overflows.
+// TestDifferenceIsExact compares differences with results of arithmetic that never overflows.
 func TestDifferenceIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b")
@@ -128,8 +128,8 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin handles the rows of b one by one. It looks for the first row of a that has the same
-// name and is not joined yet, or else inserts a line after the previous row.
+// naiveJoin handles the rows of b one by one. It joins each to the first row of a that has the same
+// name and is not joined yet. If there is none, it inserts a line after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -171,8 +171,8 @@ func TestJoinEqualsReference(t *testing.T) {
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {
-			// Tables in ascending order are joined in ascending order: the same rows, but ordered
-			// differently.
+			// If both tables are in ascending order, so is the joined table. It contains the same
+			// rows as naiveJoin's result, but in a different order.
 			slices.Sort(got)
 			slices.Sort(want)
 		}

@@ -3,12 +3,14 @@
 //
 //  1. A [Document] contains the results of a query: facts about its input, tables whose columns
 //     have names and units, and warnings.
-//  2. [Document.Write] writes it in a [Format]. Counts are exact in every format; text and Markdown
+//  2. [Document.Write] writes a document in a [Format]. Counts are exact in every format; text and
+//     Markdown
 //     group the digits.
 //
-// In JSON, a document is one object. It has the schema's name and version, the input, each table
-// under its key as a list of rows (or as one object, if the table can only have a single row), and
-// the warnings. CSV contains only one table: the document's main table, or else the first.
+// In JSON, a document is one object. It contains the schema's name and version, the input, the
+// tables and the warnings. Each table is a list of rows under the table's key, or one object if the
+// table can only have a single row. CSV contains only one table: the document's main table, or else
+// the first.
 package report
 
 import (
@@ -24,8 +26,8 @@ type Document struct {
 	Input   []Fact
 	Tables  []Table
 	Main    string // key of the table that CSV contains; "": the first table
-	// Prose has the tables that text and Markdown contain instead of Tables, because they are
-	// easier to read for people. If it is nil, text and Markdown contain Tables.
+	// Prose contains tables that replace Tables in text and Markdown, because they are easier to
+	// read for people. If it is nil, text and Markdown contain Tables.
 	Prose    []Table
 	Warnings []string
 }
@@ -37,13 +39,13 @@ type Fact struct {
 	Value Value
 }
 
-// Table has rows of typed cells.
+// Table contains rows of typed cells.
 type Table struct {
 	Key     string // for programs, such as "levels"
 	Title   string // for people; may be ""
 	Columns []Column
 	Rows    [][]Value
-	Single  bool // the table can only have one row: an object instead of a list in JSON
+	Single  bool // whether the table can only have one row; in JSON, it is then an object instead of a list
 }
 
 // Column describes the cells of a column.

@@ -12,19 +12,19 @@ import (
 type Value struct {
 	_        incomparable
 	kind     kind
-	signed   bool // the value is a difference, which is written with its sign
-	negative bool // count is negative
-	changed  bool // the value is a relative difference, not a difference of shares
-	list     bool // text is a comma-separated list
+	signed   bool // whether the value is a difference, which is written with its sign
+	negative bool // whether count is negative
+	changed  bool // whether the value is a relative difference, not a difference of shares
+	list     bool // whether text is a comma-separated list
 
 	count uint64
 	real  float64
 	text  string
 }
 
-// incomparable prevents the compiler from generating code that compares arrays of a type, for each
-// array length that occurs in literals. For values and columns, this code took 57 KB of the page's
-// program.
+// incomparable makes a type incomparable. Otherwise the compiler generates code that compares
+// arrays of the type, for each array length that occurs in literals. For values and columns, this
+// code took 57 KB of the page's program.
 type incomparable = [0]func()
 
 type kind uint8
@@ -61,7 +61,7 @@ func brief(list string) string {
 	return list[:end] + " and " + group(strconv.Itoa(strings.Count(list[end:], ","))) + " more"
 }
 
-// Count returns a whole number as a value, which is shown exactly.
+// Count returns a whole number as a value. It is shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
 // Known is like Count, except that 0 stands for an unknown count.
@@ -72,12 +72,11 @@ func Known(n uint64) Value {
 	return Count(n)
 }
 
-// Real returns a computed number, which need not be whole, as a value. For people, it is shown as ≈
-// and the nearest whole number, and for programs with three decimals. Whole numbers are exact for
-// both.
+// Real returns a computed number as a value. If it is not whole, it is shown as ≈ and the nearest
+// whole number for people, and with three decimals for programs. Whole numbers are exact for both.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
-// Ratio returns a share from 0 to 1 as a value, which is shown as a percentage for people.
+// Ratio returns a share from 0 to 1 as a value. For people, it is shown as a percentage.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
 // Share returns the ratio of a part to the whole, or 0 if the whole is 0.
@@ -96,11 +95,11 @@ func Quotient(part, whole float64) Value {
 	return Ratio(part / whole)
 }
 
-// Decimal returns a number with a fraction as a value, with three significant digits for people,
-// and all digits for programs.
+// Decimal returns a number with a fraction as a value. It is shown with three significant digits
+// for people, and with all digits for programs.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
-// YesNo returns a truth value as a value.
+// YesNo returns a Boolean as a value.
 func YesNo(yes bool) Value {
 	v := Value{kind: yesNoKind}
 	if yes {
@@ -113,10 +112,11 @@ func YesNo(yes bool) Value {
 // is a whole number of units. For programs, it is exact.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
-// None returns the missing value, which is a dash for people, empty in CSV and null in JSON.
+// None returns a missing value. It is shown as a dash for people, is empty in CSV, and is null in
+// JSON.
 func None() Value { return Value{kind: noneKind} }
 
-// IsNumber reports whether v is a number, which is right-aligned, or else a word.
+// IsNumber reports whether v is a number. Numbers are right-aligned, and words are not.
 func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
 }
@@ -247,8 +247,8 @@ func (v Value) rank() int {
 	return 1
 }
 
-// size returns the number to sort by. Counts that exceed its precision are additionally compared
-// exactly.
+// size returns the number by which values are sorted. Counts that exceed the precision of a float64
+// are additionally compared exactly.
 func (v Value) size() float64 {
 	if v.kind == countKind || v.kind == bytesKind || v.kind == yesNoKind {
 		if v.negative {

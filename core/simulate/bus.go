@@ -33,25 +33,26 @@ type Bus struct {
 	Reads          uint64 // BusRd: a read miss in all of the core's caches down to this level
 	ReadsExclusive uint64 // BusRdX: a write miss in these caches
 	Upgrades       uint64 // BusUpgr: a write to a shared line
-	SilentUpgrades uint64 // a first write to an exclusive line, without a request
+	SilentUpgrades uint64 // first writes to an exclusive line, without a request
 
-	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive for a line that another cache had
+	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive for lines that another cache had
 
 	// Write-backs of dirty lines because another cache reads or writes them.
 	WriteBacksForReads, WriteBacksForWrites uint64
 }
 
-// bus connects the caches that share the next level or memory. A member stands for the cache and
-// all caches above it.
+// bus connects the caches that share the next level or memory. A member of the bus represents a
+// cache and all caches above it.
 type bus struct {
 	msi     bool
 	members []*level
-	shift   uint // coherence is maintained for lines of 1 << shift bytes, the largest line size of the members and the caches above them
+	shift   uint // coherence is maintained for lines of 1 << shift bytes, the largest line size of the members and of the caches above them
 	unit    uint // logarithm of the smallest line size
 	lines   lineTable
-	full    int // number of lines above which unused lines are removed
+	full    int // maximum number of lines before unused lines are removed
 
-	// recent has recent stores of owners to modified lines. A further store needs no request.
+	// recent contains recent stores of owners to modified lines. Another store to such a line needs
+	// no request.
 	recent [recentStores]recentStore
 }
 
@@ -60,8 +61,8 @@ type recentStore struct {
 	member int
 }
 
-// stored reports whether a store of a member to a line that it has needs no request, because its
-// last store to the line is among the recent ones and no other member has requested the line since.
+// stored reports whether a member's store to a line in its cache needs no request, because recent
+// contains the member's last store to the line and no other member has requested the line since.
 func (b *bus) stored(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -81,9 +82,9 @@ func (b *bus) recentOf(line trace.Line) *recentStore {
 
 // copies records which members have a line, as far as the bus knows: members evict lines silently.
 type copies struct {
-	holders  uint64 // a bit for each member that may have it
+	holders  uint64 // one bit for each member that may have the line
 	owner    int8   // the member that may write to the line silently, or nobody
-	modified bool   // the owner has written to the line
+	modified bool   // whether the owner has written to the line
 }
 
 const nobody = -1
@@ -129,7 +130,7 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	return true
 }
 
-// see processes a member's write to a line, or its read of an absent line. here means that the
+// see processes a member's write to a line, or its read of an absent line. here is set if the
 // member has the line.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
@@ -204,7 +205,7 @@ func (b *bus) before(line trace.Line) copies {
 	return copies{holders: 1, owner: 0}
 }
 
-// has reports whether a member or a cache above it has part of a line.
+// has reports whether a member, or a cache above it, contains a part of a line.
 func (b *bus) has(m *level, line trace.Line) (present bool) {
 	m.everyCopy(line<<b.shift, 1<<b.shift, func(l *level, line trace.Line) {
 		here, _ := l.tags.look(line)
@@ -213,10 +214,11 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 	return present
 }
 
-// leastKept is the minimum number of lines above which unused lines are removed.
+// leastKept is the smallest limit for the number of lines. Unused lines are removed only above the
+// limit.
 const leastKept = 1 << 12
 
-// prune removes the lines that no member has, if they may be the majority.
+// prune removes the lines that no member has if these may be the majority.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -277,7 +279,7 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 // writeBack writes back the dirty bytes of a range in a member and the caches above it, in as few
 // pieces as possible, and marks them clean.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
-	unit, run := uint64(1)<<b.unit, uint64(0) // run: number of dirty bytes just before at
+	unit, run := uint64(1)<<b.unit, uint64(0) // run is the number of dirty bytes just before at
 	at := addr
 	for ; at != addr+bytes; at += unit {
 		if m.anyDirty(at, unit) {
@@ -302,7 +304,7 @@ func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	return dirty
 }
 
-// lose invalidates a line because of another core's store.
+// lose invalidates a line in the cache because of another core's store.
 func (l *level) lose(line trace.Line) {
 	if present, _ := l.tags.remove(line); present {
 		l.counts.Invalidated++
@@ -316,7 +318,7 @@ func (l *level) lose(line trace.Line) {
 // lineTable is a hash table with open addressing for the lines that a bus knows. A map is several
 // times slower, and every store on the bus needs a lookup.
 type lineTable struct {
-	entries []lineEntry // their number is a power of two; at most half of them are in use
+	entries []lineEntry // the number of entries is a power of two; at most half of them are in use
 	used    int
 	shift   uint        // 64 - log2(len(entries))
 	kept    []lineEntry // scratch space of keep
@@ -365,8 +367,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which is returns false. It resizes the table so that the number of
-// lines can double, and allocates nothing if the size does not change.
+// keep removes all lines for which function is returns false. It resizes the table so that the
+// number of lines can double, but allocates nothing if the size does not change.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

@@ -50,8 +50,8 @@ func TestCachegrind(t *testing.T) {
 	}
 }
 
-// valgrind runs a small program under Valgrind, always in the same environment, and returns the
-// messages.
+// valgrind runs a small program under Valgrind, always in the same environment, and returns
+// Valgrind's messages.
 func valgrind(t *testing.T, options ...string) string {
 	t.Helper()
 	cmd := exec.Command("valgrind", append(options, "/bin/true")...)

@@ -96,8 +96,8 @@ func privateCache(sets, ways uint64) hierarchy.Cache {
 	return c
 }
 
-// drawLines returns references of up to 16 threads to a few lines, which are spread over few or
-// many sets.
+// drawLines returns random references of up to 16 threads to a few lines, which are spread over few
+// or many sets.
 func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	b = trace.NewBatch(0)
 	lines, stride := rapid.Uint64Range(1, 40).Draw(t, "lines"), uint64(64)<<rapid.IntRange(0, 6).Draw(t, "stride")
@@ -113,8 +113,8 @@ func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	return b, cores
 }
 
-// For each core, the misses in one private level equal those from the coherent stack (MODELS §6.4),
-// for fully and set-associative caches.
+// For each core, the misses in one private level equal the misses computed from the coherent stack
+// (MODELS §6.4), for fully associative and set-associative caches.
 func TestCoherentStack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, cores := drawLines(t)
@@ -150,8 +150,8 @@ func references(b *trace.Batch) *trace.Batch {
 	return kept
 }
 
-// For the kernels, the same is checked for every capacity, and for all numbers of sets and ways in
-// set tables.
+// TestCoherentKernels checks the same for the kernels, for every capacity and for all numbers of
+// sets and ways in set tables.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,8 @@ func TestCoherentKernels(t *testing.T) {
 }
 
 // The example of MODELS §6.4: the store invalidates line a in the first thread's cache, and line c
-// takes its place. Therefore line b stays, and the next access to line a is a coherence miss.
+// takes its place. Therefore line b stays in the cache, and the next access to line a is a
+// coherence miss.
 func TestCoherentVector(t *testing.T) {
 	b := trace.NewBatch(0)
 	b.NeedThread()

@@ -19,8 +19,8 @@ type core struct {
 	path    []*level
 	counts  []*Counts // counts at each level
 	seen    []uint64  // misses at each level except the first, for ConsumeDepths
-	near    *recency  // tags of the first cache, if it has LRU replacement and few ways
-	buses   []port    // its ports on the buses between the core and memory
+	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, else nil
+	buses   []port    // the core's ports on the buses between it and memory
 }
 
 // port is the position of a cache on a bus.
@@ -29,8 +29,9 @@ type port struct {
 	member int
 }
 
-// quick performs an access within one line if the first cache has the line and no other cache must
-// be informed, which is the case for most accesses. Otherwise it does nothing and returns false.
+// quick performs an access within one line if the first-level cache contains the line and no other
+// cache must be informed. Otherwise it does nothing and returns false. It succeeds for most
+// accesses.
 func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	first := c.path[0]
 	line := addr >> first.shift

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawShared draws how many cores share each level of a hierarchy. Lower levels are shared by more
-// cores.
+// drawShared chooses at random how many cores share each level of a hierarchy. Lower levels are
+// shared by at least as many cores.
 func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	cores := uint32(1)
 	for i := range h.Levels {
@@ -31,8 +31,8 @@ func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	}
 }
 
-// withThreads assigns references to threads, a few references in a row to each. Threads are
-// numbered in the order of their first references.
+// withThreads assigns references to threads at random, a few consecutive references at a time.
+// Threads are numbered in the order of their first references.
 func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	b.NeedThread()
 	now := 0
@@ -118,8 +118,8 @@ func TestThreadsAppear(t *testing.T) {
 	})
 }
 
-// MSI and MESI lead to the same misses. A store to a line that no other core has is an upgrade only
-// with MSI.
+// MSI and MESI lead to the same misses. A store to a line that no other core has causes an upgrade
+// only with MSI.
 func TestProtocols(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)

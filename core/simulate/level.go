@@ -10,15 +10,15 @@ import (
 // level is one cache. Levels exchange ranges of bytes: whole lines of the level above, or a store
 // within one of its lines.
 type level struct {
-	above   []*level // caches that share this one; empty: the processor accesses it
+	above   []*level // caches that share this cache; empty if the processor accesses it directly
 	connect *bus     // bus between these caches, or nil
-	below   *level   // the next level; nil: memory
+	below   *level   // the next level; nil if memory is next
 	memory  *Traffic // traffic between the last level and memory
-	bus     *bus     // bus between this cache and others of its level
+	bus     *bus     // bus between this cache and the others of its level
 	member  int      // number of this cache on the bus
 
 	cache hierarchy.Cache
-	shift uint // its lines have 1 << shift bytes
+	shift uint // lines have 1 << shift bytes
 	tags  tags
 
 	through   bool // write-through: stores do not make lines dirty
@@ -45,7 +45,7 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 }
 
 // read processes a demand read of a line. dirty reports whether the line moves up with changes that
-// no level below has.
+// no lower level has.
 func (l *level) read(line trace.Line) (dirty bool) {
 	l.counts.Reads++
 	if l.exclusive {
@@ -74,7 +74,7 @@ func (l *level) missedLost(line trace.Line) {
 	}
 }
 
-// giveUp processes a demand read in an exclusive level, which removes the line.
+// giveUp processes a demand read in an exclusive level, which removes the line from the level.
 func (l *level) giveUp(line trace.Line) (dirty bool) {
 	if present, dirty := l.tags.remove(line); present {
 		l.counts.Given++
@@ -139,7 +139,7 @@ func (l *level) update(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// sendBack writes bytes back to the level below.
+// sendBack writes a range of bytes back to the level below.
 func (l *level) sendBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksSent++
 	l.down(addr, bytes, (*level).writeBack)
@@ -164,8 +164,8 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// supersede removes a line that has been written back completely from the exclusive levels below,
-// because they may have an outdated copy.
+// supersede removes a line from the exclusive levels below after the line has been written back
+// completely, because these levels may have an outdated copy.
 func (l *level) supersede(line trace.Line) {
 	for n := l.below; n != nil && n.exclusive; n = n.below {
 		if present, _ := n.tags.remove(line); present {
@@ -215,7 +215,7 @@ func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// takeFrom invalidates a line in a cache above and in the caches above that one.
+// takeFrom invalidates a line in a cache n above this level, and in the caches above n.
 func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
 		if present, changed := n.tags.remove(line); present {

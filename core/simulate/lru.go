@@ -99,7 +99,7 @@ func (t *list) unlink(n uint32) {
 	t.nodes[previous].next, t.nodes[next].previous = next, previous
 }
 
-// toFront inserts a node after the end of its set's ring.
+// toFront inserts a node after the end node of its set's ring.
 func (t *list) toFront(n, end uint32) {
 	first := t.nodes[end].next
 	t.nodes[n].previous, t.nodes[n].next = end, first
@@ -119,8 +119,8 @@ func (t *list) clean(back func(trace.Line)) {
 
 func (t *list) resident() (lines uint64) { return uint64(len(t.at)) }
 
-// recency implements LRU for few ways. The frames of a set are in order of use, the most recent
-// first and empty ones last.
+// recency implements LRU for few ways. The frames of a set are in order of use: the most recently
+// used frame is the first, and empty frames are last.
 type recency struct {
 	index
 	ways   uint64

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// naive is the reference implementation: it follows the package documentation, keeps the data of
-// each line, and finds everything by slow searches. The data of an 8-byte word is the number of the
+// naive is the reference implementation. It follows the package documentation, keeps the data of
+// each line, and finds everything by linear search. The data of an 8-byte word is the number of the
 // store that wrote it.
 type naive struct {
 	caches [][]*naiveLevel // caches of each level
@@ -33,7 +33,7 @@ type place struct {
 type naiveLevel struct {
 	hierarchy.Cache
 	number               int
-	first, end           int // first core and end of the cores that use it
+	first, end           int // the range of cores that use it: first core, and end (exclusive)
 	sets, ways           uint64
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
@@ -81,7 +81,7 @@ func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLeve
 	return l
 }
 
-// path returns the caches of a core, first level first.
+// path returns the caches of a core, starting with the first level.
 func (n *naive) path(core int) (path []*naiveLevel) {
 	for _, caches := range n.caches {
 		for _, l := range caches {
@@ -93,7 +93,7 @@ func (n *naive) path(core int) (path []*naiveLevel) {
 	return path
 }
 
-// run makes core the one that issues the next references.
+// run selects the core that issues the next references.
 func (n *naive) run(core int) {
 	n.levels = n.path(core)
 	for _, l := range n.levels {
@@ -140,7 +140,7 @@ func (n *naive) drop(l *naiveLevel, x *naiveLine) {
 	delete(l.lines, x.number)
 }
 
-// inSet returns the lines of a set, by way.
+// inSet returns the lines of a set, keyed by way.
 func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
 	found := map[uint64]*naiveLine{}
 	for _, x := range l.lines {
@@ -173,8 +173,8 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// awayFromLatest applies tree-PLRU as a textbook describes it: choose the half of the ways that was
-// not used last, then do the same within that half.
+// awayFromLatest applies tree-PLRU as in a textbook: it chooses the half of the ways that was not
+// used last, and then does the same within this half.
 func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
@@ -278,7 +278,7 @@ func (n *naive) put(i int, line uint64, words data, dirty bool) {
 }
 
 // recall collects the victim's lines from the levels above level i. The level nearest to the
-// processor has the newest words.
+// processor contains the newest words.
 func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
 		for _, above := range n.caches[k] {
@@ -374,7 +374,7 @@ func (n *naive) write(addr, bytes uint64, words data) {
 	maps.Copy(n.words, words.part(addr, bytes))
 }
 
-// store writes to level i on demand.
+// store performs a demand write to level i.
 func (n *naive) store(i int, addr, bytes uint64, words data) {
 	if i == len(n.levels) {
 		n.write(addr, bytes, words)
@@ -412,7 +412,7 @@ func (n *naive) change(l *naiveLevel, line uint64, words data) {
 	x.dirty = x.dirty || !l.Write.Through()
 }
 
-// update writes a store through to level i.
+// update processes a store that is written through to level i.
 func (n *naive) update(i int, addr, bytes uint64, words data) {
 	if i == len(n.levels) {
 		n.write(addr, bytes, words)
@@ -461,8 +461,8 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	}
 }
 
-// cohere notifies the other cores of an access by one core; addr is where its first-level line
-// begins.
+// cohere notifies the other cores of an access by one core. addr is the address of the accessed
+// first-level line.
 func (n *naive) cohere(addr uint64, write bool) {
 	for i, l := range n.levels {
 		own, behind, members := max(l.SharedBy, 1), 0, n.caches[i]
@@ -572,7 +572,8 @@ func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naive
 	return found
 }
 
-// yield makes a cache, and the caches above it, write back a line and, for a store, invalidate it.
+// yield makes a cache and the caches above it write back a line and, if another core stores to it,
+// invalidate it.
 func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
 	changed := data{} // the newest words of the dirty lines: the level nearest to the processor is visited last
 	n.above(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
@@ -601,7 +602,7 @@ func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dir
 	return dirty
 }
 
-// sendChanged writes back the dirty lines in a range of bytes, adjacent lines together.
+// sendChanged writes back the dirty lines in a range of bytes. It combines adjacent lines.
 func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed data) {
 	back := n.levels
 	defer func() { n.levels = back }()

@@ -13,7 +13,7 @@ type placed struct {
 	ways   uint64
 	frames []frame               // frames of all sets, set by set
 	at     map[trace.Line]uint64 // the frame of each line; nil for few ways
-	empty  []uint32              // empty ways, set by set; the last of a set is used next
+	empty  []uint32              // empty ways, set by set; the last way of a set is used next
 	left   []uint32              // number of empty ways in each set
 }
 
@@ -65,7 +65,7 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put puts a line into a way, in place of the line there.
+// put puts a line into a way, and replaces the line that was there.
 func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
@@ -119,7 +119,7 @@ func (p *placed) resident() uint64 {
 // of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
-	points []bool // true: to the higher half; one element per way, the first of each set unused
+	points []bool // true if the node points to the higher half; one element per way, of which the first of each set is unused
 }
 
 func newTree(where index, ways uint64) *tree {
@@ -155,7 +155,7 @@ func (t *tree) insert(line trace.Line, dirty bool) (victim trace.Line, victimDir
 	return t.put(line, dirty, set, way)
 }
 
-// pointedAt returns the way that the bits of a set select.
+// pointedAt returns the way that the bits of a set's tree select.
 func (t *tree) pointedAt(set uint64) uint64 {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	n := uint64(1)

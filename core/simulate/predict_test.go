@@ -45,8 +45,8 @@ func TestExactPredictions(t *testing.T) {
 	})
 }
 
-// drawExclusive returns levels with the same number of sets, the lower ones exclusive, whose misses
-// a set table determines.
+// drawExclusive returns random levels with the same number of sets. The lower levels are exclusive,
+// so a set table determines the misses of all levels.
 func drawExclusive(t *rapid.T) (h hierarchy.Hierarchy) {
 	line := rapid.SampledFrom([]uint32{8, 16, 32}).Draw(t, "line")
 	sets := rapid.SampledFrom([]uint32{1, 2, 4, 16}).Draw(t, "sets")

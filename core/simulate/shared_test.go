@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// predictedByCore predicts from a profile with per-thread stacks.
+// predictedByCore predicts the counts of each core from a profile with per-thread stacks.
 func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains [][]uint32) (hierarchy.ByCore, *profile.Profile) {
 	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Domains: domains}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 0))
@@ -101,7 +101,7 @@ func TestExclusiveByCore(t *testing.T) {
 	})
 }
 
-// near compares for equality, except for the rounding when a sum is apportioned.
+// near reports whether x and n are equal, except for rounding when a sum is divided among cores.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
 // ascending puts each thread on a core of its own, in ascending order.
