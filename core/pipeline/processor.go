@@ -2,11 +2,12 @@
 // program's blocks. Blocks consist of LLVM's intermediate representation after
 // optimisation, with the dependences in trace.Instr; no machine code is needed.
 //
-// # Method The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a
-// graph of data dependences for each block. They compute the time of one pass through the block
-// with a model of the pipelines, in which each class of instructions has a latency and a
-// throughput. Then they sum these times, weighted by the executions of the blocks. This package
-// works as follows:
+// # Method
+//
+// The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
+// data dependences for each block. They compute the time of one pass through the block with a model
+// of the pipelines, in which each class of instructions has a latency and a throughput. Then they
+// sum these times, weighted by the executions of the blocks. This package works as follows:
 //
 //  1. A [Processor] contains the cost of each [Class] of instructions: the latency, and the
 //     micro-ops with the ports that can execute them. [Named] returns descriptions that

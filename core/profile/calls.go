@@ -7,9 +7,11 @@ import (
 // Calls divides the accesses of a run by the call path on which they were made: the functions from
 // the beginning of a thread to the function that makes the access. Counts are exclusive: they do
 // not contain the functions that a path calls, which [Calls.Inclusive] adds. The counts of all
-// paths add up to the histogram of the line size of Sites. A recursive call does not create a new
-// path: a function that calls itself stays on its path, and two functions that call each other
-// alternate between two paths. Recursion of any depth therefore leads to only a few paths.
+// paths add up to the histogram of the line size of Sites.
+//
+// A recursive call does not create a new path: a function that calls itself stays on its path, and
+// two functions that call each other alternate between two paths. Recursion of any depth therefore
+// leads to only a few paths.
 type Calls struct {
 	// Paths lists each path after its caller's path. The first path stands for code outside of all
 	// functions.

@@ -13,9 +13,11 @@ import (
 
 // Counters contains machine-independent counts of a program's instructions and references (MODELS
 // §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
-// and computes them. Each block that was entered has its own counts, and each function has the
-// counts of references outside of its blocks. All other numbers are sums of these counts. Functions
-// and blocks are numbered as in the trace's tables, so segments of a trace can be added.
+// and computes them.
+//
+// Each block that was entered has its own counts, and each function has the counts of references
+// outside of its blocks. All other numbers are sums of these counts. Functions and blocks are
+// numbered as in the trace's tables, so segments of a trace can be added.
 type Counters struct {
 	Blocks  bool // whether the trace contains block entries
 	Ops     bool // whether the instructions of the blocks are known

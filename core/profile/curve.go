@@ -6,8 +6,9 @@ import (
 )
 
 // Curve is a miss-ratio curve. From a histogram of stack distances, it computes the hits and misses
-// of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A. A
-// curve refers to its histogram, which must not change. It needs 24 bytes for each block of the
+// of a fully associative LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+//
+// A curve refers to its histogram, which must not change. It needs 24 bytes for each block of the
 // histogram; a block covers up to 256 distances.
 type Curve struct {
 	Accesses uint64 // A, including cold accesses

@@ -16,11 +16,13 @@ const (
 )
 
 // Histogram counts the occurrences of each distance exactly, even if distances are long (MODELS
-// §2). The zero value is an empty histogram, ready for use. Counters are stored in blocks, which
-// are allocated on demand. A block counts 256 consecutive distances. The counters of a block have 8
-// bits until one of them overflows, and then 32 bits. Therefore a histogram takes little more than
-// one byte per distinct line if a trace's distances are widely spread, and far less if there are
-// few distances. A map counts how often each 32-bit counter has wrapped.
+// §2). The zero value is an empty histogram, ready for use.
+//
+// Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
+// distances. The counters of a block have 8 bits until one of them overflows, and then 32 bits.
+// Therefore a histogram takes little more than one byte per distinct line if a trace's distances
+// are widely spread, and far less if there are few distances. A map counts how often each 32-bit
+// counter has wrapped.
 type Histogram struct {
 	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → number of times that its counter wrapped

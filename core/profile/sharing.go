@@ -9,9 +9,11 @@ import (
 )
 
 // Sharing counts how the threads of a trace use private and shared caches, at one line size (MODELS
-// §6). Package analysis/sharing computes it. All counts are by core. A core stands for the threads,
-// usually one, that use the same private cache. Line accesses of a core are counted in up to four
-// ways, each with a histogram and set tables:
+// §6). Package analysis/sharing computes it.
+//
+// All counts are by core. A core stands for the threads, usually one, that use the same private
+// cache. Line accesses of a core are counted in up to four ways, each with a histogram and set
+// tables:
 //
 //  1. private: on a stack for this core alone (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);

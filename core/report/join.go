@@ -76,9 +76,11 @@ func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
 // Join puts two tables of the same kind side by side. It matches rows by the columns in by, and
-// columns by their keys. If the rows of both tables are in ascending order, as distances are, so
-// are the joined rows. Otherwise rows keep their order in a, and a row that is only in b is
-// inserted after the row that precedes it in b.
+// columns by their keys.
+//
+// If the rows of both tables are in ascending order, as distances are, so are the joined rows.
+// Otherwise rows keep their order in a, and a row that is only in b is inserted after the row that
+// precedes it in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {

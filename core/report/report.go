@@ -4,8 +4,7 @@
 //  1. A [Document] contains the results of a query: facts about its input, tables whose columns
 //     have names and units, and warnings.
 //  2. [Document.Write] writes a document in a [Format]. Counts are exact in every format; text and
-//     Markdown
-//     group the digits.
+//     Markdown group the digits.
 //
 // In JSON, a document is one object. It contains the schema's name and version, the input, the
 // tables and the warnings. Each table is a list of rows under the table's key, or one object if the

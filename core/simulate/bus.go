@@ -30,9 +30,9 @@ func ParseProtocol(s string) (Protocol, error) {
 
 // Bus counts the requests of one level's caches on the bus that connects them, and the responses.
 type Bus struct {
-	Reads          uint64 // BusRd: a read miss in all of the core's caches down to this level
-	ReadsExclusive uint64 // BusRdX: a write miss in these caches
-	Upgrades       uint64 // BusUpgr: a write to a shared line
+	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
+	ReadsExclusive uint64 // BusRdX: write misses in these caches
+	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to an exclusive line, without a request
 
 	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive for lines that another cache had

@@ -13,10 +13,10 @@
 //
 // Demand accesses of the first level are the accesses of the trace. A miss becomes a demand access
 // of the next level, so a lower level's demand accesses are the misses of the level above. If lines
-// are smaller below, a miss demands as many of them as fill one line above. A fetch for a store
-// counts as a read below. If the level above does not allocate for stores, the store counts as a
-// write below. Other arrivals are counted separately: write-backs, stores written through, and
-// victims.
+// are smaller in the lower level, a miss demands as many of them as fill one line of the level
+// above. A fetch for a store counts as a read in the lower level. If the level above does not
+// allocate for stores, the store counts as a write in the lower level. Other arrivals are counted
+// separately: write-backs, stores written through, and victims.
 //
 // # One access
 //
@@ -26,7 +26,7 @@
 //  3. Then, if the set is full, another line is evicted: it is written back if it is dirty, and
 //     dropped otherwise. (DineroIV's counts agree with this order; see the tests.)
 //
-// For other arrivals from above, the line is looked up too, and a hit makes it the most recently
+// For other arrivals from above, the line is also looked up, and a hit makes it the most recently
 // used line, as in DineroIV.
 //
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
@@ -37,14 +37,14 @@
 // # Inclusion
 //
 //   - An inclusive level contains all lines of the levels above it. When it evicts a line, the line
-//     is invalidated in those levels, and their changes are written back with it. Its lines are at
-//     least as large as those above.
+//     is invalidated in those levels, and their changes are written back with it. An inclusive
+//     level's lines are at least as large as the lines of the levels above.
 //   - A non-inclusive level, the default, inserts the lines that it fetches, and evicts them
 //     without invalidating anything above. DineroIV, Cachegrind and drcachesim have such levels.
 //   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. A
 //     line on which a demand access hits moves up, together with its changes. Data that is written
-//     through, or written back at the end, bypasses the level. Its lines must have the size of
-//     those above.
+//     through, or written back at the end, bypasses the level. An exclusive level must have the
+//     line size of the level above.
 //
 // The inclusion policy of the first level is ignored.
 //
@@ -53,9 +53,10 @@
 // The set index is the line number modulo the number of sets, which need not be a power of two. A
 // hashed index first splits the line number into pieces as long as a set index, and combines them
 // by exclusive or. A set that is not full uses the frame that was emptied last, or else the next
-// unused one. In a full set the victim is the least recently used line (LRU), the line that a tree
-// of bits selects (tree-PLRU, for powers of two of ways), or a random line, which depends only on
-// the seed. Each use of a line turns the bits of the tree away from it.
+// unused frame. In a full set, the victim is the least recently used line (LRU), the line that a
+// tree of bits selects (tree-PLRU, if the number of ways is a power of two), or a random line. The
+// random choices depend only on the seed. With tree-PLRU, each use of a line turns the bits of the
+// tree away from it.
 //
 // # Cores
 //
@@ -71,29 +72,29 @@
 // Private caches are kept coherent by snooping and write-invalidate (Culler and Singh, Parallel
 // Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
 // connects them. On the bus, a cache also represents the caches above it. A read that misses in all
-// of these is a bus transaction (BusRd), and so is every store: a miss (BusRdX) or, if the line is
-// present, an upgrade (BusUpgr). Before the line is demanded of the next level,
+// of these caches causes a bus transaction (BusRd). So does every store: BusRdX if it misses or, if
+// the line is present, an upgrade (BusUpgr). Before the line is demanded from the next level,
 //
 //   - a cache with a dirty copy writes it back and, for a read, keeps it as a clean copy;
 //   - for a store, all other caches invalidate it. Their next demand access to it, if it misses, is
 //     a coherence miss. The empty frame is filled before another line is evicted.
 //
 // Stores are silent if the line is modified (M) already, and under MESI if it is exclusive (E),
-// because no other cache had it when it was read. Under MSI such a line is shared, and the store is
-// an upgrade. So MSI and MESI differ in traffic, never in misses. Evictions are silent, so a line
-// may count as shared although no other cache still has it.
+// because no other cache had it when it was read. Under MSI, such a line is shared, and the store
+// causes an upgrade. MSI and MESI therefore differ in traffic, but never in misses. Evictions are
+// silent, so a line may count as shared although no other cache still has it.
 //
-// A miss fetches the line from the next level even if another cache has it; the lines that another
-// cache could have sent are counted (remote, clean or dirty). If the caches on one bus have lines
-// of different sizes, coherence works on the largest size.
+// A miss fetches the line from the next level even if another cache has it. The lines that another
+// cache could have supplied are counted (remote, clean or dirty). If the caches on one bus have
+// lines of different sizes, coherence works on the largest size.
 //
 // For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //
 // # The end
 //
-// [Simulator.Finish] writes back dirty lines as DineroIV does: level by level, from the first
-// level, and set by set, from the most recently used line. These writes are counted separately, in
-// Flush.
+// [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level,
+// starting with the first level, and set by set, starting with the most recently used line. These
+// writes are counted separately, in Flush.
 package simulate
 
 import (
@@ -108,11 +109,11 @@ import (
 type Result struct {
 	Levels        []Level // first level first
 	Cores         []Core  // indexed by core number
-	Memory, Flush Traffic // during the run, and the write-backs at its end
+	Memory, Flush Traffic // traffic during the run, and of the write-backs at its end
 
-	Folded     int    // threads that share a core, because there are more than [MaxCores]
+	Folded     int    // number of threads that share a core because there are more than [MaxCores]
 	References uint64 // number of references in the trace
-	Split      uint64 // references that touch several lines of the first level
+	Split      uint64 // number of references that touch several lines of the first level
 }
 
 // Level contains the counts of the caches of one level, during the run and the flush.
@@ -121,7 +122,7 @@ type Level struct {
 	Run, Flush Counts
 	Resident   uint64   // number of lines present at the end
 	Caches     int      // number of caches
-	Cores      []Counts // Run, by the core that caused each event; an invalidation counts for the core that loses the line
+	Cores      []Counts // Run, divided by the core that caused each event; an invalidation counts for the core that loses the line
 }
 
 // Core is a simulated processor core.
@@ -145,7 +146,7 @@ type Counts struct {
 	Fills     uint64 // lines inserted, on demand or from above
 	Evictions uint64 // lines evicted to make room for fills
 	Taken     uint64 // back-invalidations by an inclusive level below
-	Given     uint64 // lines that an exclusive level gave to one above
+	Given     uint64 // lines that an exclusive level passed to a level above
 
 	// With several cores only.
 	CoherenceMisses uint64 // misses of lines that another core's store invalidated
@@ -175,7 +176,7 @@ type Options struct {
 	// Cores lists groups of threads, each of which runs on one core. Every other thread has its own
 	// core.
 	Cores       [][]uint32
-	MemoryBytes uint64 // limit of the simulator's memory; 0: none
+	MemoryBytes uint64 // limit of the simulator's memory; 0 if there is none
 }
 
 // Simulator simulates one hierarchy.
@@ -193,17 +194,18 @@ type Simulator struct {
 	direct       [MaxCores]*core // byThread for small thread numbers
 	unused       *core           // the first core, until a thread runs on it
 	appeared     []*core
-	folded       int    // threads that share a core, because there are too many
-	now          *core  // core of the current reference; nil: unknown
-	thread       uint32 // the thread that runs on now
-	threaded     bool   // the trace has threads
-	partly       []int  // levels whose caches only some cores share: events that other cores cause count for the core of the last reference
+	folded       int    // number of threads that share a core because there are too many threads
+	now          *core  // core of the current reference; nil if unknown
+	thread       uint32 // the thread that runs on core now
+	threaded     bool   // whether the trace has threads
+	partly       []int  // levels whose caches are shared by some of the cores; events that other cores cause there count for the core of the last reference
 	bytes, limit uint64
 
 	references, split uint64
 }
 
-// mostLines limits the size of a cache: to simulate one of this size takes a gigabyte of memory.
+// mostLines is the maximum number of lines of a cache. Simulating such a cache takes a gigabyte of
+// memory.
 const mostLines = 1 << 27
 
 // New returns a simulator for h with empty caches. The error is a [*trace.OptionError], or a
@@ -277,8 +279,8 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 	return bytes
 }
 
-// Consume simulates the references of a batch. It returns an error, like [New], if a new core's
-// caches cannot be made.
+// Consume simulates the references of a batch. If a new core's caches cannot be created, it returns
+// the same errors as [New].
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil
 	if s.threaded {
@@ -311,8 +313,8 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 // how many bytes are written through.
 const wordBytes = 4
 
-// bytesOf returns the size of a reference. If the size is missing, it is the rest of the word,
-// which lies within one line.
+// bytesOf returns the size of a reference. If the size is missing, the reference is assumed to
+// extend to the end of its word, which lies within one line.
 func bytesOf(addr trace.Addr, size uint32) uint64 {
 	if size == 0 {
 		return wordBytes - addr%wordBytes
@@ -320,7 +322,8 @@ func bytesOf(addr trace.Addr, size uint32) uint64 {
 	return uint64(size)
 }
 
-// consumeThreads is Consume for a trace with threads. A batch without threads belongs to thread 0.
+// consumeThreads implements Consume for a trace with threads. A batch without threads belongs to
+// thread 0.
 func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if !kind.IsReference() {

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawHierarchy returns one to three small levels that can be combined.
+// drawHierarchy returns a random hierarchy of one to three small levels that can be combined.
 func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	largest := uint32(0)
 	for i := range rapid.IntRange(1, 3).Draw(t, "levels") {
@@ -46,7 +46,8 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// drawBatch returns references to a few hundred bytes, some of which cross line boundaries.
+// drawBatch returns random references to a few hundred bytes. Some references cross line
+// boundaries.
 func drawBatch(t *rapid.T) *trace.Batch {
 	reach := rapid.SampledFrom([]uint64{64, 400, 4000}).Draw(t, "reach")
 	b := trace.NewBatch(0)
@@ -66,9 +67,9 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 	return s
 }
 
-// The simulator and the reference implementation have equal counts. The data of the reference
-// implementation is checked too: every read sees the last store, wherever the line has been since,
-// and at the end memory contains all stores.
+// The counts of the simulator equal the counts of the reference implementation. The data of the
+// reference implementation is checked, too: every read sees the last store, wherever the line has
+// been since then, and at the end memory contains all stores.
 func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
@@ -242,8 +243,8 @@ func checkFlow(t *rapid.T, r Result) {
 	}
 }
 
-// LRU has the inclusion property: with the same number of sets, a cache with more ways contains
-// every line of one with fewer ways, so it never misses more often.
+// LRU has the inclusion property: if two caches have the same number of sets, the cache with more
+// ways contains every line of the other, so it never misses more often.
 func TestMoreWaysHoldMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
@@ -295,8 +296,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// The highest bytes of the address space are simulated like any others, and a reference that
-// extends beyond its end is one access, as in the stack model.
+// The highest bytes of the address space are simulated like any other bytes. A reference that
+// extends beyond the end of the address space is one access, as in the stack model.
 func TestTopOfMemory(t *testing.T) {
 	for _, bytes := range []uint32{8, 9, 1 << 31} {
 		c := hierarchy.Cache{Name: "L1", LineBytes: 8, SizeBytes: 64, Write: hierarchy.WriteThrough}
@@ -364,7 +365,7 @@ func TestMemoryBytes(t *testing.T) {
 }
 
 // TestMissingSizes checks that a reference without a size accesses the rest of its four-byte word,
-// as in DineroIV: it touches one line, and that number of bytes is written through.
+// as in DineroIV: it touches one line, and the rest of the word is written through.
 func TestMissingSizes(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
 	s, err := New(h, Options{})

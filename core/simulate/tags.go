@@ -7,11 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tags records the lines in a cache, which of them are dirty, and their order of replacement.
+// tags records which lines are in a cache, which of these lines are dirty, and the order of
+// replacement.
 type tags interface {
 	// touch records a use of a line, if the line is present, and marks it dirty if dirty is set.
 	touch(line trace.Line, dirty bool) (hit bool)
-	// insert adds an absent line to its set, and evicts another one if the set is full.
+	// insert adds an absent line to its set, and evicts another line if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
@@ -60,8 +61,8 @@ func tagBytes(c hierarchy.Cache) uint64 {
 type index struct {
 	sets   uint64
 	mask   uint64 // sets - 1
-	plain  bool   // the mask alone selects the set
-	pieces uint   // bits in a piece of the hash; 0: no hash
+	plain  bool   // whether the mask alone selects the set
+	pieces uint   // number of bits in a piece of the hash; 0 if the index is not hashed
 }
 
 func newIndex(sets uint64, hashed bool) index {

@@ -70,11 +70,11 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// soak makes TestDineroIV simulate every run.
+// soak is set if TestDineroIV must simulate every run.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestDineroIV compares every count of DineroIV's runs in one pass over each trace. Each hierarchy
-// is compared on one of the traces in turn, and with make soak on all of them. The counts include
+// TestDineroIV compares every count of DineroIV's runs, in one pass over each trace. Each hierarchy
+// is simulated with only one of the traces, or with all of them in make soak. The counts include
 // lines that are written back at the end.
 func TestDineroIV(t *testing.T) {
 	for n, name := range tracetest.RealTraces {
@@ -109,8 +109,8 @@ func TestDineroIV(t *testing.T) {
 // prediction assumes that the level sees every access.
 const mostOff = 0.01
 
-// TestPredictDineroIV compares predictions from one profile with every run: first levels must
-// be exact, second levels close.
+// TestPredictDineroIV compares predictions from one profile with every run: predictions for first
+// levels must be exact, and predictions for second levels must be close.
 func TestPredictDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func feed(t testing.TB, name string, all ...*simulate.Simulator) {
 }
 
 // compare compares a result with a run. DineroIV counts lines that are written back to a level
-// among its writes; misses of these fetch nothing.
+// among its writes. If such a write misses, nothing is fetched.
 func compare(t *testing.T, r run, got simulate.Result) {
 	for i, l := range got.Levels {
 		written := l.Run.WriteBacksReceived + l.Flush.WriteBacksReceived

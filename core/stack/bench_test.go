@@ -7,9 +7,10 @@ import (
 )
 
 // The benchmarks run every model on the same accesses: the line accesses of the traces in
-// $STACKGLASS_DATA, loaded into memory, and random pointer chases. In addition, they run the plain
-// method for all numbers of sets, and a simulation of a single cache. coherent10 loses a line after
-// every tenth access. refs/s counts line accesses; compare models within one run, not between runs.
+// $STACKGLASS_DATA, which are loaded into memory, and random pointer chases. For comparison, they
+// also run the plain method for all numbers of sets, and a simulation of a single cache. coherent10
+// loses a line after every tenth access. refs/s counts line accesses. Compare models only within
+// the same benchmark run.
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string

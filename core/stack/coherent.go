@@ -11,17 +11,18 @@ import (
 // invalidation (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2).
 // Another core's store invalidates a line and leaves a hole, which is a free way in every cache
 // that had the line. An access fills the topmost hole above the place of its line: only the entries
-// above that hole move down, and the line's old place becomes a hole. So the model computes, for
-// every capacity and number of sets at once, what [Sets] computes for a single core; each number of
-// sets has its own holes. Create a Coherent with [NewCoherent].
+// above that hole move down, and the line's old place becomes a hole. The model thereby computes
+// the same as [Sets] does for a single core, for every capacity and number of sets at once. Each
+// number of sets has its own holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
-// access. Holes count, because valid lines once occupied them. So a line is never deeper with more
-// sets, and a line on top of its set is also on top with more sets. The stack has two parts:
+// access. Holes count, because valid lines once occupied them. A line is therefore never deeper
+// with more sets, and a line that is on top of its set is also on top with more sets. The stack has
+// two parts:
 //
 //  1. The top array contains lines that were accessed after the last hole appeared above or among
-//     them. So it has no holes, and the depth of a hit is the number of lines above it. Before a
-//     line of the array is lost, it and the lines below it fall off.
+//     them. It therefore has no holes, and the depth of a hit is the number of lines above it.
+//     Before a line of the array is lost, this line and the lines below it fall off the array.
 //  2. Below the array, the stamps of holes stay live, and the field holes finds the newest of them.
 //     For each number of sets, each set has a list (coherent_ways.go): first the lines of the
 //     array, in any order, and then lines and holes in stack order. A line moves in its lists only
@@ -32,10 +33,10 @@ type Coherent struct {
 	used  int   // lines in array
 	holes holes // the live stamps that have no line
 	ways  ways  // the lists of sets
-	lost  int   // lines that are lost now
+	lost  int   // number of lines that are currently lost
 
 	noting bool
-	filled []uint32 // what Filled will return
+	filled []uint32 // the result of Filled
 }
 
 // A lost line has the stamp fresh.
@@ -47,7 +48,7 @@ type Op uint8
 const (
 	AccessOp Op = iota // the core loads or stores
 	LoseOp             // another core's store invalidates the line
-	AskOp              // returns the depth and changes nothing
+	AskOp              // asks for the depth and changes nothing
 )
 
 // Lost is the distance of an access to a line that was lost since the core's last access to it:
@@ -63,10 +64,10 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 	return m
 }
 
-// Access accesses lines, whose numbers must be below 2^61, in order. For each access it writes to
-// out the depth of the line, counted in lines and holes from zero, or Cold, or Lost. For a Lost
-// access it also writes to lost the depth at which the line was lost. Both slices must be at least
-// as long as lines. Access returns the number of Lost accesses.
+// Access accesses lines in order. Line numbers must be below 2^61. For each access, it writes the
+// depth of the line to out, counted in lines and holes from zero, or it writes Cold or Lost. For a
+// Lost access, it also writes to lost the depth at which the line was lost. Both slices must be at
+// least as long as lines. Access returns the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {
@@ -166,13 +167,15 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 	m.array[i] = q.line
 }
 
-// fall stamps a line that left the array, and moves it below the array's lines in its lists.
+// fall stamps a line that left the array. In the lists of the line's sets, it moves the line below
+// the lines of the array.
 func (m *Coherent) fall(line trace.Line, e *entry) {
 	m.ways.fall(line, e.moved, m.meeting(line))
 	e.stamp = m.newStamp()
 }
 
-// meeting counts, in lanes for the numbers of sets, the lines of the array that share a set with x.
+// meeting counts the lines of the array that share a set with x. The result has one lane for each
+// number of sets.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {
@@ -234,7 +237,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// shorten drops the lines of the array at depth to and below.
+// shorten removes the lines at depth to and deeper from the array.
 func (m *Coherent) shorten(to int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])
@@ -268,8 +271,8 @@ func (m *Coherent) Depths() *SetDepths {
 	return t
 }
 
-// holes is a set of stamps that finds its newest element quickly: a bitmap, a bitmap of the nonzero
-// words of that bitmap, and so on up to a single word.
+// holes is a set of stamps whose newest element can be found quickly. It consists of a bitmap, a
+// bitmap of the nonzero words of the first bitmap, and so on up to a single word.
 type holes struct {
 	levels [][]uint64 // levels[0] has one bit per stamp
 }
@@ -344,7 +347,7 @@ func summary(level []uint64) []uint64 {
 	return s
 }
 
-// renumber replaces each stamp by its rank among the live stamps, which never exceeds the stamp.
+// renumber replaces each stamp by its rank among the live stamps. The rank never exceeds the stamp.
 func (h *holes) renumber(rank func(stamp uint32) uint32) {
 	if len(h.levels) == 0 {
 		return

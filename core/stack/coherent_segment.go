@@ -12,8 +12,8 @@ import (
 func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
-// the access filled a hole: bit a stands for 2^a sets. If there are any, the bits of uncounted
-// numbers of sets are set too. The result is valid until the next access.
+// the access filled a hole: bit a stands for 2^a sets. If any bit is set, the bits of uncounted
+// numbers of sets are also set. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
@@ -34,8 +34,8 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return m.ways.numbers.filled(mask)
 }
 
-// filled adds the bits of uncounted numbers of sets to the bits of those for which an access filled
-// a hole, if there are any.
+// filled returns mask, which contains the numbers of sets for which an access filled a hole, with
+// the bits of all uncounted numbers of sets added. It returns 0 if mask is 0.
 func (n SetNumbers) filled(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
@@ -43,32 +43,33 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 	return mask
 }
 
-// Below is the stack of a core from before a segment of the trace, while that segment is appended
-// (MODELS §9). The segment was run on an empty [Coherent]. On the joined stack, the entries of the
-// segment's stack are on top; below them are the earlier entries, except those that the segment
-// removed. Three kinds of events in the segment affect the earlier entries, and are reported in
-// order:
+// Below is the stack of a core as it was before a segment of the trace, while this segment is
+// appended (MODELS §9). The segment was run on an empty [Coherent]. On the joined stack, the
+// entries of the segment's stack are on top. Below them are the earlier entries that the segment
+// did not remove. Three kinds of events in the segment affect the earlier entries, and are reported
+// in order:
 //
-//   - [Below.Touch]: the segment's first access to a line, which removes it from below;
+//   - [Below.Touch]: the segment's first access to a line, which removes the line from the stack
+//     below;
 //   - [Below.Again]: an access to a line that was lost in the segment;
 //   - [Below.Lose]: another core's store to a line that the segment has not yet touched.
 //
-// The first two push the entries above down by one, and fill the topmost hole below, unless they
-// filled a hole of the segment. That depends on the number of sets, so segments record it. The
-// depth of an entry below is the number of entries above it, including the segment's entries so
-// far.
+// The first two kinds push the entries above the line down by one and fill the topmost hole below,
+// unless they already filled a hole of the segment. Whether they did depends on the number of sets,
+// so segments record it. The depth of an entry below is the number of entries above it, including
+// the segment's entries so far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // entries of the segment's stack
-	stamps  stamps // stamps of the entries below, the topmost entry last
+	stamps  stamps // stamps of the entries below; the topmost entry is the last
 	holes   holes
-	table   table // lines that the segment touched have the stamp onTop, lost lines fresh, as in Coherent
+	table   table // lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, as in Coherent
 	sets    [SetCounts]belowSets
 	depths  SetDepths
 }
 
 type belowSet struct {
-	entries []trace.Line // entries from the top, noLine for holes; no deeper than the lists of a Coherent
+	entries []trace.Line // entries from the top, noLine for holes; only as many as in the lists of a Coherent
 	above   uint32
 	room    uint8
 	mask    uint64 // mask of the holes that the state lists
@@ -96,7 +97,7 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 		}
 		e, _ := r.table.findOrAdd(line)
 		if e.stamp != fresh || e.moved != 0 {
-			return nil, errState // the line occurs twice, or was also lost
+			return nil, errState // the line occurs twice, or is also among the lost lines
 		}
 		e.stamp = stamp
 		lines = append(lines, line)
@@ -135,8 +136,8 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf makes the stacks of 2^a sets from lines in stack order, and returns the lines that have
-// room in one of them.
+// setsOf creates the stacks of 2^a sets from lines in stack order, and returns the lines that fit
+// into one of these stacks.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
@@ -199,9 +200,9 @@ func (r *Below) Depth(line trace.Line) uint32 {
 }
 
 // Touch performs the segment's first access to a line. filled contains the numbers of sets for
-// which the access filled a hole of the segment; all adds those for which it fills a hole of the
-// stack below. Touch returns the line's depth and the depth at which it was lost, as
-// [Coherent.Access] does.
+// which the access filled a hole of the segment. all contains these numbers, and the numbers of
+// sets for which the access fills a hole of the stack below. Touch returns the line's depth and the
+// depth at which it was lost, as [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold
@@ -224,7 +225,7 @@ func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
 
-// push moves a line from a place below, or from nowhere, to the segment's stack.
+// push moves a line to the segment's stack, from its place in the stack below if it has one.
 func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
@@ -249,7 +250,8 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	return r.numbers.filled(all)
 }
 
-// pushOnAll is push for the stack of all lines. It returns 1 if it fills a hole below, otherwise 0.
+// pushOnAll implements push for the stack of all lines. It returns 1 if it fills a hole below,
+// otherwise 0.
 func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	if place != fresh {
 		if d := r.above + r.stamps.live - 1 - r.stamps.rank(place); d < MaxWays {
@@ -278,7 +280,7 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	return 0
 }
 
-// push removes the entry at index at, if that is not negative, and reports whether it filled a hole
+// push removes the entry at index at if at is not negative, and reports whether it filled a hole
 // below.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
@@ -326,11 +328,12 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// Depths returns the numbers of touched lines by depth in their sets, in the form of
+// Depths returns the numbers of touched lines by depth in their sets, in the same form as
 // [Coherent.Depths].
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
-// Join puts a segment on top, given its final state, and returns the joined state.
+// Join puts a segment on top and returns the state of the joined stack. state is the final state of
+// the segment.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {
@@ -368,7 +371,7 @@ func (r *Below) lost() (lost []lostLine) {
 
 // joinHoles adds the holes below to the holes of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
-	for _, h := range above { // so that all visits these sets
+	for _, h := range above { // so that method all visits these sets
 		r.sets[a].of(h.set)
 	}
 	r.sets[a].all(func(i uint64, s *belowSet) {

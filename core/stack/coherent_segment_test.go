@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// split draws lengths that add up to n.
+// split returns random lengths that add up to n.
 func split(t *rapid.T, n int) (lengths []int) {
 	for n > 0 {
 		part := rapid.IntRange(0, n).Draw(t, "length")
@@ -26,7 +26,7 @@ func TestSegmentsJoined(t *testing.T) {
 	})
 }
 
-// The segments are longer: their sets have more entries than fit in the lists.
+// TestLongSegmentsJoined uses longer segments, whose sets have more entries than fit in the lists.
 func TestLongSegmentsJoined(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -40,8 +40,8 @@ func TestLongSegmentsJoined(t *testing.T) {
 	}
 }
 
-// FuzzBelow lets the fuzzer choose a state: the state is accepted and can be appended to, or it is
-// refused.
+// FuzzBelow lets the fuzzer choose a state. The state must either be rejected, or be accepted so
+// that a segment can be appended.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

@@ -17,15 +17,15 @@ import (
 //	list of runs of the stack, from the top, each
 //	  list of lines, each: zigzag varint line − the previous one in the stack
 //	  uv holes below them
-//	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, none if they are not counted, each
+//	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, empty if they are not counted, each
 //	  uv set − the previous one · uv mask of the depths, up to 32, that are holes
 //
 // A list is its length (uv) followed by its entries. The lines of a set have the same order as in
 // the stack of all lines, so a mask of the holes suffices.
 
 type coherentState struct {
-	lost    []lostLine   // ascending
-	entries []trace.Line // entries from the top of the stack, noLine for holes; no more holes than lost lines
+	lost    []lostLine   // in ascending order
+	entries []trace.Line // entries from the top of the stack, noLine for holes; there are at most as many holes as lost lines
 	holes   [SetCounts][]setMask
 }
 
@@ -182,8 +182,8 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-// place puts a line on top. It reports whether that was possible: the line must be new and not
-// lost.
+// place puts a line on top. It reports whether this was possible: the line must be new and must not
+// be a lost line.
 func (m *Coherent) place(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
@@ -198,8 +198,9 @@ func (m *Coherent) place(line trace.Line) bool {
 	return true
 }
 
-// fill makes the lists of 2^a sets from lines in stack order and holes. It returns the lines that
-// are in a list; other lines are in no list of fewer sets either.
+// fill creates the lists of 2^a sets from holes and from lines in stack order. It returns the lines
+// that are in a list. Lines that are in none of these lists are not in the lists of fewer sets
+// either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := settled(a, lines, holes)
 	at := func(set uint64) int {
@@ -242,8 +243,8 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	return listed, true
 }
 
-// settled returns which of 2^a sets have lines or holes, in ascending order, or all sets if there
-// are at least as many lines and holes. States often have few lines.
+// settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. If there
+// are at least as many lines and holes as sets, it returns all sets. States often have few lines.
 func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {
@@ -261,7 +262,7 @@ func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	return slices.Compact(sets)
 }
 
-// fill makes the list of an empty set, with holes below its topmost entry.
+// fill creates the list of an empty set, with holes below its topmost entry.
 func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	for i := len(list) - 1; i > 0; i-- {
 		p.push(set, list[i])

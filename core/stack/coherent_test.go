@@ -14,7 +14,7 @@ import (
 
 func TestCoherent(t *testing.T) { RunCoherent(t) }
 
-// few draws events on a small number of lines, which share few or many sets.
+// few returns random events on a small number of lines, which share few or many sets.
 func few(t *rapid.T) (events []stacktest.Event) {
 	lines := rapid.IntRange(1, 40).Draw(t, "lines")
 	stride := trace.Line(1) << rapid.IntRange(0, 6).Draw(t, "stride")
@@ -58,8 +58,8 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzCoherentState lets the fuzzer choose a state: a model either refuses it, or accepts it and
-// works.
+// FuzzCoherentState lets the fuzzer choose a state. A model must either reject the state, or accept
+// it and work.
 func FuzzCoherentState(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

@@ -1,18 +1,22 @@
 // Package validate measures the errors of predictions that are made for many cores from a
-// single-threaded run, and finds their causes. The reference ("truth") is an exact simulation of
-// the program's own threads, in runs with as many threads as cores. Between barriers, the threads'
-// references are put in the chosen order (package threads). Package predict makes the prediction
-// from the single-threaded run, in the same order. The same code simulates the caches, so
-// prediction and truth differ only in the division of the work.
+// single-threaded run, and finds their causes.
+//
+// The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
+// threads as cores. Between barriers, the threads' references are put in the chosen order (package
+// threads). Package predict makes the prediction from the single-threaded run, in the same order.
+// The same code simulates the caches, so prediction and truth differ only in the division of the
+// work.
 //
 // The errors of single steps are measured on the predicted threads alone: the stack distance cache
 // model instead of simulated caches; profiles of a sample of each block's windows instead of all
 // windows (package blocksample); block weights from the paper's equations instead of counts; and
 // caches without invalidation by other cores' stores. Together, these steps are the method of
-// PPT-SASMM. Errors are differences of hit ratios in percentage points: predicted minus true. For
-// private caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020).
-// The hit ratio of all caches together, which weights references equally, is also reported. For
-// shared caches, the hit ratio is the global one: 1 - misses / all references.
+// PPT-SASMM.
+//
+// Errors are differences of hit ratios in percentage points: predicted minus true. For private
+// caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020). The hit
+// ratio of all caches together, which weights references equally, is also reported. For shared
+// caches, the hit ratio is the global one: 1 - misses / all references.
 package validate
 
 import (

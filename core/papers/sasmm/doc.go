@@ -70,8 +70,10 @@
 //     PPT's traces, the callee's blocks are nested in the caller's block; their script
 //     bb_overlap_solver.py first splits such blocks, with the same effect.
 //
-// # Memory How often a block ran is known only at the end. Therefore the whole region is kept in
-// memory or, for the division as printed, the whole trace. This takes two or three bytes per
-// reference for regular addresses, and up to ten more for others. [Options.LimitBytes] limits the
-// memory. For the division by region, accesses outside of regions are not kept.
+// # Memory
+//
+// How often a block ran is known only at the end. Therefore the whole region is kept in memory or,
+// for the division as printed, the whole trace. This takes two or three bytes per reference for
+// regular addresses, and up to ten more for others. [Options.LimitBytes] limits the memory. For the
+// division by region, accesses outside of regions are not kept.
 package sasmm

@@ -21,6 +21,7 @@ type section struct {
 // track stores the executions of one block: for each execution, the number of its shape, and for
 // each row, the difference between its address and the expected address. The expected address
 // continues the stride of the same row in the last two executions with this shape.
+//
 // Expectations are reset at anchors, so that reading can start at an anchor.
 type track struct {
 	block    uint32

@@ -68,8 +68,10 @@
 // 0. For transposition, triangular products, matrix-vector products and Jacobi's method, which the
 // thesis does not measure, ours are at most 4.3 % and 40 %. Package misses is exact.
 //
-// # Classes from exact counts [Result.Exact] returns exact counts for the same arrays and loops.
-// [Exact.Class] derives the class of an array from its counts.
+// # Classes from exact counts
+//
+// [Result.Exact] returns exact counts for the same arrays and loops. [Exact.Class] derives the
+// class of an array from its counts.
 package sma
 
 import (
