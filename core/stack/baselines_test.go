@@ -31,7 +31,7 @@ func NewPlain(numbers stack.SetNumbers) *Plain {
 	return m
 }
 
-// Distances accesses the lines and does not write to out.
+// Distances accesses the lines. It does not compute distances.
 func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1
@@ -66,7 +66,7 @@ type Cache struct {
 	Misses uint64
 }
 
-// Distances accesses the lines and does not write to out.
+// Distances accesses the lines. It does not compute distances.
 func (m *Cache) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1

@@ -7,23 +7,24 @@ import (
 )
 
 // ways contains the per-set stacks of a [Coherent]: for each counted number of sets, each set has a
-// list of its topmost entries, which are ids of lines, or holes. An entry that falls off the end
-// returns only by an access, so deeper entries do not matter.
+// list of its topmost entries. An entry is the id of a line, or a hole. An entry that falls off the
+// end returns only by an access, so deeper entries do not matter.
 //
-// A line on top of its set for some number of sets is on top for all larger numbers, and moving it
-// there again changes nothing, so walks end there. A line that is lost while on top keeps its
+// A line that is on top of its set for some number of sets is on top for all larger numbers. Moving
+// it there again changes nothing, so walks end there. A line that is lost while on top keeps its
 // entry: the entry of an empty line counts as a hole, because the next access takes its place
-// anyway. So the walk for a lost line, or for a line that returns to its own hole, ends there, too.
-// gone records the largest number of sets for which a line is in no list, to avoid futile searches.
+// anyway. Therefore the walk for a lost line, or for a line that returns to its own hole, ends
+// there, too. gone records the largest number of sets for which a line is in no list, to avoid
+// futile searches.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
-	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; SetCounts: none
-	most    int            // 2^most is the largest number of sets; 0: there are no lists
+	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
+	most    int            // 2^most is the largest number of sets; 0 if there are no lists
 	lists   [SetCounts]wayLists
-	gone    []uint8                        // by id: a, if 2^a is the largest number of sets whose lists lack the line
-	empty   []bool                         // by id: the line was lost, or the id is not of a line
+	gone    []uint8                        // by id: the value of a for which 2^a is the largest number of sets whose lists lack the line
+	empty   []bool                         // by id: whether the line was lost, or the id does not identify a line
 	lostAt  []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
-	depths  [SetCounts][listEntries]uint64 // depths from 1 on at which lines were found and moved
+	depths  [SetCounts][listEntries]uint64 // number of lines that were found and moved, by depth from 1 on
 	late    [SetCounts]uint64              // number of lines that were not found, by gone
 }
 
@@ -31,9 +32,9 @@ type ways struct {
 // in use.
 type wayLists []*wayPage
 
-// wayPage keeps the topmost entries of neighbouring sets together, because many walks read no
-// others. The entries below are in rings that start at head; 0 ends a short list. So a single store
-// pushes all other entries down. All rings of a page are short until one of them is full.
+// wayPage keeps the topmost entries of neighbouring sets together, because many walks read no other
+// entries. The entries below are in rings that start at head, so that a single store pushes all of
+// them down; 0 ends a short list. All rings of a page are short until one of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
@@ -77,7 +78,7 @@ func (w *ways) newID() uint32 {
 	return uint32(len(w.gone) - 1)
 }
 
-// page returns the page that contains a line's set, of 2^a sets, and the set's index in the page.
+// page returns the page that contains a line's set among 2^a sets, and the set's index in the page.
 func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	number := int(line) & (1<<a - 1)
 	p = w.lists[a][number/pageSets]
@@ -88,7 +89,7 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	return p, number % pageSets
 }
 
-// onTop reports whether a line is on top of its set. For more sets than are counted it always is.
+// onTop reports whether a line is on top of its set. If a is SetCounts, the result is true.
 func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	if a == SetCounts {
 		return true
@@ -147,8 +148,9 @@ func (w *ways) move(line trace.Line, id uint32) {
 	}
 }
 
-// push puts a line on top of its lists for up to 2^most sets, in which the line is absent or a hole
-// on top. In each set it fills the topmost hole, or else pushes the last entry out.
+// push puts a line on top of its lists for up to 2^most sets. In these lists, the line must be
+// absent, or be a hole on top. In each list, push fills the topmost hole, or else pushes the last
+// entry out.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	w.gone[id] = 0
 	for a := w.after[0]; a <= most; a = w.after[a] {
@@ -170,7 +172,7 @@ func (w *ways) push(line trace.Line, id uint32, most int) {
 	}
 }
 
-// push puts an entry in front of a ring and returns the one that falls off, or 0.
+// push puts an entry in front of a ring, and returns the entry that falls off, or 0.
 func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	if p.rings == nil {
 		p.lengthen()
@@ -185,8 +187,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves a topmost entry, and the entries of the ring above a line, down to the place of
-// that line, and returns the line's depth.
+// moveDown moves the topmost entry and the entries of the ring above a line down by one, so that
+// they fill the place of that line. It returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]
@@ -235,8 +237,8 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	return deeper
 }
 
-// fall moves a line below the lines that entered the array after it. The lanes of above contain the
-// number of such lines in its set.
+// fall moves a line below the lines that entered the array after it. above contains the number of
+// such lines in the line's set, with one lane for each number of sets.
 func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)
@@ -259,7 +261,7 @@ func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	}
 }
 
-// lose replaces a line by a hole in each list, and records its depth.
+// lose replaces a line by a hole in each list, and records the line's depth.
 func (w *ways) lose(line trace.Line, id, depth uint32) {
 	for a := w.after[w.gone[id]]; a < SetCounts; a = w.after[a] {
 		p, set := w.page(a, line)

@@ -59,7 +59,7 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// only clears the depths for numbers of sets that are not counted.
+// only returns the answers without the depths for numbers of sets that are not counted.
 func (a Answers) only(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
@@ -233,8 +233,9 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents makes accesses as [Random] does, and loses lines in between. Losses come in bursts,
-// about gap accesses apart; half of them lose one of the most recently accessed lines.
+// RandomEvents generates accesses as [Random] does, and loses lines in between. Losses occur in
+// bursts, about gap accesses apart. Half of the losses affect one of the most recently accessed
+// lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)
@@ -258,7 +259,7 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	return events
 }
 
-// chaseEvents makes n accesses to random lines, one in gap of which is followed by the loss of
+// chaseEvents generates n accesses to random lines. One in gap accesses is followed by the loss of
 // another line.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
@@ -271,9 +272,10 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	return events
 }
 
-// RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, equality with [stack.Sets] if no
-// lines are lost, random events against lists with holes, in batches of any length, and, against
-// simulated caches, enough events to exhaust the stamps.
+// RunCoherent checks [stack.Coherent] in four ways: with the example of MODELS §6.4; for equality
+// with [stack.Sets] if no lines are lost; for equality with lists with holes on random events, in
+// batches of any length; and for equality with simulated caches on enough events to exhaust the
+// stamps.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
@@ -315,7 +317,7 @@ func RunCoherent(t *testing.T) {
 	})
 }
 
-// Do performs operations in order; all arguments have equal length. For an access it writes the
+// Do performs operations in order; all slices have the same length. For an access, it writes the
 // results of [stack.Coherent.Access] to out and lost. For any other operation it writes the
 // previous depth of the line, or Cold if the core does not have the line.
 func Do(m *stack.Coherent, ops []stack.Op, lines []trace.Line, out, lost []uint32) {

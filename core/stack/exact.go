@@ -9,8 +9,8 @@ import (
 const (
 	topLines   = 16
 	frontLines = 4               // the number of top lines that are kept in local variables
-	chunk      = 512             // accesses scanned before the queued ones are settled, a power of two
-	burst      = 64              // queued accesses settled at once
+	chunk      = 512             // number of accesses scanned before the queued accesses are settled, a power of two
+	burst      = 64              // number of queued accesses settled at once
 	manyStamps = 4 * blockStamps // from this capacity on, stamps are renumbered less often
 	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
@@ -19,7 +19,7 @@ const (
 // [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
-	stamped bool                 // every line has a stamp, and the array is not searched
+	stamped bool                 // whether every line has a stamp and the array is not searched
 	newest  trace.Line           // if all lines are stamped: the line that was scanned last
 	table   table
 	stamps  stamps
@@ -51,7 +51,7 @@ func NewExact() *Exact {
 	return m
 }
 
-// Reset forgets every line, and keeps the memory for new lines.
+// Reset removes every line, and keeps the memory for new lines.
 func (m *Exact) Reset() {
 	m.top, m.stamped, m.newest, m.share = emptyTop, false, 0, share{}
 	for p := range m.table.parts {
@@ -89,7 +89,7 @@ func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		out[i] = 0 // here, so that only the end of the loop follows the branch
+		out[i] = 0 // set here, so that only the end of the loop follows the branch
 		if x == t0 {
 			continue
 		}
@@ -155,8 +155,8 @@ next:
 	return misses
 }
 
-// settle handles the queued accesses: it looks their lines up, and then counts and pushes them in
-// order.
+// settle handles the queued accesses: it looks up their lines, and then counts and pushes the lines
+// in order.
 func (m *Exact) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -171,8 +171,8 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 }
 
 // lookUp finds the entries of queued accesses in two loops, so that the cache misses within each
-// loop overlap: the first touches the table's slots, and the second finds the entries and touches
-// the bitmap at their stamps.
+// loop overlap. The first loop touches the table's slots. The second loop finds the entries, and
+// touches the bitmap at their stamps.
 func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	var homes [burst]*group
 	sink := m.sink
@@ -242,8 +242,8 @@ func (m *Exact) newStamp() uint32 {
 }
 
 // compact renumbers the live stamps from zero, and makes room for three times as many new stamps,
-// or five times as many if the table is so large that reading it takes long. There is room even if
-// no stamp is live, as in a loop over one line more than fits in the top array.
+// or for five times as many if the table is so large that reading it takes long. It makes some room
+// even if no stamp is live, as in a loop over one more line than fits in the top array.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	older := m.stamps.older()
@@ -282,16 +282,17 @@ func (m *Exact) Stack() []trace.Line {
 }
 
 // share counts how many recent accesses moved a line to the top, and how many of these lines came
-// from below the top array. It counts only the last quarter of a stretch, because counting takes
-// time.
+// from below the top array. Because counting takes time, it counts only in the last quarter of the
+// accesses between two decisions.
 type share struct {
 	accesses, moved, deep int
 }
 
 const stretch = 4 * chunk
 
-// prefers reports whether all lines should be stamped, given whether they are now. They should if
-// most lines that move come from so deep that a search of the top array is futile.
+// prefers reports whether all lines should be stamped. stamped is whether they are stamped now.
+// They should be if most lines that move come from such depths that a search of the top array is
+// futile.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -339,8 +340,8 @@ func (m *Exact) stampAll(all bool) {
 	}
 }
 
-// scanStamped queues the accesses to another line than the previous access, and returns their
-// number.
+// scanStamped queues each access to a line other than the previous one, and returns the number of
+// queued accesses.
 func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	last := m.newest
 	out = out[:len(lines)]
@@ -357,7 +358,7 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	return queued
 }
 
-// settleStamped is settle for the case that every line is stamped.
+// settleStamped does the same as settle if every line is stamped.
 func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {

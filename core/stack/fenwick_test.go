@@ -5,10 +5,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Fenwick is the textbook method and the baseline of the benchmarks: a hash table from line to the
-// time of its last access, and a Fenwick tree over time that counts the lines last accessed then
-// (Bennett and Kruskal 1975, Olken 1981). A top array of a given number of lines can be placed in
-// front of it.
+// Fenwick is the textbook method and the baseline of the benchmarks (Bennett and Kruskal 1975,
+// Olken 1981). A hash table maps each line to the time of its last access. A Fenwick tree over time
+// counts the lines by the times of their last accesses. Optionally, a top array of a given number
+// of lines is in front of both.
 type Fenwick struct {
 	top   []trace.Line
 	keys  []uint64 // line + 1; 0: empty slot

@@ -5,10 +5,10 @@ import "runtime"
 // lists contains the lists of one number of sets, in pages that are created when first visited.
 type lists struct {
 	most  int     // the lists are for 2^most sets
-	least int     // sets down to 2^least are combined from them
-	turn  []uint8 // by place: how far the list is rotated
+	least int     // numbers of sets down to 2^least are combined from these lists
+	turn  []uint8 // by place: number of entries by which the list is rotated
 	pages []*listPage
-	late  [2]uint64 // visits with depth MaxWays or more: unmarked, marked
+	late  [2]uint64 // number of visits with depth MaxWays or more: unmarked, marked
 }
 
 // listPage contains neighbouring lists. Lists that are combined are in the same page.
@@ -16,7 +16,7 @@ type listPage [pageLists]list
 
 const pageLists = 128
 
-// have writes to new memory before the memory is read. If memory is read first, the operating
+// have writes to the memory of a new page before it is read. If memory is read first, the operating
 // system maps it twice, and the second mapping interrupts the other processors.
 func (p *listPage) have() {
 	const each = 4096 / (8 * MaxWays) // lists in a page of the operating system
@@ -27,9 +27,9 @@ func (p *listPage) have() {
 
 // list contains the entries of a set in order. An entry consists of the number of a move and the
 // last bits of the line's number; 0 means no entry, and compares as older than any entry. The list
-// is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one,
-// which takes a single store. It is rotated only then, so that the newest half of a list that is
-// not full is in one cache line.
+// is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one.
+// This takes a single store. Lists that are not full are never rotated, so that the newest half of
+// such a list is in one cache line.
 type list [MaxWays]uint64
 
 const (
@@ -51,7 +51,8 @@ func makeLists(least, most int) lists {
 	return l
 }
 
-// near reports whether there are so few lists that they stay in the cache without prefetching.
+// near reports whether there are so few lists that they stay in the processor's cache without
+// prefetching.
 func (l *lists) near() bool { return l.most <= nearLists }
 
 // of returns the place of the list for a line. Lists that are combined have neighbouring places.
@@ -60,8 +61,9 @@ func (l *lists) of(line uint32) (place uint32) {
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
-// beside returns the number of newer lines that are in a line's set among 2^b sets but not in its
-// set among 2^(b+1) sets, which has n newer lines. It combines several lists.
+// beside returns the number of newer lines that are in a line's set among 2^b sets, but not in its
+// set among 2^(b+1) sets. n is the number of newer lines in the latter. beside combines several
+// lists.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
@@ -75,15 +77,16 @@ func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (besid
 	return beside
 }
 
-// If few is set, callers count fewer than four newer entries, the common case, inline, because
-// calls are expensive in WebAssembly.
+// few is set for WebAssembly, where calls are expensive. Callers then count inline if there are
+// fewer than four newer entries, which is the common case.
 const few = runtime.GOARCH == "wasm"
 
 // at returns the index of the kth newest entry; k counts from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries that are at least after. It chooses one half, and within it counts whole
-// quarters and then the entries of one quarter, without branches, which would be hard to predict.
+// newer counts the entries that are at least after. It chooses one half of the list, and counts
+// whole quarters of this half and then the entries of one quarter. It contains no branches, because
+// they would be hard to predict.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
@@ -137,7 +140,7 @@ func (l *list) insert(turn uint8, n int, entry uint64) {
 }
 
 // above returns the number of newer entries, which must be below MaxWays. It also counts, in the
-// lanes of [recency.finer], how many of them share a finer set with a line.
+// lanes of [recency.finer], how many of these entries share a finer set with a line.
 func (l *list) above(turn uint8, line uint32, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for e := l[at(turn, 0)]; e >= after; e = l[at(turn, n)] {
 		lanes += finer[common(uint64(line), e)]

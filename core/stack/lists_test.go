@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newer returns the same count as a loop over all entries, however the list is rotated.
+// newer returns the same count as a loop over all entries, for every rotation of the list.
 func TestNewer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.SampledFrom([]uint32{50, notThere - 1}).Draw(t, "top")
@@ -30,10 +30,11 @@ func TestNewer(t *testing.T) {
 	})
 }
 
-// A model of few lines has few pages of lists: finer lists are made when coarser lists overflow.
+// A model with few lines has few pages of lists, because finer lists are created only when coarser
+// lists overflow.
 func TestListsGrow(t *testing.T) {
 	for _, c := range []struct {
-		lines, want int // number of pages wanted
+		lines, want int // want is the expected number of pages
 	}{{100, 1}, {600, 1 + 2}, {10_000, 1 + 2 + 32}, {1 << setBits, 1 + 2 + 32}, {3 << setBits, 1 + 2 + 32 + 512}} {
 		m := NewSets(AllSetNumbers)
 		lines, out := make([]uint64, 2*c.lines), make([]uint32, 2*c.lines)

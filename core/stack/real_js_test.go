@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// In a browser the traces come from the server that runs the tests.
+// openReal opens a trace. In a browser, the traces are on the server that runs the tests.
 func openReal(b *testing.B, name string) io.ReadCloser {
 	url := os.Getenv("STACKGLASS_DATA_URL")
 	if url == "" {

@@ -2,58 +2,60 @@ package stack
 
 import "slices"
 
-// recency computes, for some numbers of sets from 2^1 on, how many lines of a set were moved to its
-// front since a given move, up to MaxWays. A set is a list of the numbers of the last moves of its
-// lines, newest first.
+// recency computes, for some numbers of sets from 2^1 on, how many lines of a set were moved to the
+// front of the set since a given move, up to MaxWays. A set is represented by a list of the numbers
+// of its lines' last moves, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
-// share few sets, a line moves when it falls off the array: a hit costs nothing here, and a miss
-// counts one line and moves another. Otherwise every access moves its line, except an access to the
-// line that was accessed last in its set with the smallest number of sets; one search counts and
-// moves. A line that was the last one of its set with the smallest number of sets was also the last
-// one with more sets, so it changes no list.
+// share few sets, a line moves when it falls off the array. A hit then costs nothing here, and a
+// miss counts one line and moves another. Otherwise every access moves its line, and one search
+// counts and moves. An access to the line that was accessed last in its set, for the smallest
+// number of sets, is an exception: this line was also accessed last in its sets for all larger
+// numbers of sets, so no list changes.
 //
-// A moved line goes to the front of its list. If it is there already, nothing changes with more
-// sets, because any line that shares a set with it there also shares one here. So an entry may be
-// older than its line's last move. Still, the lists are in the order of the last moves, and the
-// number of entries newer than the last move of x is the depth of x: a line that moved after x was
-// not at the front of x's set at that time, so it was moved there. For the same reason, x's own
-// entry is the first one that is not newer.
+// A moved line goes to the front of its list. If it is already at the front, nothing changes for
+// larger numbers of sets, because any line that shares a set with it there also shares a set with
+// it here. Therefore an entry may be older than its line's last move. Still, the lists are in the
+// order of the last moves, and the number of entries newer than the last move of x is the depth of
+// x: a line that moved after x was not at the front of x's set at that time, so it was moved there.
+// For the same reason, x's own entry is the first one that is not newer.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
 // which newer lines share a finer set. For a number of sets between two kept numbers, the depth in
 // a set is the sum over the lists of which the set consists: a line that is first in one of these
-// lists made its last move there, and no other line of the set has moved since. So one list
+// lists made its last move there, and no other line of the set has moved since. One list therefore
 // suffices for every number of sets for which fewer than MaxWays lines are newer. Only deeper lines
-// need the next list. The next list is made when a list overflows; until then the coarser list
+// need the next list. The next list is created when a list overflows; until then the coarser list
 // contains every line.
 //
-// Pending accesses go through the lists of one number of sets after the other, so that the lists in
-// use stay in the cache and the loads of different accesses overlap.
+// All pending accesses are processed for one number of sets after the other, so that the lists in
+// use stay in the processor's cache and the loads of different accesses overlap.
 type recency struct {
 	numbers SetNumbers
 	least   int                 // 2^least is the smallest of the numbers
 	kept    []int               // there are lists for 2^kept[k] sets
-	finer   [setBits + 1]uint64 // finer[n] adds one to the depths for more than 2^kept[0] and up to 2^n sets
+	finer   [setBits + 1]uint64 // adding finer[n] increments the depths for more than 2^kept[0] and up to 2^n sets
 
-	visits   []visit                            // pending, while the lists follow falls
-	accesses []access                           // pending, while they follow accesses
+	visits   []visit                            // pending visits, while the lists follow falls
+	accesses []access                           // pending accesses, while the lists follow accesses
 	lists    []lists                            // the lists that exist, in the order of kept
-	depths   [setBits + 1][2 * depthRoom]uint64 // from index depthRoom on: the depths of marked lines
+	depths   [setBits + 1][2 * depthRoom]uint64 // the depths of marked lines begin at index depthRoom
 
 	sink uint64 // prevents the compiler from removing touches
 }
 
-// visit counts the lines of a set that are newer than a line, or moves the line to the front.
+// visit describes a visit to a set, which either counts the lines that are newer than a line, or
+// moves the line to the front.
 type visit struct {
-	after uint32 // entries from this number on are newer than the line; 1: the line was never in the lists
-	now   uint32 // the number of the move; 0: the visit counts
+	after uint32 // entries from this number on are newer than the line; 1 if the line was never in the lists
+	now   uint32 // the number of the move; 0 if the visit counts
 	line  uint32 // the last bits of the line's number, and perhaps the flag marked
-	above uint64 // lines of the top array to add to the count, in lanes
+	above uint64 // number of lines of the top array to add to the count, in lanes
 }
 
-// access moves a line to the front of its set, and counts its former depth.
+// access describes an access, which moves a line to the front of its set and counts the line's
+// former depth.
 type access struct {
 	after uint32 // as in visit
 	now   uint32 // the number of the move
@@ -68,8 +70,8 @@ const (
 
 	visitRoom = 1024
 	depthRoom = 64 // a power of two, larger than the entries of a list plus the largest count of a lane
-	nearLists = 10 // lists of up to 2^10 sets need no touching
-	nearby    = 32 // accesses whose lists are touched at once
+	nearLists = 10 // lists of up to 2^10 sets need no prefetching
+	nearby    = 32 // number of accesses whose lists are touched at once
 
 	fineBits = 5 // bits of a lane that counts fewer than MaxWays lines
 	fineMask = 1<<fineBits - 1
@@ -77,7 +79,7 @@ const (
 	keptStep = 4
 )
 
-// count chooses the numbers of sets that have lists: the smallest one, and one in four of the
+// count chooses the numbers of sets that have lists: the smallest number, and one in four of the
 // others.
 func (r *recency) count(numbers SetNumbers) {
 	most := 0
@@ -123,7 +125,7 @@ func (r *recency) open() *lists {
 	return &r.lists[k]
 }
 
-// leastOf returns the smallest number of sets that the lists with index k serve.
+// leastOf returns the smallest number of sets for which the lists with index k are used.
 func (r *recency) leastOf(k int) int {
 	if k == 0 {
 		return r.least
@@ -175,8 +177,8 @@ func (r *recency) settle() {
 }
 
 // overflow creates the lists of the next larger number of sets, before any list of index k loses an
-// entry. It reports whether it created them; they then contain all entries added to the lists so
-// far.
+// entry. It reports whether it created these lists. If so, they contain all entries that have been
+// added to the lists so far.
 func (r *recency) overflow(k int) (made bool) {
 	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false
@@ -202,8 +204,8 @@ func (l *lists) touchVisits(visits []visit) (sink uint64) {
 	return sink
 }
 
-// visitLists performs visits on the lists of index k. It keeps the visits that continue to more
-// sets at the front of visits, and returns their number.
+// visitLists performs visits on the lists of index k. It moves the visits that must continue with
+// more sets to the front of visits, and returns their number.
 func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	l := &r.lists[k]
 	for i := range visits {
@@ -241,8 +243,9 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts a visit for which n entries of the list, fewer than MaxWays, are newer than the
-// line. lanes contains, for each finer number of sets, how many of these are in the line's set.
+// countAt counts a visit for which n entries of the list are newer than the line. n must be below
+// MaxWays. For each finer number of sets, lanes contains the number of newer entries in the line's
+// set.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
 	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, apart(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++
@@ -273,8 +276,8 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 	return sink
 }
 
-// accessLists performs accesses on the lists of index k. It keeps the accesses that continue to
-// more sets at the front of accesses, and returns their number.
+// accessLists performs accesses on the lists of index k. It moves the accesses that must continue
+// with more sets to the front of accesses, and returns their number.
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]
 	lane := max(l.most-r.kept[0]-1, 0) * fineBits

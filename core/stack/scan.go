@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// near is the top array of [Coherent], with its table and stamps. It counts the depths of the
-// array's lines in their sets, from the lines above them.
+// near is the top array of a [Sets] or [Coherent], with its table and stamps. It counts the depths
+// of the array's lines in their sets, which follow from the lines above them.
 type near struct {
 	exact  Exact
 	tally  nearTally
@@ -17,10 +17,10 @@ type near struct {
 type nearTally struct {
 	tally
 
-	// Hits in the front of the top array, by the number of set bits that the line shares with each
-	// of the lines above it; 0 where there is no line.
+	// front counts the hits in the front of the top array, by the number of set bits that the line
+	// shares with each of the lines above it, or 0 for a missing line.
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
-	// Other hits in the top array, by two adjacent lanes of their depths.
+	// pairs counts the other hits in the top array, by two adjacent lanes of their depths.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
@@ -29,8 +29,8 @@ const (
 	laneMask = 1<<laneBits - 1
 )
 
-// sharing[n] adds one to the depths for 2^1 to 2^n sets, in which two lines share a set if the last
-// n bits of their numbers agree.
+// Adding sharing[n] increments the depths for 2^1 to 2^n sets. These are the numbers of sets for
+// which two lines share a set if the last n bits of their numbers agree.
 var sharing = func() (lanes [setBits + 1]uint64) {
 	for n := 1; n <= setBits; n++ {
 		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
@@ -57,7 +57,7 @@ func (t *nearTally) addLanes(depths uint64) {
 	}
 }
 
-// depths returns the counts of the top array, and the row of a single set.
+// depths returns the counts of the top array, including the row of a single set.
 func (t *nearTally) depths() *SetDepths {
 	s := new(SetDepths)
 	t.single(&s[0])

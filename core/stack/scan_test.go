@@ -23,7 +23,7 @@ func TestScans(t *testing.T) {
 		}
 		want, got := once.tally.depths(), steps.tally.depths()
 		for a := range want {
-			want[a][0], got[a][0] = 0, 0 // Depths computes these by subtraction
+			want[a][0], got[a][0] = 0, 0 // Depths computes these counts by subtraction
 			if got[a] != want[a] {
 				t.Fatalf("2^%d sets: depths %v, want %v", a, got[a], want[a])
 			}

@@ -27,7 +27,7 @@ type step struct {
 	number int    // number of the event
 }
 
-// everywhere has a bit for each number of sets.
+// everywhere contains a bit for each number of sets.
 const everywhere = 1<<stack.SetCounts - 1
 
 // NewSegment runs events and returns them as a segment; first is the number of the first event.
@@ -69,7 +69,7 @@ func (s *Segment) touched(line trace.Line) bool {
 	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == stacktest.Event{Op: stack.AccessOp, Line: line} })
 }
 
-// Append returns the segment that consists of both.
+// Append returns the segment that consists of s followed by next.
 func (s *Segment) Append(t TB, next *Segment) *Segment {
 	t.Helper()
 	r, err := stack.NewBelow(s.numbers, s.state)
@@ -113,8 +113,8 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 }
 
 // EqualAppended splits events into segments of the given lengths and joins neighbouring segments,
-// in the order that pick chooses, until one is left. It compares that segment with a single segment
-// of all events, and the latter with lists with holes.
+// in the order that pick chooses, until one segment is left. It compares this segment with a single
+// segment of all events, and the single segment with lists with holes.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// SetCounts is how many different numbers of sets [Sets] supports: 2^0 to 2^16.
+	// SetCounts is the number of different numbers of sets that [Sets] supports: 2^0 to 2^16.
 	SetCounts = 17
 	// MaxWays is the largest number of ways that [Sets] supports.
 	MaxWays = 32
@@ -42,26 +42,26 @@ const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 type Sets struct {
 	near     // counts hits in the top array, while the lists follow falls
 	above    [topLines]above
-	accesses bool         // the lists follow accesses, not falls
-	latest   []trace.Line // the line accessed last in each set, for the smallest number of sets, while the lists follow accesses
+	accesses bool         // whether the lists follow accesses instead of falls
+	latest   []trace.Line // the line that was accessed last in each set, for the smallest number of sets; only used while the lists follow accesses
 	moves    moves
 	now      uint32 // the last number given to a fall or an access
-	last     uint32 // moves are renumbered when now reaches it
+	last     uint32 // moves are renumbered when now reaches this number
 	recent   recency
-	pushed   bool // whether lines are accessed without counting
+	pushed   bool // whether lines are being accessed without counting
 	marks    marks
 }
 
 type tally struct {
 	accesses uint64
 	cold     uint64
-	whole    [MaxWays]uint64 // accesses at distance d > 0, for a single set
-	beyond   uint64          // accesses at distances of MaxWays or more
+	whole    [MaxWays]uint64 // number of accesses at each distance above 0, for a single set
+	beyond   uint64          // number of accesses at distances of MaxWays or more
 }
 
 const setBits = SetCounts - 1
 
-// above is a line of the top array; such lines are in no particular order.
+// above describes a line of the top array. Values of this type are stored in no particular order.
 type above struct {
 	line  trace.Line
 	after uint32 // as in visit, or notThere
@@ -93,21 +93,22 @@ func (m *Sets) reset() {
 	m.recent.reset()
 }
 
-// few reports whether so few lines share a set that an accessed line is often the last one accessed
-// in its set. If not, the lists follow accesses only while every line has a stamp.
+// few reports whether so few lines share a set that an accessed line is often also the line that
+// was accessed last in its set. If few returns false, the lists follow accesses only while every
+// line has a stamp.
 func (m *Sets) few() bool { return m.recent.least >= fewSets }
 
 // 2^fewSets is the smallest number of sets for which [Sets.few] returns true.
 const fewSets = 4
 
-// forget forgets which lines were accessed last.
+// forget clears the record of the lines that were accessed last.
 func (m *Sets) forget() {
 	for i := range m.latest {
 		m.latest[i] = noLine
 	}
 }
 
-// Reset forgets every line and all counts, and keeps the memory of the table.
+// Reset removes every line and all counts, and keeps the memory of the table.
 func (m *Sets) Reset() {
 	exact := m.exact
 	exact.Reset()
@@ -169,7 +170,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
-	m.pushed = true // finding their depths would take most of the time
+	m.pushed = true // finding the lines' depths would take most of the time
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
@@ -177,11 +178,11 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.pushed = false
-	m.tally, m.recent.depths = counted, depths // marked accesses are not in tally, and are never pushed
+	m.tally, m.recent.depths = counted, depths // tally does not contain marked accesses, which are never pushed
 }
 
-// renew renumbers the moves from zero. It rebuilds the model from its stack, which determines all
-// later depths.
+// renew renumbers the moves from zero. To do so, it rebuilds the model from its stack, which
+// determines all later depths.
 func (m *Sets) renew() {
 	stack, marked := m.Stack(), m.marks.now
 	m.recent.settle()
@@ -191,8 +192,8 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-// scanMoves is [Exact]'s scan. It also queues hits in the top array whose line was not the last one
-// accessed in its set: these lines move in the lists, which count them.
+// scanMoves does the same as [Exact]'s scan. It also queues a hit in the top array if another line
+// of the same set was accessed since. Such lines move in the lists, which also count their depths.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest
@@ -282,10 +283,10 @@ next:
 // Values of deep.how: how a queued access moves its line in the lists.
 const (
 	farMove  = 1 // the line was not in the top array
-	nearMove = 2 // the line was there, so only the lists change
+	nearMove = 2 // the line was in the top array, so only the lists change
 )
 
-// settle is [Exact]'s settle, and also updates the recency lists.
+// settle does the same as [Exact]'s settle, and also updates the recency lists.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -323,7 +324,7 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	return d
 }
 
-// settleMoves is settle for lists that follow accesses.
+// settleMoves does the same as settle if the lists follow accesses.
 func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -346,7 +347,7 @@ func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	}
 }
 
-// settleStamped is [Exact]'s settleStamped, and also moves lines in the lists.
+// settleStamped does the same as [Exact]'s settleStamped, and also moves lines in the lists.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -367,7 +368,7 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	m.exact.bringUp(queue)
 }
 
-// follow stamps all lines or only those below the top array, and switches the lists between
+// follow stamps all lines, or only the lines below the top array, and switches the lists between
 // following accesses and following falls.
 func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []deep) {
 	m.exact.stampAll(stamped)
@@ -398,7 +399,7 @@ func (m *Sets) switchTo(accesses bool) {
 }
 
 // moves counts recent accesses that moved a line in the lists: near if the line was in the top
-// array, far if it came from below. It counts only the last quarter of a stretch.
+// array, far if it came from below. Like share, it counts only in the last quarter of a stretch.
 type moves struct{ accesses, near, far int }
 
 // movesFew reports whether, in lists that follow accesses, few hits in the top array move their
@@ -453,7 +454,7 @@ func (m *Sets) find(line trace.Line) *above {
 }
 
 // older counts, in lanes, the lines in the top array that share a set with x and have not left the
-// array since x did. The lists do not count them as newer than x.
+// array since x left it. The lists do not count these lines as newer than x.
 func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]
@@ -513,7 +514,8 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// with combines the counts of the top array and of the lists, whose depths begin at index at.
+// with combines the counts of the top array with the counts of the lists. In the lists, depths
+// begin at index at.
 func (t *nearTally) with(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
@@ -539,8 +541,8 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 
 // marks counts some accesses of a [Sets] separately.
 type marks struct {
-	now   []bool     // marks of the current chunk; nil: none
-	tally *nearTally // counts of marked accesses, which the model's own tally does not include; nil: there were none
+	now   []bool     // marks of the current chunk; nil if there are none
+	tally *nearTally // counts of marked accesses, which the model's own tally does not include; nil if there were none
 }
 
 // DistancesMarked is like [Sets.Distances], and also counts marked accesses for
@@ -574,8 +576,8 @@ func count(marked []bool) (few int) {
 	return few
 }
 
-// scanMarked scans in steps, as scanSteps does, so that each access can be counted in its own
-// tally.
+// scanMarked scans in steps, as scanSteps does, so that marked accesses can be counted in a tally
+// of their own.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)
@@ -627,7 +629,7 @@ func of(tallies [2]*nearTally, marked bool) *nearTally {
 	return tallies[0]
 }
 
-// tallyOf returns the tally for an access of the chunk, and the flag for the lists.
+// tallyOf returns the tally that counts an access of the chunk, and the flag for the lists.
 func (m *Sets) tallyOf(index int32) (t *nearTally, how uint32) {
 	if m.marks.now != nil && m.marks.now[index] {
 		return m.marks.tally, marked

@@ -2,7 +2,7 @@ package stack
 
 import "testing"
 
-// In a test, the numbers of moves run out only if there are few of them.
+// TestRenew limits the numbers of moves, because otherwise they would not run out during a test.
 func TestRenew(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)

@@ -42,8 +42,8 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 }
 
 // RunSets checks a model for all numbers of sets. It runs the suite for distances, and compares
-// depths with the reference implementation: in batches of any length, and for a trace in two parts,
-// the second of which starts with the stack of the first.
+// depths with the reference implementation: in batches of any length, and for a trace in two parts.
+// The second part starts with the stack of the first.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {
@@ -72,7 +72,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 		want := new(stack.SetDepths)
 		for a := range want {
 			copy(want[a][:], plain.Depths[a][:])
-			for b := range a { // Plain stops where a line is at the front
+			for b := range a { // Plain stops at the first number of sets for which a line is at the front
 				want[a][0] += plain.Depths[b][0]
 			}
 		}

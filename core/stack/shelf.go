@@ -16,7 +16,7 @@ type Shelf interface {
 	Write(run, block uint32, data []byte) error
 	// Read returns a block as it was written. The slice is valid until the next call.
 	Read(run, block uint32) ([]byte, error)
-	// Drop deletes a block, which is never read again.
+	// Drop deletes a block. The caller never reads the block again.
 	Drop(run, block uint32) error
 }
 
@@ -27,8 +27,8 @@ const shelfBlock = 2 << 20
 var errShelfBlock = errors.New("a part of the model that was moved out of memory has changed since it was written; check the disk, and analyse the trace again")
 
 // shelfWriter writes lines in ascending order with their stamps. Both are stored as differences
-// from the previous line and stamp, so that a line whose neighbour was used just before it takes
-// two bytes.
+// from the previous line and stamp, so that a line takes two bytes if the neighbouring line was
+// used just before it.
 //
 //	block   number of its lines, a uvarint, after a checksum of 8 bytes
 //	line    difference from the previous line, or from 0 for the first of a block: uvarint
@@ -44,7 +44,7 @@ type shelfWriter struct {
 	head       [binary.MaxVarintLen64]byte
 }
 
-const shelfHead = 8 + binary.MaxVarintLen64 // room before the lines of a block
+const shelfHead = 8 + binary.MaxVarintLen64 // space reserved before the lines of a block
 
 func (w *shelfWriter) begin(shelf Shelf, run uint32) {
 	if w.data == nil {
@@ -86,14 +86,14 @@ type shelfReader struct {
 	run    uint32
 	block  uint32 // the next block
 	blocks uint32 // number of blocks in the run
-	keep   bool   // blocks are not dropped
-	left   uint64 // lines of the block still to read
+	keep   bool   // whether blocks are kept instead of dropped
+	left   uint64 // number of lines of the block that are still to be read
 	data   []byte // the rest of the block
 	line   trace.Line
 	next   uint32
 }
 
-// read returns the next line; more is false after the last.
+// read returns the next line and its stamp. more is false after the last line.
 func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err error) {
 	if r.left == 0 {
 		if more, err := r.open(); !more {

@@ -9,45 +9,45 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelved is an LRU stack that does not fit in memory. It takes segments of a trace, each analysed
-// by a model in memory. For each segment it computes the distances of the first touches within the
-// whole trace, and puts the segment's lines on top (MODELS §9).
+// Shelved is an LRU stack that does not fit in memory. It receives segments of a trace, each of
+// which was analysed by a model in memory. For each segment, it computes the distances of the
+// segment's first touches within the whole trace, and puts the segment's lines on top (MODELS §9).
 //
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
 //	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
 // access. One pass over all lines finds the distances of all touches of a segment: the touches are
-// sorted by line, so the pass finds the line of each, and gives it a new stamp of the segment. The
-// bitmap of live stamps and its counts stay in memory: about 1.5 bits for each line and for each
-// unused stamp. As for [Exact], a distance is the number of newer live stamps, plus earlier
-// touches.
+// sorted by line, so the pass finds the line of each touch and gives this line a new stamp of the
+// segment. The bitmap of live stamps and its counts stay in memory: about 1.5 bits for each line
+// and for each unused stamp. As for [Exact], a distance is the number of newer live stamps, plus
+// the number of earlier touches.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
-	blocks uint32 // number of its blocks
+	blocks uint32 // number of blocks in the run
 	kept   [2]run // the runs that Keep retained, the older one first
 	lines  int
 	stamps stamps
 	writer shelfWriter
-	sets   *shelvedSets // nil: depths in sets are not counted
+	sets   *shelvedSets // nil if depths in sets are not counted
 
-	touched []touched // touches of the segment that was joined last, by line
-	found   []uint32  // the old stamps of its lines, or fresh, in the order of touches
+	touched []touched // touches of the segment that was joined last, sorted by line
+	found   []uint32  // the old stamps of the segment's lines, or fresh, in the order of touches
 	at      int       // number of touches whose distances are known
 	failed  error
 
-	adoptLines int // lines that adopt reads at a time
+	adoptLines int // number of lines that adopt reads at a time
 }
 
 type touched struct {
 	line  trace.Line
-	index uint32 // index of its first touch, in order
-	place uint32 // its position in the segment's stack, from the bottom
+	index uint32 // index of the line's first touch, in the order of touches
+	place uint32 // position of the line in the segment's stack, from the bottom
 }
 
 // NewShelved returns an empty model on an empty spill store. It counts depths for the given numbers
-// of sets; 0: none.
+// of sets. If sets is 0, it counts no depths.
 func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
@@ -70,8 +70,8 @@ func (m *Sets) base() *Exact  { return &m.exact }
 
 var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse part of it (--limit), or use larger lines (--line)")
 
-// Join adds a segment, whose lines are given in the order of their first touches, and reads the
-// spill store once. After an error, the model must not be used.
+// Join adds a segment, and reads the spill store once. lines must yield the segment's lines in the
+// order of their first touches. After an error, the model must not be used.
 func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
 	if m.failed == nil {
 		m.failed = m.join(segment.base(), lines)
@@ -79,8 +79,9 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt copies the lines of another model to an empty one, in stack order, and counts nothing. It
-// copies them in parts, so that it needs little memory beyond that of the two models.
+// Adopt copies the lines of another model to m, which must be empty, in stack order, and counts
+// nothing. It copies the lines in parts, so that it needs little memory beyond the memory of the
+// two models.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from.base())
@@ -151,7 +152,7 @@ func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) 
 }
 
 // makeRoom makes room for the stamps of the joined lines. If it has to renumber the stamps, it
-// returns the old ones.
+// returns the old stamps.
 func (m *Shelved) makeRoom() (before *stamps, err error) {
 	need := uint64(len(m.touched))
 	if m.sets != nil {
@@ -174,7 +175,7 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 }
 
 // merge writes all lines to a new run, with new stamps for the joined lines, and records the old
-// stamps of these.
+// stamps of the joined lines.
 func (m *Shelved) merge(before *stamps) error {
 	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.blocks > 0 && m.kept[1] == run{m.run, m.blocks}}
 	m.writer.begin(m.shelf, m.run+1)
@@ -240,7 +241,7 @@ func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// settle puts the joined lines on top, unless this has been done.
+// settle puts the joined lines on top unless it has already done so.
 func (m *Shelved) settle() {
 	if len(m.touched) == 0 {
 		return
@@ -266,7 +267,8 @@ func (m *Shelved) Depths() *SetDepths {
 	return m.sets.depths()
 }
 
-// MemoryBytes estimates the model's memory between two segments, without the segment's lines.
+// MemoryBytes estimates the model's memory between two segments, when it contains no segment's
+// lines.
 func (m *Shelved) MemoryBytes() uint64 {
 	bytes := uint64(len(m.stamps.blocks)) * blockBytes
 	if m.sets != nil {
@@ -302,9 +304,8 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends the lines from first to last that have stamps from begin up to but excluding end,
-// with their places, in no particular order. Lines without a stamp count as if their stamp were
-// just below fresh.
+// collect appends the lines from first to last whose stamps are in [begin, end), with their places,
+// in no particular order. Lines without a stamp count as if their stamp were just below fresh.
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -325,7 +326,7 @@ func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32)
 }
 
 // split returns ascending lines that divide all lines into parts of about the given number of
-// lines. It uses one part of the table as a sample of the lines.
+// lines. It uses one part of the hash table as a sample of the lines.
 func (m *Exact) split(lines int) (at []trace.Line) {
 	var sample []trace.Line
 	for _, e := range m.table.parts[0].slots {
@@ -377,7 +378,7 @@ func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
 	s.recent.access(access{after: after, now: now + 1, line: uint32(line)&^(uncounted|marked) | how})
 }
 
-// push moves the joined lines to the front in the order of the segment's stack.
+// push moves the joined lines to the front of their lists, in the order of the segment's stack.
 func (s *shelvedSets) push(joined []touched, first uint32) {
 	for place, line := range s.order[:len(joined)] {
 		s.recent.access(access{after: s.last[place] + 1, now: first + uint32(place) + 1, line: uint32(line)&^(uncounted|marked) | uncounted})
@@ -385,7 +386,8 @@ func (s *shelvedSets) push(joined []touched, first uint32) {
 	s.recent.settle()
 }
 
-// adopt moves new lines to the front, in the order of their places, which are their stamps.
+// adopt moves new lines to the front of their lists, in the order of their places. A line's place
+// is also its stamp.
 func (s *shelvedSets) adopt(lines []touched) {
 	for i := range lines {
 		s.recent.access(access{after: never, now: lines[i].place + 1, line: uint32(lines[i].line)&^(uncounted|marked) | uncounted})
@@ -393,8 +395,9 @@ func (s *shelvedSets) adopt(lines []touched) {
 	s.recent.settle()
 }
 
-// renumber renumbers the accesses in the lists in the same way as the live stamps of before.
-// Entries whose number is not that of their line's last access keep their order.
+// renumber renumbers the accesses in the lists in the same way as the live stamps of before. The
+// order of entries does not change, even if an entry's number is not the number of its line's last
+// access.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -427,9 +430,9 @@ var ErrShelvedState = errors.New("the data that was moved out of memory was lost
 // run identifies the blocks that are kept for a state.
 type run struct{ number, blocks uint32 }
 
-// Keep returns the state, and makes the store retain the state's data until Keep has been called
-// twice more. A caller that saves states needs the data of two states, because the saved copy of
-// one may be incomplete.
+// Keep returns the state, and makes the spill store retain the state's data until Keep has been
+// called twice more. A caller that saves states needs the data of the last two states, because the
+// newest saved copy may be incomplete.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -489,16 +492,16 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 // cause large allocations or long loops.
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
-	mostLineBytes  = 15 // maximum size
+	mostLineBytes  = 15 // maximum size of a line in the spill store
 	// stampsOfLine is the maximum number of stamps per line: makeRoom makes room for twice the live
 	// stamps, or for the live stamps and four times the joined lines, or eight times if depths in
 	// sets are counted.
 	stampsOfLine = 9
 )
 
-// plausible checks that a state with stamps below next fits the number of blocks, and that the last
-// block is in the store. The blocks of a run are written in order, so the others should be there,
-// too.
+// plausible checks that the number of blocks fits a state with stamps below next, and that the last
+// block is in the spill store. The blocks of a run are written in order, so the other blocks should
+// be in the store, too.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
@@ -512,7 +515,7 @@ func (m *Shelved) plausible(next uint32) error {
 	return err
 }
 
-// readStamps makes the stamps of the lines in the spill store live. They must be below next.
+// readStamps makes the stamps of the lines in the spill store live. The stamps must be below next.
 func (m *Shelved) readStamps(next uint32) error {
 	m.stamps.reset(max(next, blockStamps), 0)
 	m.stamps.next = next
@@ -548,10 +551,10 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 	}
 }
 
-// code encodes or decodes the nonempty lists. Each is its place plus 1, followed by its entries,
-// newest first. An entry is the last bits of its line, and the difference of its number, which is
-// at most next, from that of the next older entry, or from 0. A 0 in place of a place follows the
-// last list.
+// code encodes or decodes the nonempty lists. Each list is encoded as its place plus 1, followed by
+// its entries, newest first. An entry is encoded as the last bits of its line, and the difference
+// between its number, which is at most next, and the number of the next older entry, or 0 if there
+// is none. A 0 ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // place plus 1 of the previous list
 		if !c.Reads() {

@@ -70,7 +70,7 @@ func TestShelved(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(6000)
 		if seed%10 == 0 {
-			n = 150_000 // long enough for stamps to be renumbered
+			n = 150_000 // enough accesses for stamps to be renumbered
 		}
 		lines := stacktest.Random(rng, n)
 		room := 1 + rng.IntN(1+rng.IntN(2000))
@@ -102,8 +102,8 @@ func TestShelved(t *testing.T) {
 	}
 }
 
-// A model that continues from a state gives the same results as one that was not interrupted, and
-// so does a model that continues from the state before that.
+// A model that continues from a state computes the same results as a model that was not
+// interrupted. So does a model that continues from the previous state.
 func TestShelvedState(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -171,8 +171,8 @@ func TestShelvedState(t *testing.T) {
 	}
 }
 
-// forged returns a state without lists that has these counts: runs and blocks that are kept, lines,
-// and stamps.
+// forged returns a state without lists and with the given counts: kept runs and blocks, lines, and
+// stamps.
 func forged(counts ...uint64) (state []byte) {
 	for _, n := range counts {
 		state = binary.AppendUvarint(state, n)
@@ -180,8 +180,8 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// A forged state causes no more memory or time to be used than the content of the spill store
-// justifies.
+// A forged state must not make the model use more memory or time than the content of the spill
+// store justifies.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
 	m := stack.NewShelvedInBlocks(shelf, 0, 100)
@@ -260,8 +260,8 @@ func FuzzRestoreShelved(f *testing.F) {
 	})
 }
 
-// If the spill store fails at any call, or any of its bytes is wrong, the model returns an error,
-// and the same error from then on.
+// If the spill store fails at any call, or any of its bytes is wrong, the model returns an error.
+// All later calls return the same error.
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
@@ -289,7 +289,7 @@ func TestShelvedFails(t *testing.T) {
 	}
 }
 
-// A model that has taken over the lines of a model in memory continues as that model would.
+// A model that has adopted the lines of a model in memory computes the same results as that model.
 func TestShelvedAdopts(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -322,7 +322,7 @@ func TestShelvedAdopts(t *testing.T) {
 	}
 }
 
-// all returns all numbers of sets if sets are counted, otherwise none.
+// all returns all numbers of sets if sets is true, and none otherwise.
 func all(sets bool) stack.SetNumbers {
 	if sets {
 		return stack.AllSetNumbers

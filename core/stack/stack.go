@@ -9,18 +9,19 @@
 //     a linear search shifts the entries that it passes, and the distance is the position.
 //  2. A line that falls off the array gets a time stamp. Below the array, the order of use is the
 //     order of the stamps, so the distance of a line that is accessed again is 16 plus the number
-//     of live stamps newer than its own. A bitmap of live stamps with a tree of prefix counts
-//     (stamps.go) finds that number in a fixed, short walk; a hash table (table.go) finds the
-//     stamp.
+//     of live stamps newer than its own. A hash table (table.go) maps the line to its stamp. A
+//     bitmap of live stamps with a tree of prefix counts (stamps.go) counts the newer stamps in a
+//     small, fixed number of steps.
 //
 // Because searching the array needs no access to the hash table, accesses that miss the array are
 // queued and processed in bursts: the table's slots are touched first, so that their cache misses
 // overlap.
 //
 // If most accesses miss the array, searching it wastes time, and two lines have to be looked up:
-// the accessed line and the line that falls off. In that case every line gets a stamp (exact.go),
-// repeated accesses to one line are recognised by a comparison, and any other access needs one
-// table lookup. The array is updated now and then, to notice when most accesses would hit it again.
+// the accessed line and the line that falls off. In this case, every line gets a stamp (exact.go).
+// Repeated accesses to one line are recognised by a comparison, and any other access needs one
+// table lookup. The array is updated now and then, to detect when most accesses would hit in it
+// again.
 //
 // When the stamps run out, the live stamps are renumbered from zero. There is then room for several
 // times as many new stamps, so this is rare.
@@ -28,16 +29,18 @@
 // [Sets] covers set-associative caches too: for every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
 // this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
-// numbers agree, so one count of the trailing zeros of their exclusive or decides this for all a:
+// numbers agree. The number of trailing zeros of their exclusive or therefore decides this for all
+// a at once:
 //
-//  1. For a line in the top array, the lines above it are known. Each adds one to the depths for
-//     all numbers of sets for which it shares a set with the line: one addition to a word of
-//     sixteen 4-bit lanes does this.
+//  1. For a line in the top array, the lines above it are known. Each of them increments the depths
+//     for all numbers of sets for which it shares a set with the line. This takes one addition to a
+//     word of sixteen 4-bit lanes.
 //  2. For a line from below the array, a list for each set, of at most 32 numbers, counts the lines
 //     that fell off the array after it did (recency.go); the lines of the array that did not fall
-//     are added in lanes. A line moves in its lists only when it falls, up to the first set in
-//     which it is at the front: with more sets it is at the front, too. If every line has a stamp,
-//     the lists follow all accesses instead of falls: one visit counts and moves.
+//     are added in lanes. A line moves in its lists only when it falls. The moves end at the first
+//     number of sets for which the line is already at the front, because with more sets it is at
+//     the front, too. If every line has a stamp, the lists follow all accesses instead of falls,
+//     and one visit counts and moves.
 //
 // [Coherent] computes the same for one of several cores, when other cores' stores invalidate its
 // lines (MODELS §6.4). [Shelved] is for more lines than fit in memory: it keeps them in a spill
@@ -54,14 +57,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cold is the distance of the first access to a line; it represents infinity.
+// Cold is the distance of the first access to a line. It represents infinity.
 const Cold = math.MaxUint32
 
 // Model is an LRU stack. A model supports up to 2^32 - 2^17 distinct lines.
 type Model interface {
-	// Distances accesses lines, whose numbers must be below 2^61, in order. It writes the stack
-	// distance of each, counted in lines from zero, or [Cold], to the same index of out, which must
-	// be at least as long.
+	// Distances accesses lines in order. Line numbers must be below 2^61. For each access, it
+	// writes the stack distance, counted in lines from zero, or [Cold], to the same index of out.
+	// out must be at least as long as lines.
 	Distances(lines []trace.Line, out []uint32)
 	// Lines returns the number of distinct lines accessed so far.
 	Lines() int

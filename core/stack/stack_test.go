@@ -31,7 +31,7 @@ func TestExactLong(t *testing.T) {
 	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
 	for round := range 200 {
 		if round == 120 {
-			span = 3000 // a smaller footprint: most stamps are old
+			span = 3000 // a smaller footprint, with which most stamps are old
 		}
 		for i := range lines {
 			lines[i] = rng.Uint64N(span) * 64
@@ -52,7 +52,8 @@ func TestExactLong(t *testing.T) {
 	}
 }
 
-// FuzzExact lets the fuzzer choose lines, how often they are accessed again, and where batches end.
+// FuzzExact lets the fuzzer choose the lines, how often they are accessed again, and where batches
+// end.
 func FuzzExact(f *testing.F) {
 	f.Add([]byte("abacbdda"), byte(3), uint16(1))
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), byte(40), uint16(300))

@@ -3,8 +3,8 @@ package stack
 import "math/bits"
 
 // stamps is an ordered set of time stamps: a bitmap of live stamps, and above it a tree that counts
-// them. To count the live stamps newer than a given one, it reads a few words, without a loop or
-// branch that depends on the stamp.
+// them. To count the live stamps that are newer than a given stamp, it reads a few words, without a
+// loop or branch that depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -17,15 +17,15 @@ import "math/bits"
 type stamps struct {
 	blocks []block
 	wide   [][][2]uint64
-	next   uint32 // the stamp that push returns next
+	next   uint32 // the next stamp that push returns
 	live   uint32 // sum of popcount(bits) over the blocks
 }
 
-// block contains bitmap and nodes together, in three pages of memory; separate arrays for each
-// level would touch six.
+// block contains bitmap and nodes together, in three pages of memory. With a separate array for
+// each level, an access would touch six pages.
 type block struct {
 	bits  [blockWords]uint64
-	by256 [256]uint64 // nodes that cover 256 stamps each, and so on
+	by256 [256]uint64 // nodes that cover 256 stamps each; the names of the other levels are analogous
 	by1k  [64]uint64
 	by4k  [16]uint64
 	by16k [4]uint64
@@ -44,7 +44,7 @@ const (
 // wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset makes room for at least capacity stamps, and makes the first live stamps live.
+// reset makes room for at least capacity stamps, and makes the stamps below live live.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -69,7 +69,7 @@ func (t *stamps) reset(capacity, live uint32) {
 	}
 }
 
-// fill makes the first live stamps of a block, and no others, live.
+// fill makes the first live stamps of a block live, and no others.
 func (b *block) fill(live uint32) {
 	clear(b.bits[:])
 	for i := range b.bits[:live/64] {
@@ -89,7 +89,7 @@ func (b *block) fill(live uint32) {
 	}
 }
 
-// count counts the live stamps in the bitmaps again.
+// count recomputes the counts from the bitmaps of live stamps.
 func (t *stamps) count() {
 	t.live = 0
 	perBlock, counts := make([]uint64, len(t.blocks)), make([]uint64, blockWords)
@@ -119,8 +119,8 @@ func (t *stamps) count() {
 	}
 }
 
-// older returns the number of live stamps before each word of the bitmaps. It makes ranking many
-// stamps faster than calling rank for each.
+// older returns the number of live stamps before each word of the bitmaps. With the result, ranking
+// many stamps is faster than calling rank for each stamp.
 func (t *stamps) older() []uint32 {
 	older, sum := make([]uint32, 0, len(t.blocks)*blockWords), uint32(0)
 	for i := range t.blocks {
@@ -135,7 +135,7 @@ func (t *stamps) older() []uint32 {
 // full reports whether push has no stamp left.
 func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
-// push returns a new stamp, newer than all, and makes it live.
+// push returns a new stamp, which is newer than all others, and makes it live.
 func (t *stamps) push() uint32 {
 	s := t.next
 	t.next++
@@ -158,7 +158,7 @@ func (t *stamps) push() uint32 {
 	return s
 }
 
-// remove ends a live stamp and returns the number of newer live ones.
+// remove removes a live stamp and returns the number of newer live stamps.
 func (t *stamps) remove(s uint32) (newer uint32) {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords
@@ -182,15 +182,15 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	return t.live - uint32(older)
 }
 
-// take removes a stamp from a node's child, which the last two bits of its index select, and
-// returns the number of live stamps in the children before it.
+// take removes a stamp from a node's child, and returns the number of live stamps in the children
+// before this child. The last two bits of child select the child.
 func take(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift
 	return n >> shift & 0xffff
 }
 
-// rank returns the number of live stamps before s, which is its index in a compacted set.
+// rank returns the number of live stamps before s. This is the index of s in a compacted set.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords

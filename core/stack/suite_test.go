@@ -34,8 +34,8 @@ func Run(t *testing.T, fresh func() stack.Model) {
 		}
 	})
 	t.Run("loops", func(t *testing.T) {
-		for _, length := range []int{1, 15, 16, 17, 18} { // about the size of a model's top
-			lines := make([]trace.Line, 140_000) // more than the stamps of a block
+		for _, length := range []int{1, 15, 16, 17, 18} { // about the size of a model's top array
+			lines := make([]trace.Line, 140_000) // more lines than a block has stamps
 			for i := range lines {
 				lines[i] = trace.Line(i % length)
 			}
@@ -114,7 +114,7 @@ func cuts(rng *rand.Rand, n int) (lengths []int) {
 	return lengths
 }
 
-// check checks the invariants of a model that defines any.
+// check checks the invariants of a model if the model defines any.
 func check(m any) {
 	if m, ok := m.(interface{ CheckInvariants() }); ok {
 		m.CheckInvariants()

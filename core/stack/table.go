@@ -2,10 +2,10 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// table maps each line of the trace to its time stamp: it uses open addressing with linear probing,
-// in 256 parts that grow one at a time, so that growing never pauses the run for long, and old and
-// new memory coexist for one part only. Large parts grow by half, so the table needs 23 to 35 bytes
-// per line.
+// table maps each line of the trace to its time stamp. It uses open addressing with linear probing,
+// in 256 parts that grow one at a time. Therefore growing never pauses the run for long, and old
+// and new memory coexist for only one part. Large parts grow by half, so the table needs 23 to 35
+// bytes per line.
 type table struct {
 	parts [tableParts]part
 	lines int // number of entries in all parts
@@ -27,18 +27,19 @@ type part struct {
 }
 
 type entry struct {
-	key   uint64 // line + 1; 0: empty slot
+	key   uint64 // line + 1; 0 for an empty slot
 	stamp uint32 // time stamp, or onTop or fresh
-	moved uint32 // number of its last move in the lists of [Sets]; 0: never; in [Coherent]: the id of the line, 0: none
+	moved uint32 // in [Sets]: number of the line's last move in the lists, 0 if it never moved; in [Coherent]: the id of the line, 0 if it has none
 }
 
 const (
 	onTop = ^uint32(0) // the line is in the top array, not in the tree
-	fresh = onTop - 1  // the line was not accessed before
+	fresh = onTop - 1  // the line has not been accessed before
 )
 
-// hash hashes a line; its high bits choose part and slot. A single multiplication would map strides
-// near the inverse of the factor to consecutive slots.
+// hash hashes a line. The high bits of the result select the part and the slot. A single
+// multiplication would not suffice: it would map strides near the inverse of the factor to
+// consecutive slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
 	h ^= h >> 32
@@ -55,7 +56,7 @@ func home(h uint64, n int) int {
 type group [slotGroup]entry
 
 // place returns the index of the entry with a key or, if there is none, of the last entry. It has
-// no branch, because a branch predictor could not predict which entry it is.
+// no branch, because the position of the entry cannot be predicted.
 func (g *group) place(key uint64) uint64 {
 	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
 	return a + a&b + a&b&c
@@ -90,7 +91,7 @@ func (t *table) find(line trace.Line) *entry {
 	return t.findBehind(line)
 }
 
-// findBehind is find for lines that are not in the group in which the search begins.
+// findBehind does the same as find for lines that are not in the group in which the search begins.
 func (t *table) findBehind(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -113,8 +114,8 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry, which is fresh if new, and reports whether the entries of its
-// part have moved. The pointer is valid until its part grows.
+// findOrAdd returns the line's entry, and adds a fresh entry if there is none. grew reports whether
+// the entries of the line's part have moved. The pointer is valid until this part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]

@@ -35,11 +35,12 @@ func (m *Naive) Lines() int { return len(m.lines) }
 // Stack implements [stack.Model].
 func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
-// DepthsInLists also implements the definition, but is fast enough for longer traces: it has one
-// list per set, which it searches from the front.
+// DepthsInLists also implements the definition, but is fast enough for longer traces. It has one
+// list per set, and searches the list from the front.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
-// MarkedDepths is DepthsInLists for marked accesses only, or for all accesses if marked is nil.
+// MarkedDepths is like DepthsInLists, but counts only marked accesses, or all accesses if marked is
+// nil.
 func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	depths := new(stack.SetDepths)
 	for a := range depths {
@@ -134,10 +135,10 @@ func (m *Private) Do(e Event) (had bool) {
 	return way >= 0
 }
 
-// Holes is the stack with holes for one set, as MODELS §6.4 defines it: a list, from the top. It is
-// fast enough for longer traces than Private.
+// Holes is the stack with holes for one set, as MODELS §6.4 defines it. It is a list that begins at
+// the top, and is fast enough for longer traces than Private.
 type Holes struct {
-	entries []trace.Line // noLine: a hole
+	entries []trace.Line // noLine stands for a hole
 }
 
 // Do executes one operation, and returns the previous depth of the line, or -1.
@@ -154,7 +155,7 @@ func (m *Holes) Do(e Event) (depth int) {
 	} else {
 		m.entries = append(m.entries, noLine)
 	}
-	hole := slices.Index(m.entries, noLine) // if there is no hole above the line, its own new hole
+	hole := slices.Index(m.entries, noLine) // if there is no hole above the line, this is the line's own new hole
 	copy(m.entries[1:hole+1], m.entries[:hole])
 	m.entries[0] = e.Line
 	return depth

@@ -16,13 +16,14 @@ type Shelf struct {
 	blocks map[[2]uint32][]byte
 	read   []byte
 
-	// Fails is the number of the call, from 1, that fails with ErrShelf; 0: none.
+	// Fails is the number of the call that fails with ErrShelf, counted from 1. If it is 0, no call
+	// fails.
 	Fails int
-	// Flips is the number of the call to Read, from 1, that returns a wrong byte.
+	// Flips is the number of the call to Read that returns a wrong byte, counted from 1.
 	Flips int
 	calls int
 	reads int
-	Most  int // the most blocks stored at a time
+	Most  int // the maximum number of blocks stored at a time
 }
 
 // ErrShelf is the error with which a [Shelf] fails.
@@ -53,7 +54,7 @@ func (s *Shelf) Write(run, block uint32, data []byte) error {
 
 // Read implements [stack.Shelf].
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
-	clear(s.read) // its content is no longer valid
+	clear(s.read) // the slice returned by the last Read is no longer valid
 	data, found := s.blocks[[2]uint32{run, block}]
 	if !found {
 		return nil, errors.New("no such block")
@@ -71,8 +72,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return s.call()
 }
 
-// RunShelf checks that a spill store behaves like [Shelf]. open opens it, either empty or with its
-// previous content, after closing the instance that was open before.
+// RunShelf checks that a spill store behaves like [Shelf]. open closes the instance that was open
+// before, and opens the store, either empty or with its previous content.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)
@@ -117,7 +118,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 			}
 			must(twin.Write(run, block, some))
 			must(shelf.Write(run, block, some))
-			clear(some) // the caller may reuse it
+			clear(some) // the caller may reuse the slice
 		case 3:
 			must(twin.Drop(run, block))
 			must(shelf.Drop(run, block))
