@@ -43,7 +43,7 @@ var callees = map[string]roles{
 type code struct {
 	program *trace.Program
 	roles   []roles
-	shapes  map[uint32]*shape // shapes by site
+	shapes  map[uint32]*shape // shapes of worksharing loops, by site
 	guards  map[[2]uint32]bool
 }
 

@@ -28,13 +28,13 @@ type cursor struct {
 
 	next  int    // number of the next part
 	in    *part  // the part whose units are being read, or nil
-	run   uint64 // next run of units, or next unit, of the part's loop
+	run   uint64 // number of the next run of units, or of the next unit, in the part's loop
 	done  uint64 // number of units of the next run that have been read
-	row   uint64 // next row
+	row   uint64 // the next row to read
 	end   uint64 // row to stop at
 	until uint64 // mark to stop at if it precedes row end, or none
 	stage stage
-	units [2]uint64 // units of the current chunk
+	units [2]uint64 // range of units of the current chunk
 
 	page  *tape.Page
 	moved trace.Batch
@@ -77,7 +77,8 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	}
 }
 
-// give counts the references among the rows, and moves private addresses.
+// give returns a batch with the rows of a page. It counts the references among the rows in [from,
+// to), and moves their private addresses.
 func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	for _, k := range p.Kind[from:to] {
 		if k.IsReference() {

@@ -9,7 +9,7 @@ import (
 type part struct {
 	from, to uint64
 	who      who
-	loop     *loop // for whoShares and whoWorks
+	loop     *loop // the loop whose iterations are divided; only for whoShares and whoWorks
 }
 
 type who uint8
@@ -38,7 +38,7 @@ type loop struct {
 	kinds []kind    // runs of units, one for each execution of a compiled loop, in order
 	total uint64    // number of iterations in the program
 	width uint64    // maximum number of iterations per unit, according to the code
-	clock []float64 // clock of each core
+	clock []float64 // time at which each core becomes idle
 	costs sums      // costs of the units, if units are assigned only once all are known
 	runs  [][]run   // runs of each core, for Guided and for Dynamic with stealing, once the loop has ended
 	owner uint8     // for Dynamic: owner of the current chunk

@@ -107,7 +107,8 @@ func TestManyUnitSums(t *testing.T) {
 	}
 }
 
-// TestThievesFindAllChunks checks that each chunk is executed once, whichever core asks next.
+// TestThievesFindAllChunks checks that each chunk is executed exactly once, regardless of the order
+// in which cores ask for chunks.
 func TestThievesFindAllChunks(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -116,7 +117,7 @@ func TestThievesFindAllChunks(t *testing.T) {
 		done := make([]int, chunks)
 		working := rng.Perm(cores)
 		for len(working) > 0 {
-			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // some cores are slower
+			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // cores with higher numbers ask less often
 			if n, ok := next(working[i]); ok {
 				done[n]++
 			} else {
@@ -190,8 +191,8 @@ func TestWideIterations(t *testing.T) {
 		cores uint64
 		want  bool
 	}{
-		{Schedule{Static, 0}, 2, 40, 16, false}, // 20 elements per core
-		{Schedule{Static, 0}, 2, 10, 16, true},  // 5 elements per core
+		{Schedule{Static, 0}, 2, 40, 16, false}, // each core gets 20 elements
+		{Schedule{Static, 0}, 2, 10, 16, true},  // each core gets 5 elements
 		{Schedule{Static, 0}, 3, 10, 16, false}, // the cores process elements one by one
 		{Schedule{Static, 1}, 2, 1000, 2, true},
 		{Schedule{Static, 1}, 3, 1000, 2, false},

@@ -10,7 +10,7 @@ import (
 // as in the region buffer.
 type loopRun struct {
 	*loop
-	entry *Loop // its entry in the report
+	entry *Loop // the loop's entry in the report
 
 	// iterations and chunks detect where iterations and chunks begin, from the blocks that are
 	// entered.
@@ -43,7 +43,7 @@ type extentState uint8
 const (
 	notBegun extentState = iota
 	underway
-	over // for now: the extent continues if another unit or chunk begins
+	over // the extent has ended, but continues if another unit or chunk begins
 )
 
 // beginLoop starts to follow a loop if its code is known.

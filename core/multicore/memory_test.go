@@ -14,10 +14,10 @@ import (
 
 // longPhase reads a region with one loop. It repeats the same iteration, at random addresses.
 type longPhase struct {
-	whole      *trace.Batch // rows of the region with one iteration
+	whole      *trace.Batch // rows of the region, with a single iteration
 	first      int          // first row of the iteration
 	length     int
-	iterations int // remaining iterations
+	iterations int // number of remaining iterations
 	rng        *rand.Rand
 	at         int
 }

@@ -52,7 +52,7 @@ type Reader struct {
 	survey
 
 	executions *sasmm.Reader // divides executions of blocks; nil if iterations are divided
-	ofCores    []uint64      // references of each core, if executions are divided
+	ofCores    []uint64      // number of references of each core, if executions are divided
 }
 
 // Mimic returns a reader of the synthesised threads of o.Cores cores. r reads the trace of a run
@@ -223,7 +223,7 @@ func (m *Reader) read() error {
 		if !m.merging {
 			return err
 		}
-		return nil // return the error after the phase
+		return nil // the error is returned after the phase
 	}
 	if m.batch.Site == nil {
 		return ErrNoBlocks

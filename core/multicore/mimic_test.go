@@ -110,7 +110,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 					if private(r) {
 						r.addr += trace.Addr(c) << 48
 						if len(o.Private.Ranges) == 0 {
-							r.addr += trace.Addr(64 * c) // stacks are staggered
+							r.addr += trace.Addr(64 * c) // because stacks are staggered
 						}
 					}
 					some = append(some, r)

@@ -566,7 +566,7 @@ func (m *model) body(serial bool) (rows []row) {
 		switch m.rng.IntN(7) {
 		case 6:
 			rows := m.block(reduceAdds)
-			switch a := rows[1:]; m.rng.IntN(4) { // a: load, load, store, load, store
+			switch a := rows[1:]; m.rng.IntN(4) { // rows of a: load, load, store, load, store
 			case 0:
 				a[2].addr, a[4].addr = a[0].addr, a[3].addr
 			case 1:

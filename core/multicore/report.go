@@ -10,13 +10,13 @@ import (
 
 // Report describes a sequential run and how it was divided.
 type Report struct {
-	Regions uint64 // parallel regions; nested ones are counted in Nested
+	Regions uint64 // number of parallel regions; nested regions are counted in Nested
 	Nested  uint64
 	Phases  uint64 // number of phases: parts of regions between barriers
 	Loops   []Loop // the worksharing loops in the code, sorted by site
 
-	References []uint64 // references of each core, of the selected kinds
-	Outside    uint64   // references of core 0 outside of regions
+	References []uint64 // number of references of each core, of the selected kinds
+	Outside    uint64   // number of references of core 0 outside of regions
 	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
@@ -27,8 +27,8 @@ type Loop struct {
 	Asked      string   // the program's schedule: "static", "dynamic,4", "runtime"
 	Used       Schedule // the schedule by which the loop was divided
 	Times      uint64   // number of executions
-	Iterations uint64   // iterations of all executions
-	Fewest     uint64   // iterations of the shortest execution
+	Iterations uint64   // number of iterations in all executions
+	Fewest     uint64   // number of iterations of the shortest execution
 }
 
 // Imbalance returns the maximum number of references that a core makes in regions, divided by the
@@ -53,7 +53,7 @@ type found struct {
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
 	empty, few, unknown, split, wide             uint64 // numbers of loops: without iterations; with fewer iterations than cores; with unknown schedules; split by the compiler; with vectors that are too wide
-	runtime, auto                                uint64 // loops whose schedule is set at runtime
+	runtime, auto                                uint64 // numbers of loops whose schedule is runtime or auto
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
 	cores                                        int

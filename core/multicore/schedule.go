@@ -10,7 +10,7 @@ type schedule struct {
 	// The modifiers monotonic and nonmonotonic. In OpenMP 5, a dynamic schedule without a modifier
 	// is nonmonotonic.
 	monotonic, nonmonotonic bool
-	chunk                   uint64 // 0: none
+	chunk                   uint64 // chunk size; 0 if there is none
 }
 
 type scheduleAsked uint8
@@ -23,7 +23,7 @@ const (
 	guidedChunked
 	byRuntime
 	byItself
-	distribute // distributes iterations among teams
+	distribute // the schedule distributes iterations among teams
 )
 
 // The schedule numbers that compilers pass to the runtime. For ordered loops, and for loops whose

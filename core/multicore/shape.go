@@ -23,13 +23,13 @@ import (
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block
-	iterations []step // for each block of the function
-	chunks     []step // nil if there is no loop over chunks
+	iterations []step // steps of iterations, for each block of the function
+	chunks     []step // steps of chunks; nil if there is no loop over chunks
 	depth      []uint8
-	plain      []bool // by block: entering it within an iteration has no effect
+	plain      []bool // by block: whether entering it within an iteration has no effect
 	// widths maps a loop header to the number of the program's iterations in one iteration of the
-	// loop, as derived from the code. It is above 1 if the loop's references are wider than those
-	// of the loop for the remaining iterations. If widths is nil, all widths are 1.
+	// loop, as derived from the code. The number is above 1 if the loop's references are wider than
+	// the references of the loop for the remaining iterations. If widths is nil, all widths are 1.
 	widths map[uint32]uint64
 }
 

@@ -28,12 +28,12 @@ type survey struct {
 	loop  *loopRun // nil outside of worksharing loops
 
 	cost   float64 // cost of the current unit
-	bytes  uint64  // bytes referenced since the loop began
+	bytes  uint64  // number of bytes referenced since the loop began
 	byTime bool    // whether the order of references depends on the cycles of blocks
 	timed  bool    // whether the number of cycles of the current block is known
 	clock  []float64
 
-	outside uint64 // references outside of regions
+	outside uint64 // number of references outside of regions
 	found   found
 }
 

@@ -35,7 +35,7 @@ func (e *PackingError) Error() string {
 type UnpackerError struct {
 	File    string
 	Packing string
-	Err     error // says what happened and what to do
+	Err     error // an error that says what happened and what to do
 }
 
 func (e *UnpackerError) Error() string {
@@ -62,7 +62,7 @@ type Refusal struct {
 type UnknownError struct {
 	File     string
 	Packings []string  // compressions that were removed
-	Tried    []Refusal // formats in the order in which they were tried
+	Tried    []Refusal // the refusals of all formats, in the order in which they were tried
 	Head     []byte    // the first bytes, at most 32
 }
 

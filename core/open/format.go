@@ -22,7 +22,7 @@ import (
 
 // Format is a trace format.
 type Format struct {
-	Name  string // its name for --input-format
+	Name  string // name of the format for --input-format
 	Title string // a short description
 	// Recognise reports whether a trace that begins with head has this format. If not, it also
 	// returns the reason, as a clause. head contains up to 16 KiB, and ends with a complete line if
@@ -83,7 +83,7 @@ func recognise(file string, head []byte, packings []string) (*Format, error) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // skip a byte order mark
 	if end := bytes.LastIndexByte(head, '\n') + 1; len(head) >= beginning-3 && end > 0 {
-		head = head[:end] // complete lines only
+		head = head[:end] // keep only complete lines
 	}
 	for i := range formats {
 		reason, ok := formats[i].Recognise(head)

@@ -46,7 +46,7 @@ func oneEach(whole *trace.Batch) *trace.Program {
 	return p
 }
 
-// distances returns the distances of the rows, and -1 for cold rows.
+// distances returns the stack distance of each row, or -1 if the row is cold.
 func distances(stacks []*Stack, rows int) []int {
 	list := make([]int, rows)
 	for _, s := range stacks {
@@ -138,7 +138,7 @@ func TestWeights(t *testing.T) {
 		{Executions: 50, Accesses: 1},
 		{Executions: 30, Parallel: 30, Accesses: 10},
 		{Executions: 20, Parallel: 20, Accesses: 5},
-		{Executions: 1000}, // has no references
+		{Executions: 1000}, // a block without references
 	}
 	for _, c := range []struct {
 		what      string
@@ -315,8 +315,8 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	return reuseDists, wins, executions
 }
 
-// TestMatchesAlgorithm3 checks that windows and their distances equal those of a direct implementation
-// of the paper's algorithm, for per-thread stacks and for a common stack.
+// TestMatchesAlgorithm3 checks that windows and their distances are the same as in a direct
+// implementation of the paper's algorithm, for per-thread stacks and for a common stack.
 func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))

@@ -19,7 +19,7 @@ type Options struct {
 	Seed      uint64 // seed for selecting the sampled windows
 	Looked    Looked
 	// SharedBy is the number of consecutive threads that share a stack. If it is 1, each thread has
-	// its own stack; if it is 0, all threads share one.
+	// its own stack; if it is 0, all threads share one stack.
 	SharedBy uint32
 }
 
@@ -301,7 +301,7 @@ func (s *sampled) low(number uint64, least int) *window {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // counts that it receives later are discarded
+		s.lowest = s.lowest[:least-1] // counts that the removed window receives later are discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
@@ -326,8 +326,8 @@ func (g *gatherer) flush() {
 // window counts the stack distances of one execution, or of a group of executions.
 type window struct {
 	number uint64
-	raw    []uint32 // distances not yet in counts
-	counts []count  // by distance, ascending
+	raw    []uint32 // distances that are not yet included in counts
+	counts []count  // counts in ascending order of distance
 }
 
 type count struct {

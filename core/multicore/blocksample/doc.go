@@ -3,7 +3,7 @@
 //
 //  1. A window is an execution of a basic block. A sample of the windows of each block gives its
 //     conditional reuse profile P(D|BB_i) (Algorithm 3; [Collector]). With [sasmm.Private], each
-//     core has its own stack; with [sasmm.Shared], all cores share one. Any other trace with
+//     core has its own stack; with [sasmm.Shared], all cores share one stack. Any other trace with
 //     threads can also be used.
 //  2. P(BB_i) is the weight of a block, derived from its executions in the sequential run: eq. 1
 //     for a shared cache ([ForShared]), eq. 2 and 3 for private caches ([ForPrivate]).

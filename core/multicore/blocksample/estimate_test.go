@@ -42,7 +42,7 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestOf checks private and shared caches. With all windows, a level's hit ratios equal those
+// TestOf checks private and shared caches. With all windows, a level's hit ratios equal the ratios
 // computed access by access. With a sample, they are within the stated error about as often as they
 // should be.
 func TestOf(t *testing.T) {

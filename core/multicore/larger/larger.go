@@ -8,7 +8,7 @@
 //  1. the threads of each small run are synthesised (package predict), and every execution of each
 //     block is measured on the stacks of a level's caches (package blocksample);
 //  2. for each stack, laws for the executions and references of blocks are fitted (package
-//     blocks/scaling), as if the stack belonged to a program of its own, so that each core has its
+//     blocks/scaling), as if each stack belonged to a separate program, so that each core has its
 //     own laws;
 //  3. P(BB_i) follows from the laws at the larger input. P(D|BB_i) is kept from the largest small
 //     run, as in the paper ([Level.Kept]), or its distances are extrapolated from run to run
@@ -64,7 +64,7 @@ type Result struct {
 type Level struct {
 	Cache    hierarchy.Cache
 	Caches   int
-	Accesses float64 // line accesses to the first level
+	Accesses float64 // number of line accesses to the first level
 	Kept     float64 // hit ratio with the profiles of the largest run
 	Scaled   float64 // hit ratio with distances extrapolated from run to run
 }
@@ -175,7 +175,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 	return r, nil
 }
 
-// fit fits the laws of one stack of a level, as if the stack belonged to a program of its own.
+// fit fits the laws for one stack of a level, as if the stack belonged to a separate program.
 func fit(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.Model, error) {
 	var runs []scaling.Run
 	for i := range inputs {

@@ -49,10 +49,10 @@ type Question struct {
 	Protocol  simulate.Protocol
 	Seed      uint64              // seed of random replacement
 	Processor *pipeline.Processor // nil if no times are needed
-	Stacks    bool                // also predict with SDCM
+	Stacks    bool                // whether to predict with SDCM, too
 	Sample    analysis.Sampling   // how the accesses to the stacks are sampled; nil if they are not sampled
 	Windows   []WindowSampling    // also predict with SDCM from each of these samples of windows
-	Profiles  bool                // keep the block profiles of Windows[0]
+	Profiles  bool                // whether to keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
 	// this profile. Line sizes, cores and domains follow from the hierarchy.
 	Keep        int
@@ -287,7 +287,7 @@ type Progress struct {
 	Cores      int    // number of cores in the current pass; 0 if no pass is running
 	Pass       int    // number of the current pass, starting at 1
 	Passes     int    // number of passes
-	References uint64 // references of the threads in all passes so far
+	References uint64 // number of references of the threads in all passes so far
 }
 
 // Progress returns the progress of the run.
@@ -304,14 +304,14 @@ func (r *Run) Progress() Progress {
 type Result struct {
 	Cores      int
 	References uint64
-	ByCore     []uint64               // references of each core
-	Idle       int                    // cores without references
+	ByCore     []uint64               // number of references of each core
+	Idle       int                    // number of cores without references
 	Levels     []Level                // simulated levels, starting with the first
 	Modelled   []Level                // the same levels, predicted by SDCM; nil without Question.Stacks
-	Stacks     [][]*blocksample.Stack // by level, if Question.Profiles is set: see [blocksample.Collector.Result]
+	Stacks     [][]*blocksample.Stack // stacks of each level, as returned by [blocksample.Collector.Result]; nil unless Question.Profiles is set
 	Windowed   [][]Level              // the same levels, predicted by SDCM, for each of Question.Windows
 	Time       *Time                  // nil without a processor, or if Untimed is set
-	Untimed    string                 // why there is no time, as a sentence
+	Untimed    string                 // reason why Time is nil, as a sentence
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil unless the number of cores is Question.Keep
 	Report     *multicore.Report // describes the division; nil if unknown

@@ -27,7 +27,7 @@ import (
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
-	SpeedUp float64 // cycles of one core / Cycles
+	SpeedUp float64 // cycles of a run on one core / Cycles
 	// The losses as shares of Cores × Cycles. Together with Efficiency, they add up to 1.
 	Serial, Imbalance, Copied, Caches, Bandwidth float64
 	Efficiency                                   float64 // SpeedUp / Cores
@@ -66,15 +66,15 @@ const mostRegions = 64
 type timed struct {
 	cores, levels int
 	program       func() *trace.Program // returns the part of the program that is known so far
-	base          *timed                // from the pass with one core; nil in that pass itself
+	base          *timed                // the data of the pass with one core; nil in that pass itself
 	weights       []float64             // cycles per execution of each block with one core; nil if unknown
 
 	blocks, sites int        // numbers of blocks and sites in the program so far
 	served        [][]uint64 // by site: number of references that each level served, memory last
-	strides       []stride   // by site, in the pass with one core
-	serial        []uint64   // by block: executions outside of regions
-	visits        [][]uint64 // by core and block: executions in regions
-	serialBytes   uint64     // bytes fetched from memory outside of regions
+	strides       []stride   // strides by site; only in the pass with one core
+	serial        []uint64   // by block: number of executions outside of regions
+	visits        [][]uint64 // by core and block: number of executions in regions
+	serialBytes   uint64     // number of bytes fetched from memory outside of regions
 	regions       []*region
 	byPlace       map[uint32]*region // the regions by the site of their fork
 	now           *region            // nil outside of regions
@@ -96,7 +96,7 @@ type stride struct {
 
 // region contains the sums over all executions of one fork.
 type region struct {
-	visits   []uint64 // executions by block, on all cores
+	visits   []uint64 // number of executions of each block, on all cores
 	bytes    uint64   // number of bytes fetched from memory
 	critical float64  // sum over phases of the cycles of the core with the most work
 }

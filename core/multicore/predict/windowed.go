@@ -25,11 +25,11 @@ func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
 // Looked is the size of the sample behind a level's estimate, in windows or lines.
 type Looked struct {
-	Windows  uint64 // executions of blocks in the sample
-	Of       uint64 // executions in total
-	Lines    uint64 // lines in the sample
-	Accesses uint64 // line accesses in the sample
-	All      uint64 // line accesses in total
+	Windows  uint64 // number of executions of blocks in the sample
+	Of       uint64 // total number of executions of blocks
+	Lines    uint64 // number of lines in the sample
+	Accesses uint64 // number of line accesses in the sample
+	All      uint64 // total number of line accesses
 }
 
 // stacksOf contains the stacks for levels with the same line size and the same number of sharers.

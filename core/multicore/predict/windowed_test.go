@@ -52,7 +52,7 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	}
 	const frame = 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(executions) { // both blocks in turn, but every third time only one of them
+	for i := range uint64(executions) { // both blocks run in turn, but every third time only one of them runs
 		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
 			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
 		}

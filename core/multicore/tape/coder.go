@@ -48,12 +48,12 @@ func (f *forms) of(x form, values first) uint32 {
 
 // state contains the data from which the next row of a form is predicted.
 type state struct {
-	last, stride, link uint64 // address of the form's last row; predicted difference from it; predicted difference from the previous reference
+	last, stride, link uint64 // address of the form's last row; predicted difference from this address; predicted difference from the address of the previous reference
 	page               uint32 // page to which the state applies; it is reset in other pages
 	next, other        uint32 // forms that followed this form the last time, and the time before that
 	site, bytes, marks uint32
 	kind               trace.Kind
-	pick               bool // predict the address by link instead of stride
+	pick               bool // whether the address is predicted by link instead of stride
 	sure               bool // whether the last prediction was right
 	arg                uint64
 	pc                 trace.Addr

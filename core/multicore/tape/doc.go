@@ -7,7 +7,7 @@
 // and its address: either the address grows by the form's stride, or its distance from the previous
 // reference stays the same. Correctly predicted rows are only counted.
 //
-// A page is a list of tokens. Each stands for r predicted rows and one mispredicted row:
+// A page is a list of tokens. Each token represents r predicted rows and one mispredicted row:
 //
 //	byte      r << 4 | attributes << 3 | address << 2 | which
 //	uvarint   r − 15, if r is 15 or more (then the byte has 15)

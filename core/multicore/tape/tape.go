@@ -53,8 +53,8 @@ type Tape struct {
 // page locates a compressed page.
 type page struct {
 	firstMark uint64
-	at        int64 // offset in the store or arena
-	arena     int32 // -1 if the page is in the store
+	at        int64 // offset of the page in the store or arena
+	arena     int32 // number of the arena; -1 if the page is in the store
 	bytes     uint32
 	owners    uint32 // length of the owners' data, which follow the rows
 	check     uint32
@@ -207,7 +207,7 @@ type Page struct {
 	Owners  []uint8 // owners of Marks; empty if all are 0
 	Private []uint8 // 1 for each private row; empty if there is none
 
-	number int // -1 if the slot is empty
+	number int // page number; -1 if the slot is empty
 	users  int
 	recent bool
 }

@@ -55,13 +55,13 @@ type Reader struct {
 	in    *trace.Batch // current batch of r
 	at    int          // index of the next row in the batch
 	err   error        // error to return after the rows of the batch and the collected rows
-	ended bool         // err is the final error
+	ended bool         // whether err is the final error
 
 	open    bool   // whether a region is being collected
 	master  uint32 // the thread that forked the region
 	rows    int    // number of rows of the region so far
 	members []*member
-	fresh   []*member // members without a number
+	fresh   []*member // members that do not have a number yet
 	recent  *member   // member of the last row
 
 	phases  int // number of phases of the region that is being returned; 0 if there is none
@@ -74,9 +74,9 @@ type Reader struct {
 
 // member is a thread of the current region.
 type member struct {
-	thread  uint32       // its number in the trace
-	number  uint32       // its new number, known when the region has ended
-	rows    *trace.Batch // all its rows in the region
+	thread  uint32       // number of the thread in the trace
+	number  uint32       // new number of the thread, known when the region has ended
+	rows    *trace.Batch // all rows of the thread in the region
 	phases  []int        // first row of each phase
 	depth   int          // number of nested regions that are open
 	fromTop trace.Addr   // distance of the highest stack address used in the region from the top of the stack; 0: unknown

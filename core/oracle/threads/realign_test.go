@@ -170,7 +170,7 @@ func team(t *rapid.T) (threads [][][]row) {
 			}
 			n := rapid.SampledFrom([]int{0, 1, 3, 50}).Draw(t, "rows")
 			if p == 0 {
-				n++ // so that threads appear in the order of their numbers
+				n++ // threads must appear in the order of their numbers
 			}
 			for i := range n {
 				rows = append(rows, row{thread, trace.Store, trace.Addr(100*p + i)})

@@ -24,8 +24,8 @@ func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// team returns a trace of a region with two threads. Each stores to its own lines and then loads
-// the other's, several times. Before the region, thread 0 loads all lines.
+// team returns a trace of a region with two threads. Several times, each thread stores to its own
+// lines and then loads the other thread's lines. Before the region, thread 0 loads all lines.
 func team(lines int) *trace.Batch {
 	b := trace.NewBatch(8 * lines * 4)
 	b.NeedThread()

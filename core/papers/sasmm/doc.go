@@ -38,8 +38,8 @@
 //     the first cores get one execution each. Chunk i goes to core i mod m.
 //   - The paper says that schedules other than static take too much effort to record. If all
 //     executions take the same time, a dynamic schedule assigns chunks in turn, like a static
-//     schedule with the same chunk. A guided schedule gives the core that is free first a chunk of
-//     (remaining executions / cores), but at least Chunk.
+//     schedule with the same chunk. A guided schedule assigns chunks to the core that is free
+//     first. The size of a chunk is (remaining executions / cores), but at least Chunk.
 //   - An "offline code analysis tool" lists the parallel blocks. Here, a block is parallel if it
 //     ran between the marks of a parallel region. If a block ran both inside and outside of regions
 //     (in a function that is called from both), the division as printed treats all its executions

@@ -33,7 +33,7 @@ type window struct {
 }
 
 const (
-	forks = iota // block that forks and calls; its part 1 runs after all threads have joined
+	forks = iota // the block that forks and calls; its part 1 runs after all threads have joined
 	joins
 	serial
 	both
@@ -105,7 +105,7 @@ func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []trac
 	for i := range regions {
 		step(forks)
 		if rng.IntN(2) == 0 {
-			step(tail) // possibly only once
+			step(tail) // the block may run only once
 		}
 		some(body, both, bareBody)
 		if i+1 < regions || end {

@@ -16,7 +16,7 @@ const DefaultLimitBytes = 1 << 30
 // Options configures the division of the executions of blocks.
 type Options struct {
 	Cores     int  // 1 to MostCores
-	PerRegion bool // count executions within each region instead of over the whole trace
+	PerRegion bool // whether executions are counted within each region instead of over the whole trace
 
 	// Chunk is the number of consecutive executions that each core gets in turn. 0 means one
 	// contiguous part per core. For Guided, Chunk is the minimum, and 0 means 1.
@@ -58,7 +58,7 @@ func (o *Options) Check() error {
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool
-	Executions uint64 // executions that fit
+	Executions uint64 // number of executions that fit
 }
 
 func (e *LimitError) Error() string {

@@ -37,8 +37,8 @@ type Reader struct {
 	known   *trace.Program
 	program trace.Program // the program that Header returns
 	thread  int64         // the thread of in; -1: unknown
-	pcs     bool          // rows have PCs
-	done    bool          // in has ended with err
+	pcs     bool          // whether rows have PCs
+	done    bool          // whether in has ended with err
 	err     error
 	late    error // error to return before the next row
 
@@ -77,9 +77,9 @@ type Reader struct {
 
 // Count contains the counts of a block in the sequential trace.
 type Count struct {
-	Executions uint64 // N_i
-	References uint64 // references of all executions
-	Parallel   uint64 // executions that are divided or copied: all or none in the division as printed, the executions in regions in the division by region
+	Executions uint64 // number of executions, N_i
+	References uint64 // number of references in all executions
+	Parallel   uint64 // number of executions that are divided or copied: all or none in the division as printed, the executions in regions in the division by region
 }
 
 func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {

@@ -18,7 +18,7 @@ func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		n    uint64
-		want [][]uint64 // executions of each core
+		want [][]uint64 // numbers of the executions of each core
 	}{
 		{Options{Cores: 3}, 7, [][]uint64{{0, 1, 2}, {3, 4}, {5, 6}}},
 		{Options{Cores: 3}, 2, [][]uint64{{0}, {1}, nil}},

@@ -11,9 +11,9 @@ import (
 // stores them by block, together with the order of the blocks.
 type section struct {
 	tracks []track
-	at     []uint32 // by block: 1 + its track; 0: none yet
+	at     []uint32 // by block: 1 + the number of its track; 0 if it has none yet
 	order  order
-	bytes  int64 // memory used, approximately
+	bytes  int64 // approximate number of bytes of memory in use
 	limit  int64
 	cores  int
 }
@@ -26,7 +26,7 @@ type section struct {
 type track struct {
 	block    uint32
 	parallel bool
-	total    uint64 // executions
+	total    uint64 // number of executions
 	data     []byte
 	anchors  []int // positions in data of the executions 0, often, 2·often, …
 	shapes   []shape
@@ -199,7 +199,7 @@ const mostTried = 64
 // cursor reads a track's executions in ascending order. It can skip executions.
 type cursor struct {
 	next   uint64 // number of the next execution
-	at     int    // its position in data
+	at     int    // position of this execution in data
 	decode []expected
 }
 

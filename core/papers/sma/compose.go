@@ -16,7 +16,7 @@ type analysis struct {
 	loops  int
 	budget int // limits the work: see places
 
-	counts  []float32 // lines in each set
+	counts  []float32 // number of lines in each set
 	counted []uint32  // sets whose counts may differ from 0
 	beside  []int32   // other arrays of the context that method lost has examined
 }
@@ -51,7 +51,7 @@ type touch struct {
 	direct bool    // whether the part is a leaf
 	to     int     // number of the array among those of an iteration
 	group  int     // number of the array among those of the loop
-	own    float64 // share of its lines that no earlier touch in the iteration has used
+	own    float64 // share of the array's lines that no earlier touch in the iteration has used
 
 	// Shares of lines that have been evicted since the previous iteration, and since an earlier
 	// touch in this iteration, averaged over the sampled positions.

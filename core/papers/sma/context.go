@@ -14,7 +14,7 @@ type context struct {
 	top          int32   // 1 + the most recently used array
 	batch        []int32 // by array: number of its batch, or 0 if it is not in the context; the arrays of a batch are used in turn
 	offset       []uint64
-	shift        []uint32 // offset in sets
+	shift        []uint32 // by array: offset in sets
 	own, other   []slot
 }
 

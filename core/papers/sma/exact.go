@@ -11,11 +11,11 @@ import (
 
 // Exact contains the exact counts of an array in a loop, summed over the whole run.
 type Exact struct {
-	Accesses uint64 // line accesses
-	First    uint64 // misses in the first iteration of each run of the loop
-	Rest     uint64 // misses in the other iterations
+	Accesses uint64 // number of line accesses
+	First    uint64 // number of misses in the first iteration of each run of the loop
+	Rest     uint64 // number of misses in the other iterations
 	RestFull uint64 // Rest for a fully associative cache with the same number of lines
-	RestCold uint64 // cold misses, which are included in Rest and RestFull
+	RestCold uint64 // number of cold misses, which are included in Rest and RestFull
 }
 
 func (e *Exact) add(o Exact) {

@@ -14,8 +14,8 @@ type loop struct {
 	path   []int       // indices of items, outermost first
 	around *loop
 	depth  int     // 0 for the root
-	trips  float64 // iterations of a run, on average
-	turns  float64 // iterations of all its runs
+	trips  float64 // mean number of iterations of a run
+	turns  float64 // number of iterations in all runs
 	body   []part
 
 	arrays []array // arrays in the order of their last use
@@ -37,7 +37,7 @@ type leaf struct {
 	within *loop
 	chain  []*loop // the loops, the root first
 	wide   float64 // average number of lines that an access touches
-	levels []Level // for each loop of the chain
+	levels []Level // counts at the level of each loop of the chain
 }
 
 // step returns what each iteration of the loop at a depth adds to the address.
@@ -147,7 +147,7 @@ func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
 
 // dim describes a loop that moves a reference.
 type dim struct {
-	step  float64 // absolute value
+	step  float64 // absolute value of the stride in bytes
 	trips float64
 }
 

@@ -108,7 +108,7 @@ func (c Class) String() string {
 // Level contains the counts for one run of a loop, averaged over its runs. They assume that none of
 // the loop's arrays is in the cache before the run.
 type Level struct {
-	Accesses, Misses float64 // in lines
+	Accesses, Misses float64 // numbers of line accesses and line misses
 	Class            Class
 }
 
@@ -136,16 +136,16 @@ type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
 	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
 	Total  Level   // sum over all leaves, without a class
-	Wild   float64 // accesses of wild references: references whose addresses are stored as a list
+	Wild   float64 // number of accesses of wild references, whose addresses are stored as a list
 }
 
 // Loop contains the results for a loop at its own level.
 type Loop struct {
 	Path   []int   // indices of items in the tree, outermost first; empty for the root
 	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
-	Trips  float64 // iterations of a run, on average
+	Trips  float64 // mean number of iterations of a run
 	Runs   float64
-	Total  Level // counts of a run, on average, without a class
+	Total  Level // mean counts of a run, without a class
 	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the
 	// arrays that are used first, as many as fit in the cache. Right lists the arrays that are
 	// still completely in the cache at the end, the most recently used last (§3.3).
@@ -157,7 +157,7 @@ type Loop struct {
 // overlap during the loop have the same array.
 type Array struct {
 	Lo, Hi trace.Addr // addresses of the first and the last byte
-	Lines  float64    // distinct lines, averaged over runs
+	Lines  float64    // mean number of distinct lines of a run
 	Leaves []int      // indices into Result.Leaves
 	Level
 }
