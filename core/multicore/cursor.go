@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stage identifies the next part of a chunk.
+// stage identifies the part of a chunk that is read next.
 type stage uint8
 
 const (
@@ -179,7 +179,7 @@ func (c *cursor) advance() (more bool, err error) {
 	return true, nil
 }
 
-// span continues with the given rows.
+// span makes the cursor continue with the given rows.
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
 // chunk returns the core's next units. At the end, from equals to.
@@ -215,7 +215,7 @@ func (c *cursor) given(l *loop) (from, to uint64) {
 	return from, to
 }
 
-// goTo continues with the units [from, to) of a loop.
+// goTo makes the cursor continue with the units [from, to) of a loop.
 func (c *cursor) goTo(l *loop, from, to uint64) error {
 	c.end, c.until = c.in.to, none
 	if to < l.units {

@@ -21,7 +21,8 @@ const stagger = 64
 // size for a main thread.
 const stackBytes = 8 << 20
 
-// privacy decides which rows of a region are moved to private addresses of their core.
+// privacy determines which rows of a region are moved to private addresses of the core that
+// executes them.
 type privacy struct {
 	ranges []Range
 	// The stack below the function that forks is private: the addresses in [low, high).
@@ -37,7 +38,7 @@ func (v *privacy) distance(core int) trace.Addr {
 	return d
 }
 
-// has reports whether an address that a region refers to is private.
+// has reports whether an address that is referenced in a region is private.
 func (v *privacy) has(addr trace.Addr) bool {
 	if len(v.ranges) == 0 {
 		return addr-v.low < v.high-v.low

@@ -110,7 +110,8 @@ func (s schedule) String() string {
 	return text
 }
 
-// used returns the schedule by which the loop is divided.
+// used returns the schedule by which the loop is divided: instead, if it is not nil, or else the
+// schedule that follows from s.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -209,8 +210,8 @@ func (t *thieves) rob(core int) bool {
 	return false
 }
 
-// share returns the range of n iterations that a core executes. If n is not a multiple of cores,
-// the first cores get one iteration more (kmp_sch_static_balanced).
+// share returns the range of iterations, out of n, that a core executes. If n is not a multiple of
+// cores, the first cores get one iteration more (kmp_sch_static_balanced).
 func share(n uint64, core, cores int) (from, to uint64) {
 	part, more := n/uint64(cores), n%uint64(cores)
 	c := uint64(core)

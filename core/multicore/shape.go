@@ -141,8 +141,8 @@ func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[ui
 	return widths
 }
 
-// sharedOut reports which blocks are reachable from a call, up to the end of its loop or the
-// beginning of another one.
+// sharedOut reports which blocks are reachable from a worksharing call, up to the end of its loop
+// or the beginning of another worksharing loop.
 func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
 	seen := make([]bool, len(blocks))
 	seen[call] = true
@@ -253,7 +253,7 @@ func leadsTo(blocks []trace.Block, first, b, to uint32) bool {
 	return slices.Contains(blocks[b].Successors, first+to)
 }
 
-// walk detects iterations of loops from the blocks that are entered.
+// walk detects the iterations of loops from the sequence of entered blocks.
 type walk struct {
 	steps  []step
 	loop   uint32 // 1 + the header of the loop whose test is pending, or 0

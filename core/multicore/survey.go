@@ -117,7 +117,7 @@ func (m *Reader) step(b *trace.Batch) error {
 }
 
 // isPlain reports whether entering a block has no effect on the current loop. This is the common
-// case, as most blocks are in the middle of an iteration.
+// case, because most blocks are in the middle of an iteration.
 func (m *Reader) isPlain(block uint32) bool {
 	s := m.loop.shape
 	i := block - s.first

@@ -134,7 +134,8 @@ func (l *layer) Read(p []byte) (n int, err error) {
 	return n, l.err
 }
 
-// classify converts an error of the decompressor to the error that the trace returns.
+// classify converts an error of the decompressor to the error that is returned to readers of the
+// trace.
 func (l *layer) classify(err error) error {
 	if err == nil || err == io.EOF && l.unpacked != nil {
 		return err

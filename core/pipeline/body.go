@@ -11,9 +11,9 @@ import (
 // dependences.
 type Body struct {
 	Processor *Processor
-	Ops       []Op      // in program order, including free ones
+	Ops       []Op      // operations in program order, including free operations
 	Missing   []Missing // classes that have no cost in the description
-	Unknown   []string  // called functions, whose time is not modelled
+	Unknown   []string  // names of called functions, whose time is not modelled
 }
 
 // Op is an operation: one instruction.
@@ -21,7 +21,7 @@ type Op struct {
 	Block  uint32  // index of the instruction's block
 	Instr  uint32  // index of the instruction in its block
 	Class  Class   // "" if the operation costs nothing
-	Weight float64 // executions in one pass of the body
+	Weight float64 // number of executions in one pass of the body
 	Cost   Cost
 	Waits  []Wait
 	Misses Misses
@@ -29,7 +29,7 @@ type Op struct {
 
 // Wait is a dependence of an operation on the result of another operation.
 type Wait struct {
-	Op     uint32 // operation that computes the value
+	Op     uint32 // index of the operation that computes the value
 	Before uint32 // number of iterations ago
 	// Cycles is the number of cycles from the start of operation Op to the earliest start of the
 	// waiting operation. After a phi, it may be negative, if the operation needs the value later
@@ -68,7 +68,7 @@ type Access struct {
 // Misses contains mean values per execution of an access, for its first-level misses.
 type Misses struct {
 	Lines     float64 // number of lines
-	Waits     float64 // sum of their latencies in cycles, from address to value
+	Waits     float64 // sum of the lines' latencies in cycles, from address to value
 	Scattered float64 // cycles to transfer the lines if many independent lines arrive at the same time
 }
 
@@ -188,7 +188,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	return Wait{}, false
 }
 
-// gives reports whether w is the wait for a given operand in trace.Instr.Uses.
+// gives reports whether w is the dependence on the operand use, as in trace.Instr.Uses.
 func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	from := &b.Ops[w.Op]
 	if pieces[from.Block].Instrs[from.Instr].Opcode == "store" {
@@ -344,8 +344,8 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes returns the class of the operation that uses an operand. The operation may be a part of the
-// instruction.
+// takes returns the class of the operation that consumes an operand. The operation may be a part of
+// the instruction.
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
@@ -413,12 +413,13 @@ func (l *layout) mergeExtension(i int, in *trace.Instr) {
 
 func (l *layout) isCompare(i int32) bool { return l.opcode(i) == "icmp" || l.opcode(i) == "fcmp" }
 
-// isNumbers reports whether a comparison of vectors is used only as a vector of numbers.
+// isNumbers reports whether the result of a comparison of vectors is used only as a vector of
+// numbers, not as a mask.
 func (l *layout) isNumbers(i int) bool {
 	return l.onlyFor(i, func(u int32) bool { return l.opcode(u) == "zext" || l.opcode(u) == "sext" })
 }
 
-// entersWith reports whether a load enters the core together with its single user.
+// entersWith reports whether a load enters the core as one micro-op with its only user.
 func (l *layout) entersWith(i int) bool {
 	if l.p.Fuses&LoadOperation == 0 || len(l.users[i]) != 1 {
 		return false

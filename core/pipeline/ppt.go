@@ -18,7 +18,7 @@ var pptNames = []string{"pipelinecounts", "pipelinelatencies", "pipelinethroughp
 // A pptClass contains the numbers of a class in a hardware file.
 type pptClass struct {
 	pipelines           float64
-	latency, throughput float64 // seconds or cycles; negative: missing
+	latency, throughput float64 // in seconds or cycles; negative if missing
 	line                int
 }
 

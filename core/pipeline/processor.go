@@ -126,11 +126,11 @@ import (
 // Processor is a model of a processor core.
 type Processor struct {
 	Name, Title string
-	ISA         string // "x86-64", "aarch64", ""
+	ISA         string // instruction set: "x86-64", "aarch64", or "" if unknown
 	Source      string // origin of the numbers
 	Notes       []string
-	ClockGHz    float64 // 0: unknown
-	Dispatch    int     // micro-ops that enter the core per cycle
+	ClockGHz    float64 // clock frequency; 0 if unknown
+	Dispatch    int     // number of micro-ops that enter the core per cycle
 	Window      int     // size of the reorder buffer: maximum number of micro-ops in the core, waiting or done; 0: unknown
 	Scheduler   int     // maximum number of micro-ops that wait for values; 0: unknown
 	Ports       []string
@@ -170,7 +170,7 @@ type Level struct {
 	Name          string
 	LatencyCycles float64 // latency from the address to the value
 	SizeBytes     uint64  // size of a cache; 0: main memory, or unknown
-	Ways          uint32  // 0: fully associative, or unknown
+	Ways          uint32  // number of ways; 0 if fully associative or unknown
 	// Cycles per line to transfer many lines from this level to the first, in addition to the loads
 	// and stores there; 0: unknown. The lines are read in sequence, written in sequence (including
 	// write-backs), or scattered and independent.
@@ -193,7 +193,7 @@ func (k Key) String() string {
 
 // Cost is the cost of an instruction in the core.
 type Cost struct {
-	Latency  float64 // cycles from the operands to the result
+	Latency  float64 // number of cycles from the operands to the result
 	Addend   float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
 	Again    float64 // latency to an instruction of the same class, if it is shorter; 0: same as Latency
 	MicroOps int     // number of dispatch slots

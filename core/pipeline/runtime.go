@@ -43,11 +43,11 @@ type Run struct {
 // Runtime contains the time of a run.
 type Runtime struct {
 	Cycles    float64
-	Seconds   float64   // 0 if the clock frequency is unknown
+	Seconds   float64   // run time in seconds; 0 if the clock frequency is unknown
 	Functions []float64 // cycles of each function's own blocks
 	Blocks    []BlockTime
 	Missing   []Missing // classes that have no cost in the description, and are treated as free
-	Unknown   []string  // called functions, whose time is not included
+	Unknown   []string  // names of called functions, whose time is not included
 }
 
 // BlockTime contains the time of a block.
@@ -56,7 +56,7 @@ type BlockTime struct {
 	Transfers  float64 // cycles for lines that all executions fetch in sequence
 	Bottleneck Bottleneck
 	Steady     Steady // steady state of an iteration of the loop, or of the block if it is not in a loop
-	Loop       uint32 // 1 + the head of the loop; 0: not in a loop
+	Loop       uint32 // 1 + the head of the loop; 0 if the block is not in a loop
 }
 
 // NotModelled lists the effects that are not modelled.

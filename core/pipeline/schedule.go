@@ -10,7 +10,7 @@ import (
 // Schedule describes one pass of a body through an empty core.
 type Schedule struct {
 	Cycles float64 // cycles from the first dispatch to the last result
-	Starts []Start // for each operation
+	Starts []Start // start of each operation
 	Slots  []Slot  // port uses in the order in which operations start
 	Last   uint32  // the operation that ends last
 }
@@ -28,8 +28,8 @@ type Slot struct {
 
 // Longer schedules are cut off, because descriptions may occupy ports for a very long time.
 const (
-	longestPass = 1 << 22 // cycles
-	mostWork    = 1 << 26 // examined cycles and operations
+	longestPass = 1 << 22 // maximum number of cycles
+	mostWork    = 1 << 26 // maximum number of examined cycles and operations
 )
 
 // OnePass greedily schedules one pass of the body through an empty core. Operations enter in

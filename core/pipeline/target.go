@@ -79,7 +79,7 @@ func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found
 	return c, ok, true
 }
 
-// steps returns the cost of a recipe.
+// steps returns the cost of all steps of a recipe, executed one after the other.
 func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 	for _, step := range r {
 		var together Cost

@@ -27,14 +27,14 @@ type Path struct {
 	File     string // file that defines the function, named as in Site; "" if unknown
 	Line     uint32 // line of the definition; 0 if unknown
 
-	Calls uint64 // calls of the function by its parent
-	Again uint64 // calls of the function by itself
-	Back  uint64 // calls of its parent's function by the function
+	Calls uint64 // number of calls of the function by its parent
+	Again uint64 // number of calls of the function by itself
+	Back  uint64 // number of calls of its parent's function by the function
 
-	Instructions uint64 // executed instructions of the compiler's intermediate representation
+	Instructions uint64 // number of executed instructions, in the compiler's intermediate representation
 	References   uint64
-	Bytes        uint64 // bytes that the references touched
-	Reuse        Reuse  // without Used, Before and Off
+	Bytes        uint64 // number of bytes that the references touched
+	Reuse        Reuse  // reuse of the path's own accesses; Used, Before and Off are not set
 	OnCores      CoherentReuse
 }
 

@@ -164,9 +164,9 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets checks the working sets of windows that are larger than those in Windows.Rows.
-// The windows of each list contain twice as many references as the windows of the previous list.
-// The last list contains a single window: the whole segment, with all its lines.
+// checkWorkingSets checks the working sets of the windows that are larger than the windows in
+// Windows.Rows. The windows of each list contain twice as many references as the windows of the
+// previous list. The last list contains a single window: the whole segment, with all its lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {

@@ -93,7 +93,7 @@ func (in *Input) code(c *coder) {
 func (t *Totals) code(c *coder) {
 	kinds := trace.NumKinds
 	if c.version == 1 {
-		kinds = 4 // version 1 had no ranges
+		kinds = 4 // version 1 did not have kinds for ranges
 	}
 	c.Array(t.References[:kinds])
 	c.Array(t.Bytes[:kinds])

@@ -13,7 +13,7 @@ import (
 // A transfer is a thread's first load of a value that another thread wrote. Transfers are the
 // minimum data that must be moved.
 type Communication struct {
-	Granules []Granule // in ascending order: 8-byte words, lines, pages
+	Granules []Granule // communication at each granularity, in ascending order: 8-byte words, lines, pages
 
 	// Beyond is the number of threads that are counted together as the 64th: see [MaxThreads].
 	Beyond uint32
@@ -22,7 +22,7 @@ type Communication struct {
 	// determine an Ownership's class; they count lines.
 	Pairs   []SitePair     // ordered by ComparePairs; none is zero
 	Windows []FlowWindow   // flows over time, in windows with equal numbers of references
-	Window  uint64         // references of each window
+	Window  uint64         // number of references in each window
 	Owners  []Ownership    // ordered by object
 	False   []FalseSharing // in descending order of misses
 	// LineSharing ranks data structures by the cost of their layout. It is nil in profiles of
@@ -156,7 +156,7 @@ type OwnedPart struct {
 	Writers    uint32 // number of threads that store to it
 	Class      SharingClass
 	References uint64
-	Own        uint64 // references by thread Most
+	Own        uint64 // number of references by thread Most
 }
 
 // FalseSharing is a set of falsely shared lines that move between cores. They belong to the same
@@ -165,7 +165,7 @@ type OwnedPart struct {
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // offset of the set's first line from the start of its block
-	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the store, and the reference of another thread that this store disturbs most
 	Threads [2]uint32 // the threads that refer to the lines most often
 	Lines   uint64
 	Events  uint64 // number of false events of these lines

@@ -40,7 +40,7 @@ const NoFunction = ^uint32(0)
 
 // FunctionCounters contains the counters of one function.
 type FunctionCounters struct {
-	Number      uint32 // number in the trace's tables, or NoFunction
+	Number      uint32 // number of the function in the trace's tables, or NoFunction
 	Name        string
 	File        string // file name without its folder
 	Line        uint32
@@ -66,9 +66,9 @@ type Tally struct {
 	Kind  TallyKind
 	Name  string // opcode, callee ("*" for calls through a pointer), or datatype ("" if unknown)
 	Lanes uint32 // number of lanes of a vector
-	Size  uint32 // bits of a vector's elements, or bytes of a load or store; 0 if they differ
+	Size  uint32 // number of bits of a vector's elements, or of bytes of a load or store; 0 if sizes differ
 	Count uint64
-	Bytes uint64 // total bytes of loads or stores
+	Bytes uint64 // total number of bytes of loads or stores
 }
 
 // TallyKind is the kind of item that a [Tally] counts.
@@ -264,8 +264,8 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 
 // Meaning describes a number, for tables and their readers.
 type Meaning struct {
-	Key   string // for programs, such as "bytes_loaded"
-	Label string // for people, such as "bytes loaded"
+	Key   string // name for programs, such as "bytes_loaded"
+	Label string // name for people, such as "bytes loaded"
 	Text  string // the definition, as a sentence
 }
 

@@ -11,8 +11,8 @@ import (
 // A curve refers to its histogram, which must not change. It needs 24 bytes for each block of the
 // histogram; a block covers up to 256 distances.
 type Curve struct {
-	Accesses uint64 // A, including cold accesses
-	Cold     uint64 // F(∞)
+	Accesses uint64 // number of accesses, A, including cold accesses
+	Cold     uint64 // number of cold accesses, F(∞)
 
 	h      *Histogram
 	blocks []curveBlock // blocks that contain distances, ascending

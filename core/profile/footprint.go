@@ -14,8 +14,8 @@ import (
 // absences (Xiang et al., PACT 2011).
 type Footprint struct {
 	LineBytes uint32
-	Accesses  uint64 // length of the run
-	Lines     uint64 // distinct lines
+	Accesses  uint64 // number of line accesses of the run
+	Lines     uint64 // number of distinct lines
 	// Absences contains the absences of all lines, by length. The lengths counted in Absences[i]
 	// are at least FootprintWindow(i) and less than FootprintWindow(i+1). The last element is not
 	// empty.

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	blockLen = 1 << 8 // counters in a block
-	pageLen  = 1 << 8 // blocks in a page
+	blockLen = 1 << 8 // number of counters in a block
+	pageLen  = 1 << 8 // number of blocks in a page
 	maxPages = 1 << 16
 
 	// MaxDistance is the longest distance that a histogram can count.
@@ -26,7 +26,7 @@ const (
 type Histogram struct {
 	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → number of times that its counter wrapped
-	bytes uint64            // size of pages and blocks
+	bytes uint64            // total size of pages and blocks
 }
 
 // block contains counters of one width, or none if it is empty.

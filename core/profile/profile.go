@@ -26,7 +26,7 @@ type Profile struct {
 	State  State
 
 	// Each of the following fields is nil if it was not analysed.
-	Locality []Locality // one for each line size, ascending
+	Locality []Locality // results for each line size, in ascending order
 	Sites    *Sites     // also nil if the trace does not describe code
 	Counters *Counters  // also nil if the trace does not describe code
 	Sharing  []Sharing  // one for each line size of Locality
@@ -63,10 +63,10 @@ type Input struct {
 // Totals counts the references that were read. A reference that crosses lines counts as several
 // line accesses (MODELS §1).
 type Totals struct {
-	References [trace.NumKinds]uint64 // analysed references, by kind
-	Bytes      [trace.NumKinds]uint64 // bytes that they touched, by kind
-	Unselected uint64                 // references left out because of their kind or thread
-	BadRecords uint64                 // records that could not be read and were skipped
+	References [trace.NumKinds]uint64 // number of analysed references of each kind
+	Bytes      [trace.NumKinds]uint64 // number of bytes that the references of each kind touched
+	Unselected uint64                 // number of references left out because of their kind or thread
+	BadRecords uint64                 // number of records that could not be read and were skipped
 	Threads    []uint32               // threads of the analysed references, ascending; nil if the trace has none
 }
 
@@ -97,8 +97,8 @@ type Locality struct {
 // KindLocality counts the line accesses of one kind of reference.
 type KindLocality struct {
 	Kind      trace.Kind
-	Cold      uint64    // first accesses to a line: F(∞)
-	Distances Histogram // F(Δ), Δ in distinct lines, from zero
+	Cold      uint64    // number of first accesses to a line, F(∞)
+	Distances Histogram // number of accesses F(Δ) at each distance Δ, which counts distinct lines
 }
 
 // RoundDistances rounds the distances of p down to the given number of significant binary digits if

@@ -386,8 +386,8 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 // page.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
-	kind.Write(binary.AppendUvarint(nil, 1<<60))   // cold
-	kind.Write(binary.AppendUvarint(nil, 1<<16-1)) // distances
+	kind.Write(binary.AppendUvarint(nil, 1<<60))   // number of cold accesses
+	kind.Write(binary.AppendUvarint(nil, 1<<16-1)) // number of distances
 	for range 1<<16 - 1 {
 		kind.WriteString("\x80\x80\x04\x01")
 	}

@@ -14,10 +14,10 @@ type SampleMode uint8
 
 // The modes (MODELS §8).
 const (
-	SpaceSample SampleMode = iota // lines, at a fixed rate
-	LinesSample                   // lines, at a rate that decreases to limit their number
-	TimeSample                    // individual accesses
-	OnOffSample                   // segments of the run
+	SpaceSample SampleMode = iota // cache lines were sampled at a fixed rate
+	LinesSample                   // cache lines were sampled at a rate that decreases to limit their number
+	TimeSample                    // individual accesses were sampled
+	OnOffSample                   // segments of the run were analysed
 	numSampleModes
 )
 
@@ -44,10 +44,10 @@ type Sampled struct {
 type SampledSize struct {
 	LineBytes uint32
 	Threshold uint64 // hash threshold of the lines that were kept at the end, as in Sampled
-	Analysed  uint64 // line accesses that the analysis looked up or counted
-	Samples   uint64 // accesses that the estimate uses
+	Analysed  uint64 // number of line accesses that the analysis looked up or counted
+	Samples   uint64 // number of accesses that the estimate uses
 	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
-	Censored  uint64 // for TimeSample: samples whose line was not used again
+	Censored  uint64 // for TimeSample: number of samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
 	// SiteBinFrom(i) lines; the last one is also valid for all larger caches. It is nil if the
 	// sample is too small for intervals.

@@ -72,7 +72,7 @@ type CoherentCounts struct {
 	// cache with more lines than this depth, the store causes the miss; a smaller cache may have
 	// evicted the line earlier.
 	Lost          Histogram
-	Invalidations uint64 // invalidations of lines on the stack by other cores' stores
+	Invalidations uint64 // number of invalidations of lines on the stack by other cores' stores
 }
 
 // Accesses returns the number of line accesses, including coherence misses.
@@ -90,7 +90,7 @@ type Domain struct {
 
 // Member counts one core's accesses in a domain.
 type Member struct {
-	Cold      uint64 // accesses to lines that no core of the domain touched before
+	Cold      uint64 // number of accesses to lines that no core of the domain touched before
 	Distances Histogram
 	Change    Change
 	Bounds    []Bound // for estimates: see CoreIntervals

@@ -65,7 +65,7 @@ type Site struct {
 	Type     string     // datatype
 	Variable string     // variable that the code refers to
 
-	Strides [NumStrides]uint64 // references by their distance from the previous reference of the same site and thread
+	Strides [NumStrides]uint64 // number of references by their distance from the previous reference of the same site and thread
 	Reuse   Reuse
 }
 
@@ -102,7 +102,7 @@ func (s Stride) String() string { return strideNames[s] }
 
 // Reuse contains counts of line accesses by stack distance.
 type Reuse struct {
-	Cold uint64     // first accesses to a line
+	Cold uint64     // number of first accesses to a line
 	Bins []BinCount // counts by distance: ascending, none is zero
 	// Used is the utilisation of the lines that these accesses fetched, for each
 	// of Sites.Capacities.
@@ -191,7 +191,7 @@ type ObjectKind uint8
 
 // The kinds.
 const (
-	HeapObject   ObjectKind = iota // blocks allocated at one site
+	HeapObject   ObjectKind = iota // all blocks allocated at one site
 	GlobalObject                   // a global variable
 	StackObject                    // a local variable, or a thread's stack
 	OtherObject                    // everything else
@@ -262,7 +262,7 @@ type CoherentSites struct {
 // CoherentReuse counts the accesses of one site or data object on the coherent stacks of its cores.
 // The number of accesses is the same as in its Reuse.
 type CoherentReuse struct {
-	Cold uint64     // first accesses of each core to a line
+	Cold uint64     // number of first accesses of each core to a line
 	Bins []BinCount // counts by distance: ascending, none is zero
 	// Lost counts coherence misses by the depth of the line when another core's store invalidated
 	// it, as in CoherentCounts. It is ascending, and none is zero.

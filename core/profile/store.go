@@ -23,10 +23,10 @@ var (
 type Entry struct {
 	Key        string // unique key
 	Name       string // name shown to the user, who may change it
-	Created    int64  // milliseconds since 1970
+	Created    int64  // time of creation, in milliseconds since 1970
 	Bytes      uint64 // size of the encoded profile, or of the checkpoint
 	References uint64
-	Digest     string // in hexadecimal; "" for a checkpoint
+	Digest     string // digest of the profile in hexadecimal; "" for a checkpoint
 	State      EntryState
 	Reason     string  // why the profile is partial
 	Done       float64 // for a checkpoint: share of the file that was read, 0 to 1

@@ -151,7 +151,7 @@ func nones(n int) []Value {
 
 // pair combines rows with equal names.
 func pair(left, right []JoinedRow) []JoinedRow {
-	waiting := map[string][]int{} // unpaired indices into left, by name, in order
+	waiting := map[string][]int{} // ascending indices of unpaired rows of left, by name
 	for i := range left {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)

@@ -24,7 +24,7 @@ type Document struct {
 	Version int    // version of the schema
 	Input   []Fact
 	Tables  []Table
-	Main    string // key of the table that CSV contains; "": the first table
+	Main    string // key of the table that CSV contains; if it is "", CSV contains the first table
 	// Prose contains tables that replace Tables in text and Markdown, because they are easier to
 	// read for people. If it is nil, text and Markdown contain Tables.
 	Prose    []Table
@@ -33,15 +33,15 @@ type Document struct {
 
 // Fact is a fact about the input.
 type Fact struct {
-	Key   string // for programs, such as "line_bytes"
-	Label string // for people, such as "line size"
+	Key   string // name for programs, such as "line_bytes"
+	Label string // name for people, such as "line size"
 	Value Value
 }
 
 // Table contains rows of typed cells.
 type Table struct {
-	Key     string // for programs, such as "levels"
-	Title   string // for people; may be ""
+	Key     string // name for programs, such as "levels"
+	Title   string // title for people; may be ""
 	Columns []Column
 	Rows    [][]Value
 	Single  bool // whether the table can only have one row; in JSON, it is then an object instead of a list
@@ -50,9 +50,9 @@ type Table struct {
 // Column describes the cells of a column.
 type Column struct {
 	_     incomparable
-	Key   string // for programs, such as "capacity_lines"
-	Label string // for people, such as "capacity"
-	Unit  string // such as "lines", "bytes" or "%"; "" for names and plain counts
+	Key   string // name for programs, such as "capacity_lines"
+	Label string // name for people, such as "capacity"
+	Unit  string // unit, such as "lines", "bytes" or "%"; "" for names and plain counts
 }
 
 // Columns returns columns from descriptions such as "ways", "size_bytes=size" and

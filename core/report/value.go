@@ -49,7 +49,7 @@ func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} 
 
 // brief abbreviates a list that is too long for a table.
 func brief(list string) string {
-	const most = 40 // characters, plus the rest of an item
+	const most = 40 // maximum number of characters, not counting the rest of the last item
 	if len(list) <= most {
 		return list
 	}
@@ -123,10 +123,10 @@ func (v Value) IsNumber() bool {
 
 // Words formats values in a style that differs from this package's own.
 type Words struct {
-	Count       func(uint64) string  // whole numbers
-	Size        func(uint64) string  // sizes in bytes; nil: same as Count
+	Count       func(uint64) string  // formats whole numbers
+	Size        func(uint64) string  // formats sizes in bytes; if nil, Count is used
 	Real, Share func(float64) string // Share formats a number from 0 to 1
-	Decimal     func(float64) string // nil: same as Real
+	Decimal     func(float64) string // if nil, Real is used
 }
 
 // Shown formats the value for people, in the style w.

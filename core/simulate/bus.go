@@ -47,7 +47,7 @@ type bus struct {
 	msi     bool
 	members []*level
 	shift   uint // coherence is maintained for lines of 1 << shift bytes, the largest line size of the members and of the caches above them
-	unit    uint // logarithm of the smallest line size
+	unit    uint // binary logarithm of the smallest line size
 	lines   lineTable
 	full    int // maximum number of lines before unused lines are removed
 

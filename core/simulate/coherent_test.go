@@ -120,7 +120,7 @@ func TestCoherentStack(t *testing.T) {
 		b, cores := drawLines(t)
 		p := analysed(t, references(b), cores)
 		if len(p.Sharing) == 0 {
-			return // one thread
+			return // there is only one thread
 		}
 		for range 4 {
 			sets, ways := uint64(1)<<rapid.IntRange(0, 8).Draw(t, "log2 sets"), rapid.Uint64Range(1, 12).Draw(t, "ways")

@@ -18,7 +18,7 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // counts at each level
-	seen    []uint64  // misses at each level except the first, for ConsumeDepths
+	seen    []uint64  // number of misses at each level except the first, for ConsumeDepths
 	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, else nil
 	buses   []port    // the core's ports on the buses between it and memory
 }

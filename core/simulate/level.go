@@ -202,7 +202,7 @@ func (l *level) fill(line trace.Line, dirty bool) {
 // takeFromAbove invalidates a line in all levels above, and reports whether it was dirty there.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
-		if c, known := b.lines.get(line); known { // no other members have the line
+		if c, known := b.lines.get(line); known { // only these members can have the line
 			for left := c.holders; left != 0; left &= left - 1 {
 				dirty = l.takeFrom(b.members[bits.TrailingZeros64(left)], line) || dirty
 			}

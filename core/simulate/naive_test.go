@@ -38,7 +38,7 @@ type naiveLevel struct {
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
-	used, emptied        map[[2]uint64]int // last use, and last removal, of a way of a set
+	used, emptied        map[[2]uint64]int // times of the last use and of the last removal, by set and way
 	draw                 *rand.Rand
 	counts               *Counts
 	by                   map[int]*Counts // counts of each core
@@ -404,7 +404,7 @@ func (n *naive) store(i int, addr, bytes uint64, words data) {
 	}
 }
 
-// change writes to a line that is present.
+// change writes words to a line that is present.
 func (n *naive) change(l *naiveLevel, line uint64, words data) {
 	x := l.lines[line]
 	n.use(l, x)

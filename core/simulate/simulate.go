@@ -107,7 +107,7 @@ import (
 
 // Result contains the counts of a simulation.
 type Result struct {
-	Levels        []Level // first level first
+	Levels        []Level // counts of each level, starting with the first
 	Cores         []Core  // indexed by core number
 	Memory, Flush Traffic // traffic during the run, and of the write-backs at its end
 
@@ -132,25 +132,25 @@ type Core struct {
 
 // Counts contains the numbers of events at one level.
 type Counts struct {
-	Reads, Writes, ReadMisses, WriteMisses uint64 // demand accesses
+	Reads, Writes, ReadMisses, WriteMisses uint64 // numbers of demand accesses and demand misses
 
 	// Arrivals from the level above, other than demand accesses.
-	WriteBacksReceived uint64 // dirty lines written back to this level
-	WriteBackMisses    uint64 // write-backs received for a line that was absent
-	Updates            uint64 // stores written through to this level
-	CleanVictims       uint64 // clean lines evicted above, for an exclusive level
+	WriteBacksReceived uint64 // number of dirty lines written back to this level
+	WriteBackMisses    uint64 // number of write-backs received for lines that were absent
+	Updates            uint64 // number of stores written through to this level
+	CleanVictims       uint64 // number of clean lines received from the level above, in an exclusive level
 
-	WriteBacksSent uint64 // write-backs sent to the level below
+	WriteBacksSent uint64 // number of write-backs sent to the level below
 
 	// Fills is the sum of Evictions, Taken, Given, Invalidated and the resident lines.
-	Fills     uint64 // lines inserted, on demand or from above
-	Evictions uint64 // lines evicted to make room for fills
-	Taken     uint64 // back-invalidations by an inclusive level below
-	Given     uint64 // lines that an exclusive level passed to a level above
+	Fills     uint64 // number of lines inserted, on demand or from above
+	Evictions uint64 // number of lines evicted to make room for fills
+	Taken     uint64 // number of lines invalidated by an inclusive level below
+	Given     uint64 // number of lines that an exclusive level passed to a level above
 
-	// With several cores only.
-	CoherenceMisses uint64 // misses of lines that another core's store invalidated
-	Invalidated     uint64 // lines invalidated by another core's store
+	// The following counts are 0 unless there are several cores.
+	CoherenceMisses uint64 // number of misses of lines that another core's store invalidated
+	Invalidated     uint64 // number of lines invalidated by another core's store
 	Bus             Bus
 }
 
@@ -165,7 +165,7 @@ func (c *Counts) Hits() uint64 { return c.Accesses() - c.Misses() }
 
 // Traffic is the memory traffic.
 type Traffic struct {
-	Reads, Writes           uint64 // fetched lines; written lines and stores
+	Reads, Writes           uint64 // number of fetched lines; number of written lines and stores
 	BytesRead, BytesWritten uint64
 }
 

@@ -92,7 +92,7 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 		}
 		twin.run(core)
 		bytes := uint64(b.Bytes[i])
-		if bytes == 0 { // it extends to the end of its word
+		if bytes == 0 { // the reference extends to the end of its word
 			bytes = (b.Addr[i] | 3) - b.Addr[i] + 1
 		}
 		twin.reference(t, i+1, b.Thread != nil, kind, b.Addr[i], bytes, latest)
@@ -377,7 +377,7 @@ func TestMissingSizes(t *testing.T) {
 	for i, addr := range []uint64{0x1000, 0x1004, 0x1007, 0x100e, 0x2000, 0x2000} {
 		b.Addr[i], b.Kind[i], b.Bytes[i] = addr, trace.Store, 0
 	}
-	b.Bytes[5] = 16 // this one has a size
+	b.Bytes[5] = 16 // this reference has a size
 	if err := s.Consume(b); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 
 // tagBytes returns the memory that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
-	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes: per set
+	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes is needed for each set
 	switch ways := c.Lines() / c.Sets(); {
 	case c.Replacement == hierarchy.TreePLRU:
 		return c.Lines()*(frameBytes+wayBytes+bitBytes) + c.Sets()*wayBytes

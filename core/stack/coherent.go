@@ -30,7 +30,7 @@ import (
 type Coherent struct {
 	near  near
 	array [topLines]trace.Line
-	used  int   // lines in array
+	used  int   // number of lines in array
 	holes holes // the live stamps that have no line
 	ways  ways  // the lists of sets
 	lost  int   // number of lines that are currently lost

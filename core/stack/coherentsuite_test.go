@@ -204,7 +204,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 // large is a [Private] with one set and any number of ways.
 type large struct {
 	capacity int
-	order    list.List // most recently used first
+	order    list.List // lines, most recently used first
 	at       map[trace.Line]*list.Element
 }
 

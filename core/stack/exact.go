@@ -20,7 +20,7 @@ const (
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
 	stamped bool                 // whether every line has a stamp and the array is not searched
-	newest  trace.Line           // if all lines are stamped: the line that was scanned last
+	newest  trace.Line           // the line that was scanned last; only used if all lines are stamped
 	table   table
 	stamps  stamps
 	share   share

@@ -12,7 +12,7 @@ import (
 type Fenwick struct {
 	top   []trace.Line
 	keys  []uint64 // line + 1; 0: empty slot
-	times []uint32 // 0: the line is in the top array
+	times []uint32 // time of the last access; 0 if the line is in the top array
 	lines int
 	tree  []uint32 // indexed from 1
 	at    []trace.Line

@@ -19,7 +19,7 @@ const pageLists = 128
 // have writes to the memory of a new page before it is read. If memory is read first, the operating
 // system maps it twice, and the second mapping interrupts the other processors.
 func (p *listPage) have() {
-	const each = 4096 / (8 * MaxWays) // lists in a page of the operating system
+	const each = 4096 / (8 * MaxWays) // number of lists in a page of the operating system
 	for i := 0; i < pageLists; i += each {
 		p[i][0] = 0
 	}

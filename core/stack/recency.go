@@ -64,9 +64,9 @@ type access struct {
 }
 
 const (
-	never     = 1       // as after: the line was never in the lists
-	uncounted = 1 << 31 // in access.line: the access moves its line without counting it
-	marked    = 1 << 30 // in line: counted separately
+	never     = 1       // value of after: the line was never in the lists
+	uncounted = 1 << 31 // flag in access.line: the access moves its line without being counted
+	marked    = 1 << 30 // flag in line: the access is counted separately
 
 	visitRoom = 1024
 	depthRoom = 64 // a power of two, larger than the entries of a list plus the largest count of a lane
@@ -89,7 +89,7 @@ func (r *recency) count(numbers SetNumbers) {
 		}
 	}
 	r.numbers = numbers | 1
-	if most == 0 { // lists for 2 sets, whose counts are not used
+	if most == 0 { // create lists for 2 sets, whose counts are not used
 		most, r.least = 1, 1
 	}
 	r.kept = append(r.kept[:0], max(r.least, most-64/fineBits))

@@ -63,7 +63,7 @@ func (t *nearTally) depths() *SetDepths {
 	t.single(&s[0])
 	const base = setBits + 1
 	for i, n := range t.front {
-		if n == 0 { // true of most triples in a short run
+		if n == 0 { // this is the case for most triples in a short run
 			continue
 		}
 		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]

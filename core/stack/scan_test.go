@@ -45,7 +45,7 @@ func equalScans(t *rapid.T, once, steps *near, lines []trace.Line) {
 		t.Fatalf("queued %v, want %v", gotQueue, wantQueue)
 	}
 	for _, miss := range wantQueue {
-		want[miss.index], got[miss.index] = 0, 0 // settled later
+		want[miss.index], got[miss.index] = 0, 0 // these distances are settled later
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("distances %v, want %v", got, want)

@@ -22,7 +22,7 @@ type Segment struct {
 // step is an event that affects the stack below the segment's stack.
 type step struct {
 	stacktest.Event
-	again  bool   // an access to a line that was lost in the segment
+	again  bool   // whether the event is an access to a line that was lost in the segment
 	filled uint32 // the numbers of sets for which the access filled a hole of the segment
 	number int    // number of the event
 }

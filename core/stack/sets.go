@@ -67,7 +67,7 @@ type above struct {
 	after uint32 // as in visit, or notThere
 }
 
-const notThere = ^uint32(0) // not counted among the lines above
+const notThere = ^uint32(0) // the line is not counted among the lines above
 
 // common returns the number of last bits in which two line numbers agree, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }

@@ -556,7 +556,7 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 // between its number, which is at most next, and the number of the next older entry, or 0 if there
 // is none. A 0 ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
-	for number := 0; ; { // place plus 1 of the previous list
+	for number := 0; ; { // number is the place plus 1 of the previous list
 		if !c.Reads() {
 			number = l.filled(number)
 		}

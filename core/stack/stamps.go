@@ -18,7 +18,7 @@ type stamps struct {
 	blocks []block
 	wide   [][][2]uint64
 	next   uint32 // the next stamp that push returns
-	live   uint32 // sum of popcount(bits) over the blocks
+	live   uint32 // number of live stamps: the sum of popcount(bits) over the blocks
 }
 
 // block contains bitmap and nodes together, in three pages of memory. With a separate array for

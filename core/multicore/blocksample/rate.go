@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stack contains the counts of an LRU stack, which belongs to one core or is shared by several.
+// Stack contains the counts of an LRU stack. The stack belongs to one core or is shared by several
+// cores.
 type Stack struct {
 	LineBytes uint32
 	Blocks    []Conditional // blocks by number
@@ -92,8 +93,9 @@ func (s *Stack) Counted() []float64 {
 	return divide(list, all)
 }
 
-// Profile returns P(D) by eq. 4, for blocks with the given weights. The number of accesses is the
-// sum of the weights. Blocks without windows are assumed to have the profile of the other blocks.
+// Profile returns P(D) by eq. 4, for blocks with the given weights. The profile's number of
+// accesses is the sum of the weights. Blocks without windows are assumed to have the average
+// profile of the other blocks.
 func (s *Stack) Profile(weights []float64) *memory.Profile {
 	var list []memory.Block
 	for i, w := range weights {
@@ -195,7 +197,8 @@ func chance(c *hierarchy.Cache, distance uint64) float64 {
 	return 0
 }
 
-// Mean returns the mean over the cores' equal caches, as in the paper; idle cores are left out.
+// Mean returns the unweighted mean over the cores' caches, as in the paper. Idle cores are left
+// out.
 func Mean(cores []Rate) Rate {
 	var m Rate
 	n, variance := 0.0, 0.0

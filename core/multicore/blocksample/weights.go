@@ -65,8 +65,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf returns the blocks with the executions of all threads. If threads
-// repeat work, the sequential run has fewer executions.
+// BlocksOf returns the blocks with the executions of all threads, summed over stacks. If threads
+// repeat work, these are more executions than in the sequential run.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {
@@ -110,8 +110,8 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 	return divide(list, all)
 }
 
-// ForPrivate returns P(BB_i) for the private cache of one of several cores (eq. 2 and 3). If groups
-// of cores share caches, cores is the number of caches.
+// ForPrivate returns P(BB_i) for the private cache of core, which is one of the given number of
+// cores (eq. 2 and 3). If groups of cores share caches, cores is the number of caches.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)
@@ -125,7 +125,7 @@ func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 		serial = 0
 	}
 	if by == Printed {
-		// The P(BB_i) sum to one, and remain parts of one in eq. 2.
+		// As printed, eq. 2 and 3 have different denominators.
 		for i := range blocks {
 			s, p := blocks[i].sums(by)
 			if p > 0 {

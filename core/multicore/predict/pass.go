@@ -182,8 +182,8 @@ func (p *pass) look(b *trace.Batch) {
 	}
 }
 
-// take passes rows to the simulator and the clocks. It splits the batch at the beginnings and ends
-// of regions.
+// take passes rows to the simulator and to the clocks of timed. It splits the batch at the
+// beginnings and ends of regions.
 func (p *pass) take(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {
 		hi := lo + 1
@@ -294,8 +294,8 @@ func (l *Level) setRates(all float64) {
 	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
 }
 
-// average computes the mean local hit ratio of the caches that have accesses. Each cache is shared
-// by sharedBy cores.
+// average computes the mean local hit ratio of the caches that have accesses. sharedBy is the
+// number of cores that share a cache.
 func (l *Level) average(sharedBy int) {
 	busy := 0
 	l.Mean = 0

@@ -68,7 +68,7 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	return q, q.Check()
 }
 
-// model parses the option sdcm, which selects the data for SDCM.
+// model parses the value of the option sdcm, which selects the data that SDCM uses.
 func (q *Question) model(text string, seed uint64) error {
 	kind, more, found := strings.Cut(text, ",")
 	q.Stacks = kind == "" || kind == "sample" || kind == "all"

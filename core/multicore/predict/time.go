@@ -50,7 +50,7 @@ const (
 	unlimited            = 0.05
 )
 
-// NotModelled lists the effects that times do not include.
+// NotModelled returns descriptions of the effects that times do not include.
 func NotModelled() []string {
 	return append(pipeline.NotModelled(), "the cost of forks, joins, barriers and locks, and the time spent waiting for locks",
 		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except as cache misses")
@@ -347,7 +347,7 @@ func (t *timed) sequential(p *trace.Program, lines []float64) {
 	}
 }
 
-// work returns the total cycles of the executions of all blocks.
+// work returns the total number of cycles of all executions of all blocks.
 func work(visits []uint64, cycles []float64) (sum float64) {
 	for b, n := range visits {
 		if n > 0 && b < len(cycles) {
@@ -420,7 +420,7 @@ func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
 	return one
 }
 
-// finish converts losses to shares of all cores' time, and sets the limit.
+// finish converts losses to shares of the time of all cores, and sets the limit.
 func (out *Time) finish(one, cores float64, q *Question) {
 	if q.Processor.ClockGHz > 0 {
 		out.Seconds = out.Cycles / (q.Processor.ClockGHz * 1e9)

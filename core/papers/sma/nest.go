@@ -40,7 +40,7 @@ type leaf struct {
 	levels []Level // counts at the level of each loop of the chain
 }
 
-// step returns what each iteration of the loop at a depth adds to the address.
+// step returns the number of bytes that each iteration of the loop at a depth adds to the address.
 func (l *leaf) step(depth int) int64 {
 	if depth == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (l *leaf) step(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// tripStep returns what each iteration of the loop at a depth adds to the trip count.
+// tripStep returns the number that each iteration of the loop at a depth adds to the trip count.
 func (l *loop) tripStep(depth int) int64 {
 	if depth == 0 || l.item == nil {
 		return 0

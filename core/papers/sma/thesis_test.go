@@ -62,7 +62,7 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named returns the names of a loop's arrays, which follow from their ways.
+// named returns the names of some of a loop's arrays. A name is derived from the array's way.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {
@@ -289,7 +289,7 @@ func TestLongStrides(t *testing.T) {
 	missesOf(t, "stride", r, 20)
 }
 
-// TestFirstHit checks §4.2: an array is in the cache, and then loses its lines one by one to
+// TestFirstHit checks §4.2: an array is in the cache, and then its lines are evicted one by one by
 // another array that maps to the same sets.
 func TestFirstHit(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
