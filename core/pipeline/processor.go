@@ -102,13 +102,13 @@
 //	  gather <4 x i32>: latency 20, uops 6, ports 2x P0|P1 + 4x P2
 //	  load: latency 4, uops 1, ports P2
 //
-// ports lists micro-ops separated by +. Each occupies one of the ports separated by |, for 1 cycle
-// or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the latency
-// from the third operand of a fused multiply-add; again is the latency to an instruction of the
-// same class. A class without a type applies to all types that have no line of their own; vectors
-// without a line are executed in parts, or like the next longer vectors. The classes crossingload
-// and crossingstore contain the additional cost of an access that crosses a line; without them,
-// such an access uses its ports twice.
+// ports lists micro-ops separated by +. Each micro-op occupies one of the ports separated by |, for
+// 1 cycle or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the
+// latency from the third operand of a fused multiply-add; again is the latency to an instruction of
+// the same class. A class without a type applies to all types that have no line of their own;
+// vectors without a line are executed in parts, or like the next longer vectors. The classes
+// crossingload and crossingstore contain the additional cost of an access that crosses a line;
+// without them, such an access uses its ports twice.
 //
 // A level has a latency in cycles (from the address to the value), a size and a number of ways, and
 // the cycles per line when many lines are transferred from it: read in sequence, written in

@@ -15,12 +15,12 @@ import (
 // cache. Line accesses of a core are counted in up to four ways, each with a histogram and set
 // tables:
 //
-//  1. private: on a stack for this core alone (PRD, MODELS §6.1);
+//  1. private: on a stack of this core alone (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
-//  3. coherent according to Anger: on stacks 1 and 2, the accesses to lines that another core
+//  3. coherent according to Anger: on stacks 1 and 2, but only accesses to lines that another core
 //     touched last (MODELS §6.3);
-//  4. coherent according to Schuff: on a stack for this core alone, in which a store of another
-//     core leaves a hole (MODELS §6.4).
+//  4. coherent according to Schuff: on a stack of this core alone, in which a store of another core
+//     leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
 	Cores     []Core   // in ascending order of their first thread

@@ -1,7 +1,7 @@
 // Package stack computes LRU stack distances: for each access to a cache line, how many distinct
 // other lines were accessed since the last access to it (MODELS §1). A fully associative LRU cache
-// of C lines hits exactly the accesses with a distance below C, so one pass covers every capacity
-// (Mattson, Gecsei, Slutz and Traiger, 1970).
+// of C lines hits on exactly the accesses with a distance below C, so one pass covers every
+// capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
 // [Exact] is the model that computes only distances. It keeps the stack in two parts:
 //
@@ -23,10 +23,10 @@
 // table lookup. The array is updated now and then, to detect when most accesses would hit in it
 // again.
 //
-// When the stamps run out, the live stamps are renumbered from zero. There is then room for several
-// times as many new stamps, so this is rare.
+// When the stamps run out, the live stamps are renumbered from zero. This is rare, because it makes
+// room for several times as many new stamps.
 //
-// [Sets] covers set-associative caches too: for every number of sets from 2^0 to 2^16, it computes
+// [Sets] also covers set-associative caches: for every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
 // this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
 // numbers agree. The number of trailing zeros of their exclusive or therefore decides this for all

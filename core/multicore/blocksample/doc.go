@@ -48,7 +48,7 @@
 // windows, with the variance of a ratio estimator (Cochran, Sampling Techniques, 1977, §6.4) times
 // the fraction of windows that are not in the sample. Blocks are strata, so their weighted
 // variances add up. If a block has many windows, they are divided into 64 random groups, and the
-// variance between groups replaces that between windows (Wolter, Introduction to Variance
+// variance between groups replaces the variance between windows (Wolter, Introduction to Variance
 // Estimation, 2007, §2.3). The errors of the synthesised trace and of the stack distance cache
 // model are not included.
 package blocksample

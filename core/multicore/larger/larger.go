@@ -2,7 +2,7 @@
 // single-threaded runs on two or more smaller inputs.
 //
 // PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
-// of a small input for a larger one too; only the execution counts of the blocks change. This
+// of a small input also for a larger input. Only the execution counts of the blocks change. This
 // package works as follows:
 //
 //  1. the threads of each small run are synthesised (package predict), and every execution of each
@@ -18,11 +18,12 @@
 // # Assumptions
 //
 // The larger input takes the same paths through the code. The cores' shares of the work grow as
-// they did between the small runs; sizes whose remainder modulo the number of cores differs are
-// predicted less well. Kept assumes that distances within a block do not depend on the input. This
-// holds for near reuse (a line's other elements, a row that is small in both), but not for arrays
-// that are traversed repeatedly: if an array fitted in the small run, its accesses are predicted to
-// hit. Coherence is not modelled, and lines are assumed to be spread over sets at random.
+// they did between the small runs. Predictions are less accurate for input sizes that have a
+// different remainder modulo the number of cores than the small inputs. Kept assumes that distances
+// within a block do not depend on the input. This holds for near reuse (other elements of the same
+// line, or a row that is small for both inputs), but not for arrays that are traversed repeatedly:
+// if an array fitted in the cache in the small run, its accesses are predicted to hit. Coherence is
+// not modelled, and lines are assumed to be spread over sets at random.
 package larger
 
 import (

@@ -10,11 +10,12 @@
 // A page is a list of tokens. Each token represents r predicted rows and one mispredicted row:
 //
 //	byte      r << 4 | attributes << 3 | address << 2 | which
-//	uvarint   r − 15, if r is 15 or more (then the byte has 15)
-//	uvarint   number of the form, if which is 2; which is 0 for the form that followed last time, 1 for the time before
+//	uvarint   r − 15, if r is 15 or more (the byte then contains 15)
+//	uvarint   number of the form, if which is 2; if which is 0, the form is the one that followed last time;
+//	          if which is 1, the one that followed the time before
 //	uvarint   zigzag(address − the form's last address), if address
 //	byte      attributes that differ from the form's last ones: 1 bytes, 2 argument, 4 PC; if attributes
-//	uvarint   each of them
+//	uvarint   the value of each of these attributes
 //
 // Predictions are reset at the beginning of a page. Forms are numbered once for all pages, in
 // the order in which they occur, and keep their first address and attributes.

@@ -22,7 +22,7 @@
 //
 // The paper counts a block's executions over the whole trace. As a result, core 0 executes the
 // first parallel regions and the last core executes the last ones, and a block that runs once in
-// each region is copied to all cores only if there is just one region. [Options.PerRegion] counts
+// each region is copied to all cores only if there is a single region. [Options.PerRegion] counts
 // executions within each region, and changes nothing else.
 //
 // # Gaps and errors in the paper
@@ -45,7 +45,7 @@
 //     (in a function that is called from both), the division as printed treats all its executions
 //     as parallel; the division by region, only the executions inside.
 //   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and
-//     lets it become num_traces, which is not the number of a trace. In the text, the order is core
+//     lets it become num_traces, which is not a valid trace number. In the text, the order is core
 //     0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
 //   - Both strategies pop from empty traces. Here, cores with empty traces are skipped; the random
 //     order chooses among the other cores with equal probability. (The authors' program
@@ -74,6 +74,6 @@
 //
 // How often a block ran is known only at the end. Therefore the whole region is kept in memory or,
 // for the division as printed, the whole trace. This takes two or three bytes per reference for
-// regular addresses, and up to ten more for others. [Options.LimitBytes] limits the memory. For the
-// division by region, accesses outside of regions are not kept.
+// regular addresses, and up to ten more bytes for other addresses. [Options.LimitBytes] limits the
+// memory. For the division by region, accesses outside of regions are not kept.
 package sasmm

@@ -9,16 +9,17 @@
 //     §3.1). At the level of each loop, overlapping sections form one array, with extents for that
 //     loop's stride.
 //  2. Each loop has a left context, the first arrays that it uses, and a right context, the last
-//     arrays from least to most recently used; both contain only arrays that fit (§3.3). Whether
+//     arrays from least to most recently used. Both contain only arrays that fit (§3.3). Whether
 //     lines of an array are still in the cache when the array is used again depends on its
-//     context-based reuse distance: the lines used since then, set by set, compared with the ways.
+//     context-based reuse distance: for each set, the number of lines used since then, compared
+//     with the number of ways.
 //  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
 //     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
 //     next iteration (Figure 3.4). Then the loop is composed into the loop around it (Algorithm 2),
 //     up to the root, which is a loop that runs once.
-//  4. Each array gets a class at each level ([Class]; §4.2), which determines its misses: with
-//     FIRST_MISS, each line of the array misses once at that level; lines that do not stay miss
-//     again in each iteration of the outer loops that use them again.
+//  4. Each array gets a class at each level ([Class]; §4.2). The class determines the array's
+//     misses: with FIRST_MISS, each line of the array misses once at that level; lines that do not
+//     stay miss again in each iteration of the outer loops that use them again.
 //
 // The first rule that applies determines the class. An array that is in the cache is ALWAYS_HIT. An
 // array that fits, with enough ways, is FIRST_MISS. If two arrays in the same loop begin in the
@@ -47,7 +48,7 @@
 //     lines are new in each iteration after the first; the others may have been lost.
 //   - If a loop walks through several arrays at the same time and they do not all fit, all are
 //     incomplete at its end, as in the text on Figure 4.4. Arrays that each iteration uses
-//     completely count as used after them.
+//     completely count as used after these arrays.
 //   - In the root, a badly compressed tree has very many arrays of one line. Therefore the context
 //     of the root consists of lines, and references outside of loops are composed exactly.
 //   - For trip counts that change from one iteration to the next, the mean and the values at eight
