@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rowsOf returns a program and its references in a region with one loop, whose iterations access
-// rows of a matrix.
+// rowsOf returns a program and its references in a region. The region contains one loop, and each
+// iteration accesses a row of a matrix.
 func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 1)
 	var rows []row

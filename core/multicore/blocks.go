@@ -113,8 +113,8 @@ func (c *code) continues(b, next uint32) bool {
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
-// guarded reports whether only one thread executes block next, which follows block asks. This is so
-// if the end of the guarded code is reachable from next without passing through the other
+// guarded reports whether only one thread executes block next, a successor of block asks. This is
+// the case if the end of the guarded code is reachable from next without passing through the other
 // successors of asks.
 func (c *code) guarded(asks, next uint32) bool {
 	key := [2]uint32{asks, next}

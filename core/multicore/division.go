@@ -288,7 +288,7 @@ func (l *loop) unitAt(iteration uint64) uint64 {
 }
 
 // static returns the n-th run of units of a core in a static schedule; the run may be empty. more
-// reports whether this run exists, in which case there may be others.
+// reports whether this run exists, so that there may be further runs.
 func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	iterations := l.iterations()
 	if l.chunk == 0 && n > 0 {

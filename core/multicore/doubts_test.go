@@ -18,7 +18,7 @@ func TestDoubts(t *testing.T) {
 	if begin < 0 || end < begin || loop < 0 {
 		t.Fatal("the trace has no region with a loop")
 	}
-	// edited returns a copy of some rows, which change may then modify.
+	// edited returns a copy of some rows, modified by change.
 	edited := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
 		b := trace.NewBatch(len(rows))
 		b.NeedThread()

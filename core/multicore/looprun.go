@@ -134,8 +134,8 @@ func (m *Reader) enterInLoop(block uint32) {
 	}
 }
 
-// passAround records block i of the function, which precedes or follows all units of a loop without
-// chunks.
+// passAround records that block i of the function was executed before or after all units of a loop
+// without chunks.
 func (m *Reader) passAround(i uint32) {
 	l := m.loop
 	pass := &l.head
@@ -147,7 +147,7 @@ func (m *Reader) passAround(i uint32) {
 	}
 }
 
-// passBetween records a block of the loop over chunks that belongs to no unit.
+// passBetween records that block i was executed in the loop over chunks, but outside of all units.
 func (m *Reader) passBetween(i uint32) {
 	l := m.loop
 	pass := &l.head

@@ -167,7 +167,7 @@ func (m *Reader) Next(b *trace.Batch) error {
 	}
 }
 
-// fill appends rows to b, which is empty. It may both append rows and return an error.
+// fill appends rows to b, which must be empty. It may append rows and also return an error.
 func (m *Reader) fill(b *trace.Batch) error {
 	if err := m.later; err != nil {
 		m.later = nil

@@ -133,7 +133,7 @@ func (s schedule) steals(instead *Schedule) bool {
 	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
 }
 
-// thieves has the cores of a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
+// thieves contains the cores in a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
 // kmp_dispatch.cpp) gives each core a part of the chunks. An idle core steals from the end of
 // another core's part: a quarter of the remaining chunks, or one chunk if at most seven remain. If
 // there are fewer chunks than cores, each idle core takes the next chunk.

@@ -170,7 +170,8 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 	return false
 }
 
-// loopSteps finds the loops at a depth among a function's blocks, which are numbered from first.
+// loopSteps finds the loops at a depth in a function, and returns a step for each of its blocks.
+// Blocks are numbered from first.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)
@@ -239,7 +240,7 @@ func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	return body
 }
 
-// leaves reports whether a loop can be left from a block, other than by an exception.
+// leaves reports whether block b can leave a loop other than by an exception.
 func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
 	for _, s := range blocks[b].Successors {
 		if s >= first && s-first < uint32(len(blocks)) && !body[s-first] && blocks[s-first].Flags&trace.LandingPad == 0 {

@@ -158,8 +158,8 @@ func (m *Reader) row() uint64 {
 	return m.tape.Rows()
 }
 
-// event processes the current row. It returns true if a phase ended before the row, which must then
-// be processed again.
+// event processes the current row. It returns true if a phase ended before the row; the row must
+// then be processed again.
 func (m *Reader) event(k trace.Kind, site uint32) (phase bool) {
 	switch k {
 	case trace.BlockEntry:
@@ -262,7 +262,7 @@ func (m *Reader) beginRegion(stack trace.Addr) {
 	}
 }
 
-// stackLow returns the end of the stack that contains an address, or 0 if it is unknown.
+// stackLow returns the low end of the stack that contains an address, or 0 if it is unknown.
 func (m *Reader) stackLow(addr trace.Addr) trace.Addr {
 	for i := range m.code.program.Threads {
 		t := &m.code.program.Threads[i]

@@ -103,8 +103,8 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// isOwn reports whether head begins a file in one of our own formats, which consist of LZ4 frames
-// but do not count as compressed. chosen is the required format, or nil.
+// isOwn reports whether head begins a file in one of our own formats. Such files consist of LZ4
+// frames, but are not treated as compressed. chosen is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)

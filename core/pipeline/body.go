@@ -90,8 +90,8 @@ type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
 
-// NewChain returns the body that consists of a loop's pieces, which are in a possible order of
-// execution.
+// NewChain returns the body that consists of a loop's pieces. The pieces must be in a possible
+// order of execution.
 func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
 	b := &Body{Processor: p}
 	target, n := p.machine(o.Target), 0

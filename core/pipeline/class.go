@@ -71,8 +71,8 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn lists the classes that no other class replaces. If the description has no class
-// for crossing accesses, the access itself is counted a second time.
+// withoutStandIn lists the classes that no other class replaces. If a description does not contain
+// the classes for crossing accesses, such an access is counted twice.
 var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
 // isClass reports whether name is the name of a class.

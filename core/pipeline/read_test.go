@@ -87,7 +87,7 @@ func TestBadDescriptions(t *testing.T) {
 	}
 }
 
-// pptText has the layout of PPT's files.
+// pptText is a hardware file in the layout of PPT's files.
 const pptText = `# toy.py
 '''
   A core.

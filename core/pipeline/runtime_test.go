@@ -55,8 +55,8 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// TestRuntimeOfBranches checks that a loop of two blocks is one body, in which the second block is
-// weighted by how often it runs.
+// TestRuntimeOfBranches checks that a loop of two blocks is treated as one body, in which the
+// second block is weighted by its executions per iteration.
 func TestRuntimeOfBranches(t *testing.T) {
 	p := toy(t)
 	q := program()

@@ -68,7 +68,7 @@ func (c *coder) indices(list ...*uint32) {
 	}
 }
 
-// flows codes flows of granules of a given size.
+// flows codes a list of flows. bytes is the size of a granule.
 func (c *coder) flows(list *[]Flow, bytes uint64) {
 	codec.Slice(c.Coder, list, 4, func(f *Flow) {
 		c.U32s(&f.From, &f.To)

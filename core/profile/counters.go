@@ -193,9 +193,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of a trace. Either may be nil. The sum has no unique
-// bytes and no Usage, because these cannot be added. AddCounters fails if the parts come from
-// different programs.
+// AddCounters adds the counters of two parts of a trace. Either may be nil. The sum does not
+// contain unique bytes and Usage, because these cannot be added. AddCounters fails if the parts
+// come from different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package report formats results, which are typed tables with units and warnings, as aligned text,
-// CSV, JSON and Markdown.
+// Package report formats results as aligned text, CSV, JSON and Markdown. Results are typed tables
+// with units, and warnings.
 //
 //  1. A [Document] contains the results of a query: facts about its input, tables whose columns
 //     have names and units, and warnings.

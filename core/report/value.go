@@ -108,8 +108,8 @@ func YesNo(yes bool) Value {
 	return v
 }
 
-// Bytes returns a size as a value. For people, it has a binary prefix, and three digits unless it
-// is a whole number of units. For programs, it is exact.
+// Bytes returns a size as a value. For people, it is shown with a binary prefix, and with three
+// digits unless it is a whole number of units. For programs, it is exact.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
 // None returns a missing value. It is shown as a dash for people, is empty in CSV, and is null in

@@ -104,8 +104,8 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell passes an access within a line of the first level to the affected buses, starting with the
-// nearest one.
+// tell notifies the affected buses of an access within a line of the first level. It starts with
+// the nearest bus.
 func (c *core) tell(buses []int, addr trace.Addr, write bool) {
 	first, here, next := c.path[0], false, 0
 	start := addr >> first.shift << first.shift
@@ -190,8 +190,8 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before returns the state of a line that the bus does not know. The first core may have the line
-// because of accesses from before the trace contained threads.
+// before returns the state of a line that the bus does not know. The first core may have the line,
+// because it made the accesses before the trace contained threads.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -233,7 +233,7 @@ func (b *bus) prune() {
 }
 
 // ask makes the other holders of a line write back dirty data and, for a write, invalidate the
-// line. It returns which of them had the line.
+// line. It returns the holders that had the line.
 func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
 	for left := holders &^ (1 << member); left != 0; left &= left - 1 {

@@ -148,8 +148,8 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread that is in no group: a new core or, beyond MaxCores, one of the
-// existing cores in turn.
+// place returns a core for a thread that does not belong to any group: a new core or, beyond
+// MaxCores, one of the existing cores in turn.
 func (s *Simulator) place() (*core, error) {
 	switch first := s.unused; {
 	case first != nil:
@@ -208,7 +208,7 @@ func (s *Simulator) reserve(n int) error {
 	return nil
 }
 
-// addCache adds a cache of level i, whose first core is c.
+// addCache adds a cache of level i. Core c is the first core that uses it.
 func (s *Simulator) addCache(c *core, i int) {
 	cache, nth := s.h.Levels[i], len(s.caches[i])
 	l := &level{

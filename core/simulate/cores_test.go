@@ -45,8 +45,8 @@ func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	return threads
 }
 
-// The counts of several cores equal those of the reference implementation, in which every read sees
-// the last store of any core.
+// The counts of several cores equal the counts of the reference implementation. In the latter,
+// every read sees the last store of any core.
 func TestCoresEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -86,7 +86,7 @@ func TestBusDropsUnusedLines(t *testing.T) {
 	})
 }
 
-// A trace that contains threads only from some reference on is simulated as if thread 0 had made
+// If a trace contains threads only from some reference on, it is simulated as if thread 0 had made
 // the earlier references. Counts of the bus are an exception, because the bus did not see the
 // earlier references.
 func TestThreadsAppear(t *testing.T) {

@@ -178,7 +178,7 @@ func (t *recency) remove(line trace.Line) (present, dirty bool) {
 	return false, false
 }
 
-// find returns the frame that contains a line, or nil.
+// find returns the frame that contains a line, or nil if there is none.
 func (t *recency) find(line trace.Line) *frame {
 	set := t.of(line)
 	for i, f := range set {

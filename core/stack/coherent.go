@@ -97,7 +97,8 @@ func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	}
 }
 
-// arrive puts a line, whose entry is e, into the top array in place of a line that fell off.
+// arrive puts a line into the top array, in place of a line that fell off. e is the entry of the
+// line.
 func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
 	if m.noting && e.stamp == fresh {
@@ -200,7 +201,8 @@ func (m *Coherent) inArray(line trace.Line) int {
 	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// Depth returns the depth of a line, or Cold if the core does not have it. It changes nothing.
+// Depth returns the depth of a line, or Cold if the core does not have the line. It changes
+// nothing.
 func (m *Coherent) Depth(line trace.Line) uint32 {
 	if i := m.inArray(line); i >= 0 {
 		return uint32(i)
@@ -208,7 +210,7 @@ func (m *Coherent) Depth(line trace.Line) uint32 {
 	return m.depthOf(m.near.exact.table.find(line))
 }
 
-// depthOf returns the depth of a line below the array, from its entry, which may be nil.
+// depthOf returns the depth of a line below the array. e is the line's entry, and may be nil.
 func (m *Coherent) depthOf(e *entry) uint32 {
 	if e == nil || e.stamp == fresh {
 		return Cold

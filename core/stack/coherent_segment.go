@@ -117,7 +117,7 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 // belowSets contains the sets of one number of sets, in pages of neighbouring sets, as in Coherent.
 type belowSets []*[pageSets]belowSet
 
-// of returns the set of a line, which it creates if necessary.
+// of returns the set of a line. It creates the set if necessary.
 func (l belowSets) of(line trace.Line) *belowSet {
 	number := int(line) & (len(l)*pageSets - 1)
 	p := &l[number/pageSets]

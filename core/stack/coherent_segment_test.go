@@ -26,7 +26,8 @@ func TestSegmentsJoined(t *testing.T) {
 	})
 }
 
-// TestLongSegmentsJoined uses longer segments, whose sets have more entries than fit in the lists.
+// TestLongSegmentsJoined uses longer segments, so that sets have more entries than fit in the
+// lists.
 func TestLongSegmentsJoined(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))

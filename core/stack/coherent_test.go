@@ -14,7 +14,7 @@ import (
 
 func TestCoherent(t *testing.T) { RunCoherent(t) }
 
-// few returns random events on a small number of lines, which share few or many sets.
+// few returns random events on a small number of lines. The lines share few or many sets.
 func few(t *rapid.T) (events []stacktest.Event) {
 	lines := rapid.IntRange(1, 40).Draw(t, "lines")
 	stride := trace.Line(1) << rapid.IntRange(0, 6).Draw(t, "stride")

@@ -299,7 +299,8 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 	}
 }
 
-// arrive puts a line, whose entry is e, into the top array in place of a line that fell off.
+// arrive puts a line into the top array, in place of a line that fell off, and returns the line's
+// distance. e is the entry of the line.
 func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	d = m.exact.pull(e)
 	m.exact.drop(evicted)

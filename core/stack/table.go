@@ -46,8 +46,8 @@ func hash(line trace.Line) uint64 {
 	return h * 0xd6e8feb86659fd93
 }
 
-// home returns the preferred slot for hash h among n slots: the first slot of a group of four in a
-// cache line.
+// home returns the preferred slot for hash h among n slots. It is the first slot of a group of four
+// slots, which fill a cache line.
 func home(h uint64, n int) int {
 	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
 }
@@ -70,7 +70,8 @@ func differ(a, b uint64) (n uint64) {
 	return n
 }
 
-// homeOf returns the group in which the search for a line begins, or nil if its part has no slots.
+// homeOf returns the group in which the search for a line begins, or nil if the line's part of the
+// table has no slots.
 func (t *table) homeOf(line trace.Line) *group {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -151,7 +152,7 @@ func (t *table) touch(line trace.Line) uint64 {
 	return 0
 }
 
-// order writes the lines with live stamps to the end of a list, most recently used first.
+// order writes the lines with live stamps to the end of list, most recently used first.
 func (t *table) order(stamps *stamps, list []trace.Line) {
 	for p := range t.parts {
 		for _, e := range t.parts[p].slots {

@@ -484,7 +484,7 @@ func TestChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		rates = append(rates, r)
-		// Each core accesses a thousand elements of a, which are 125 lines, and a variable.
+		// Each core accesses a thousand elements of a (125 lines) and a variable.
 		if core > 0 && !near(r.HitRate, 1-126./2000) {
 			t.Errorf("core %d: %+v", core, r)
 		}

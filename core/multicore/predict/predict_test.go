@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// team is a program with synthetic threads. First, core 0 alone executes block 0, which loads one
-// element of an array each time. Then all cores share the iterations of a loop, block 1, in
-// contiguous parts. At the end all cores store to one line, in block 2.
+// team is a program with synthetic threads. First, core 0 alone executes block 0 repeatedly. Each
+// execution loads one element of an array. Then all cores execute contiguous parts of the
+// iterations of a loop, block 1. At the end, all cores store to the same line, in block 2.
 type team struct {
 	alone, iterations int
 	rows              *trace.Batch

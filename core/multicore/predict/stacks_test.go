@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Predictions from sampled stacks do not depend on the stack of all accesses, which is not
+// Predictions from sampled stacks do not need the stack of all accesses. This stack is not
 // analysed.
 func TestSampledStacks(t *testing.T) {
 	for _, test := range []struct {

@@ -137,8 +137,8 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows, which are all in one region or all outside of regions. The first row may be the
-// beginning or the end of the region.
+// take counts rows. The rows must all be in the same region, or all outside of regions; only the
+// first row may be the beginning or the end of a region.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)

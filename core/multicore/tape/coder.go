@@ -100,7 +100,7 @@ func (c *coder) grow() {
 	}
 }
 
-// fresh returns the state of a form, which it resets at the first use in this page.
+// fresh returns the state of a form. It resets the state at the first use in this page.
 func (c *coder) fresh(n uint32) *state {
 	s := &c.states[n]
 	if s.page != c.page {

@@ -328,7 +328,7 @@ func (a *Reader) threadsOf() []trace.Thread {
 	return nil
 }
 
-// depthOf sets fromTop from the stack of t.
+// depthOf computes fromTop from the position of the stack of thread t.
 func (m *member) depthOf(t trace.Thread) {
 	m.fromTop = 0
 	for i, addr := range m.rows.Addr {

@@ -99,7 +99,7 @@ func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Count
 // percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
-// Truth returns a [predict.Source] of the real threads, whose references are in the order that the
+// Truth returns a [predict.Source] of the real threads. Their references are in the order that the
 // question specifies.
 func Truth(open func() (trace.Reader, error)) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {

@@ -45,7 +45,7 @@ const (
 
 const frame = 0x7fff_0000_1000
 
-// forking returns a program that has a parallel region.
+// forking returns a program with a parallel region, whose first block forks.
 func forking() *trace.Program {
 	p := &trace.Program{Functions: []trace.Function{{Name: "main", Blocks: 3}, {Name: "h", First: 3, Blocks: 1}, {Name: "main.omp_outlined", First: 4, Blocks: 3, Outline: true}}}
 	add := func(function uint32, kinds ...trace.Kind) {

@@ -30,8 +30,8 @@ func (e *Exact) add(o Exact) {
 func (e Exact) Misses() uint64 { return e.First + e.Rest }
 
 // Class derives the class from the counts. Cold misses are neither capacity nor conflict misses: if
-// each line of an array misses once, the class is FIRST_MISS, whichever iteration touches the line
-// first.
+// each line of an array misses once, the class is FIRST_MISS, regardless of which iteration touches
+// the line first.
 func (e Exact) Class() Class {
 	again, full := e.Rest-e.RestCold, e.RestFull-e.RestCold
 	switch {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lru is a cache. It has a list for each set, with the most recently used line first.
+// lru is a cache with LRU replacement: a list of lines for each set, most recently used first.
 type lru [][]uint64
 
 // hit accesses a line, and reports whether it was in the cache.

@@ -259,8 +259,8 @@ func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
 	return down, up
 }
 
-// corners visits the corners of the iteration space, where an affine address has its minimum and
-// maximum.
+// corners visits the corners of the iteration space, because an affine address reaches its minimum
+// and maximum there.
 func corners(l *leaf, from, depth int, turn []float64, offset float64, least, most *float64) {
 	if depth == len(l.chain) {
 		*least, *most = min(*least, offset), max(*most, offset)

@@ -13,8 +13,8 @@ import (
 // the same set.
 const way = 1 << 20
 
-// walk returns a loop that walks over several arrays, one double at a time. Array i begins at line
-// at[i] of way i, and has the given number of lines.
+// walk returns a loop that walks over several arrays, one double at a time. Each array has the
+// given number of lines, and array i begins at line at[i] of way i.
 func walk(lines uint64, around int, at ...uint64) loops.Item {
 	var body []loops.Item
 	for i, first := range at {
@@ -281,8 +281,8 @@ func TestSharedEdge(t *testing.T) {
 	}
 }
 
-// TestLongStrides checks §4.10: an array whose stride is longer than a line has no more misses than
-// accesses.
+// TestLongStrides checks §4.10: if an array's stride is longer than a line, there are at most as
+// many misses as accesses.
 func TestLongStrides(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}, loops.Loop(5, loops.Loop(20, load(1, base, 0, 192))))
 	wantClasses(t, "stride", r, 0, "FIRST_MISS")

@@ -62,8 +62,8 @@ func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	return depths
 }
 
-// Random returns a trace of n accesses, a random mixture of the access patterns of programs:
-// sweeps, strides, hot sets, uniform jumps and runs.
+// Random returns a trace of n accesses. It is a random mixture of access patterns that are typical
+// of programs: sweeps, strides, hot sets, uniform jumps and runs.
 func Random(rng *rand.Rand, n int) []trace.Line {
 	lines := make([]trace.Line, 0, n)
 	span := 1 + rng.Uint64N(1<<rng.UintN(13))
@@ -104,9 +104,8 @@ type Event struct {
 	Line trace.Line
 }
 
-// Private defines the results of [stack.Coherent]: it simulates one cache with LRU sets, in which
-// another core's store frees the way of a line, and free ways are filled before any line is
-// evicted.
+// Private defines the results of [stack.Coherent]. It simulates one cache with LRU sets. Another
+// core's store frees the way of a line, and free ways are filled before any line is evicted.
 type Private struct {
 	Sets, Ways int
 	lines      map[trace.Line][]trace.Line // lines of each set, most recently used first

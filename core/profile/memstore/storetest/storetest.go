@@ -78,8 +78,8 @@ func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	}
 }
 
-// writing returns a function that writes data in a few parts, whose borders differ from those
-// between the store's pieces.
+// writing returns a function that writes data in a few parts. The parts are not aligned with the
+// store's pieces.
 func writing(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, part := range [][]byte{data[:len(data)/3], data[len(data)/3 : len(data)/2], data[len(data)/2:]} {
