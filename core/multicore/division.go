@@ -63,8 +63,8 @@ func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
 
-// passage contains the blocks of one pass through the test of a loop over chunks, starting with the
-// loop's header.
+// passage contains the blocks that are executed in one pass through the test of a loop over chunks,
+// starting with the loop's header.
 type passage struct {
 	header uint32 // 1 + the loop's header; 0 if the passage does not contain it
 	blocks []passed

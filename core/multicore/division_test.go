@@ -45,7 +45,7 @@ func TestVectorisedLoop(t *testing.T) {
 	}
 }
 
-// TestChunksWithinVectors checks that units that are longer than chunks are assigned in turn.
+// TestChunksWithinVectors checks that units are assigned in turn if they are longer than chunks.
 func TestChunksWithinVectors(t *testing.T) {
 	l := &loop{units: 28, chunk: 1, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
 	l.weigh(25*64 + 3*16)

@@ -45,8 +45,8 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 	return err
 }
 
-// Blocks returns how often each block ran in the single-threaded run, once all rows are read. It
-// returns nil unless executions are divided.
+// Blocks returns how often each block ran in the single-threaded run. It may be called when all
+// rows have been read. If executions are not divided, it returns nil.
 func (m *Reader) Blocks() []sasmm.Count {
 	if m.executions == nil {
 		return nil

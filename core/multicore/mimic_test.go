@@ -134,8 +134,8 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 	return rows, threads
 }
 
-// added replaces a load and a store by one Modify row in blocks that add to a shared reduction
-// variable. Nested regions keep the rows of the run.
+// added replaces a load and a store by one Modify row in each block that adds to a shared reduction
+// variable. The rows of nested regions do not change.
 func (m *model) added(rows []row, private func(row) bool) (list []row) {
 	first, depth := 0, 0 // first is the first row of such a block, or 0
 	for _, r := range rows {

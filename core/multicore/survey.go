@@ -414,7 +414,7 @@ func (m *Reader) holdReference() {
 // releaseReferences records the references of a block that adds to a reduction variable. It
 // combines a load and a store of the same address into one modification. In the recorded run, the
 // single thread loads and stores the variable, but in teams of up to four, LLVM's runtime makes
-// each thread modify it atomically. Other cores' references must not come between the load and the
+// each thread modify it atomically. No reference of another core may come between the load and the
 // store.
 func (m *Reader) releaseReferences() {
 	m.reducing = false

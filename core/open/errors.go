@@ -66,7 +66,7 @@ type UnknownError struct {
 	Head     []byte    // the first bytes, at most 32
 }
 
-// Error returns several lines, including one for each format.
+// Error returns a message of several lines, with one line for each format that was tried.
 func (e *UnknownError) Error() string {
 	var s strings.Builder
 	s.WriteString(e.File + ": unknown format")

@@ -92,7 +92,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
 			if broken != nil && broken != io.EOF {
-				err = broken // the head may be too short to recognise
+				err = broken // head may be too short for a format to be recognised
 			}
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (t *Trace) Mover() trace.Mover {
 }
 
 // Expect passes o, the outline from the file's index, to [sgt.Reader.Expect]. It returns false if
-// the trace is not a container, or if the file is compressed again.
+// the trace is not a container, or if the container is compressed again.
 func (t *Trace) Expect(o trace.Outline) bool {
 	r, ok := t.Mover().(*sgt.Reader)
 	if ok {

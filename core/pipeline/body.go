@@ -399,7 +399,7 @@ func (l *layout) merge(i int) {
 }
 
 // mergeExtension marks free extensions: instructions with narrower results clear the upper bits,
-// and loads can extend.
+// and loads can extend values.
 func (l *layout) mergeExtension(i int, in *trace.Instr) {
 	from := l.own(in, 0)
 	switch {

@@ -139,8 +139,8 @@ func kindOf(in *trace.Instr) (Class, bool) {
 	return class, class != ""
 }
 
-// intrinsic returns the class of a call that compiles to an instruction: an intrinsic llvm.NAME, or
-// a function of the math library for which processors have an instruction.
+// intrinsic returns the class of a call that is compiled to an instruction. The callee is an
+// intrinsic llvm.NAME, or a function of the math library for which processors have an instruction.
 func intrinsic(in *trace.Instr) (Class, bool) {
 	name, ok := strings.CutPrefix(in.Opcode, "llvm.")
 	if !ok {

@@ -471,7 +471,7 @@ func (p *Processor) Write() []byte {
 	return w
 }
 
-// usesText formats uses, and combines equal ones, as in 2x P0|P1 + 4*P5.
+// usesText formats uses, as in 2x P0|P1 + 4*P5. It combines equal uses.
 func (p *Processor) usesText(uses []Use) string {
 	var terms []string
 	for i, u := range uses {

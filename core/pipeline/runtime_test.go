@@ -163,8 +163,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestMisses checks that independent misses are limited by the bandwidth of transfers and by the
-// window.
+// TestMisses checks that the number of overlapping independent misses is limited by the transfer
+// bandwidth and by the window.
 func TestMisses(t *testing.T) {
 	p := toy(t)
 	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}

@@ -5,7 +5,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if it has this processor's architecture, or else 0: code for
+// machine returns the code's target if it has this processor's architecture, or else 0. Code for
 // another architecture is treated as if it were compiled for this processor, with all its features.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {

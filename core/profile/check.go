@@ -11,7 +11,7 @@ type CheckError struct{ What string }
 
 func (e *CheckError) Error() string { return "the profile is inconsistent: " + e.What }
 
-// The range of line sizes that an analysis accepts, in bytes.
+// MinLineBytes and MaxLineBytes are the limits of the line sizes that an analysis accepts.
 const (
 	MinLineBytes = 8
 	MaxLineBytes = 4096
@@ -136,8 +136,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check reports an error unless the windows cover the references from start on, and their counts
-// add up to accesses.
+// check returns an error unless the windows cover the references from start on and their counts add
+// up to accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {

@@ -28,7 +28,8 @@ type Counters struct {
 	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
-	// Usage contains the minimum numbers of bytes that receive 5 %, 10 %, … 100 % of the accesses.
+	// Usage contains, for 5 %, 10 %, … 100 % of the accesses, the smallest number of distinct bytes
+	// that receive this share.
 	Usage [UsageSteps]uint64
 }
 

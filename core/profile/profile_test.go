@@ -54,8 +54,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Rounding does not change the number of accesses below a capacity with few significant digits, and
-// preserves the total count.
+// Rounding does not change the total count. It also does not change the number of accesses below a
+// capacity with few significant digits.
 func TestRoundDistances(t *testing.T) {
 	const digits = 10
 	for seed := range uint64(5) {

@@ -68,8 +68,8 @@ type CoreIntervals struct {
 // cold, and it has no distance.
 type CoherentCounts struct {
 	StackCounts
-	// Lost counts coherence misses by the depth of the line when it was invalidated. In a private
-	// cache with more lines than this depth, the store causes the miss; a smaller cache may have
+	// Lost counts coherence misses by the depth of the line when it was invalidated. If a private
+	// cache has more lines than this depth, the store causes the miss. A smaller cache may have
 	// evicted the line earlier.
 	Lost          Histogram
 	Invalidations uint64 // number of invalidations of lines on the stack by other cores' stores
@@ -372,7 +372,7 @@ func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed returns the sum of a histogram, and reports whether the sum is at most most.
+// summed returns the sum of a histogram, and reports whether the sum does not exceed most.
 func summed(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

@@ -214,8 +214,7 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 	return present
 }
 
-// leastKept is the smallest limit for the number of lines. Unused lines are removed only above the
-// limit.
+// leastKept is the minimum number of lines in the table before unused lines are removed.
 const leastKept = 1 << 12
 
 // prune removes the lines that no member has if these may be the majority.

@@ -145,8 +145,9 @@ func TestProtocols(t *testing.T) {
 	})
 }
 
-// If threads are assigned to cores, cores are numbered in the order of their first threads,
-// otherwise in the order of appearance. Cores that share a cache are adjacent.
+// If threads are explicitly assigned to cores, cores are numbered in the order of their first
+// threads. Otherwise they are numbered in the order of appearance. Cores that share a cache are
+// adjacent.
 func TestCacheSharing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
@@ -198,7 +199,7 @@ func TestThreadsBeyondMaxCores(t *testing.T) {
 	}
 }
 
-// Impossible hierarchies for several cores are rejected, and so are too many cores.
+// Hierarchies that are impossible for several cores are rejected, and so are too many cores.
 func TestRejectsCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {

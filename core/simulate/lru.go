@@ -6,7 +6,7 @@ import (
 
 // list implements LRU for many ways. A table maps a line to its node, and the nodes of a set form a
 // ring in order of use, so that the cost of an access does not depend on the number of ways. Memory
-// grows with the number of lines.
+// use grows with the number of lines.
 type list struct {
 	index
 	ways   uint64

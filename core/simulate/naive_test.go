@@ -553,8 +553,8 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 }
 
-// above calls each for every line of a range of bytes in a cache of level i or in the caches above
-// it, and reports whether there were any.
+// above calls each for every line of a range of bytes that is in a cache of level i or in a cache
+// above it, and reports whether there were any such lines.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.caches[k] {

@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// placed keeps each line in one frame until the line is removed. With few ways, a lookup searches
-// the frames of the set; otherwise it uses a table.
+// placed implements replacement policies in which each line stays in one frame until it is removed.
+// With few ways, a lookup searches the frames of the set; otherwise it uses a table.
 type placed struct {
 	index
 	ways   uint64

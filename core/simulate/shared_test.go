@@ -73,8 +73,8 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
-// A core's private exclusive levels with the same number of sets behave as one stack with holes: an
-// invalidated line leaves a free way in the level that had it.
+// A core's private exclusive levels with the same number of sets behave like one stack with holes:
+// an invalidated line leaves a free way in the level that contained it.
 func TestExclusiveByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)

@@ -77,8 +77,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// holdAgainstTwin compares the simulator and the reference implementation on a trace whose threads
-// are 0 to cores-1, in the order in which they first appear.
+// holdAgainstTwin compares the simulator with the reference implementation. The threads of the
+// trace must be numbered from 0 to cores-1 in the order in which they first appear.
 func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
 	s, twin := begin(t, h, o), newNaive(h, cores, o)
 	if err := s.Consume(b); err != nil {

@@ -391,8 +391,8 @@ func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 	return all
 }
 
-// CoherentState returns the state of a model that lost none of these lines, most recently used
-// first.
+// CoherentState returns the state of a model that contains the given lines, most recently used
+// first, and has not lost any line.
 func CoherentState(lines []trace.Line) []byte {
 	s := coherentState{entries: lines}
 	return s.encode()

@@ -28,8 +28,8 @@ type ways struct {
 	late    [SetCounts]uint64              // number of lines that were not found, by gone
 }
 
-// wayLists contains the lists of one number of sets, in pages, so that memory grows with the sets
-// in use.
+// wayLists contains the lists for one number of sets. They are stored in pages, so that memory use
+// grows with the number of sets in use.
 type wayLists []*wayPage
 
 // wayPage keeps the topmost entries of neighbouring sets together, because many walks read no other

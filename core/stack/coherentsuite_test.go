@@ -18,8 +18,8 @@ type Answers struct {
 	Depths    *stack.SetDepths
 }
 
-// Coherent computes the answers from lists with holes: one list for each set of each number of
-// sets.
+// Coherent computes the answers from lists with holes. It has one list for each set, for each
+// number of sets.
 func Coherent(events []stacktest.Event) Answers {
 	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
 	for k := range stack.SetCounts {
@@ -172,8 +172,8 @@ func EqualCaches(t TB, events []stacktest.Event) {
 	}
 }
 
-// EqualLarge compares a model's answers with a few simulated caches, on more events than the other
-// comparisons can handle.
+// EqualLarge compares a model's answers with a few simulated caches. It can handle more events than
+// the other comparisons.
 func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	t.Helper()
 	var got Answers

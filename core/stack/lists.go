@@ -2,7 +2,8 @@ package stack
 
 import "runtime"
 
-// lists contains the lists of one number of sets, in pages that are created when first visited.
+// lists contains the lists for one number of sets. They are stored in pages, which are created at
+// the first visit.
 type lists struct {
 	most  int     // the lists are for 2^most sets
 	least int     // numbers of sets down to 2^least are combined from these lists

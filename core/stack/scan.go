@@ -81,8 +81,8 @@ func (t *nearTally) depths() *SetDepths {
 	return s
 }
 
-// scan is [Exact]'s scan. It also counts the depths of the lines that hit in the top array, since
-// the lines above them are known.
+// scan does the same as [Exact]'s scan. It also counts the depths of the lines that hit in the top
+// array, which follow from the lines above them.
 func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)

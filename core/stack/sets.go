@@ -193,7 +193,8 @@ func (m *Sets) renew() {
 }
 
 // scanMoves does the same as [Exact]'s scan. It also queues a hit in the top array if another line
-// of the same set was accessed since. Such lines move in the lists, which also count their depths.
+// of the same set has been accessed since the line's last access. Such a line moves in the lists,
+// and the lists count its depth.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest

@@ -121,7 +121,7 @@ func sameDepths(t *testing.T, got, want *stack.SetDepths) {
 	}
 }
 
-// inParts feeds the lines from index cut on to a model that received the stack of the earlier
+// inParts passes the stack of the lines before index cut to a model, and then processes the other
 // lines.
 func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
 	t.Helper()

@@ -493,9 +493,9 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
 	mostLineBytes  = 15 // maximum size of a line in the spill store
-	// stampsOfLine is the maximum number of stamps per line: makeRoom makes room for twice the live
-	// stamps, or for the live stamps and four times the joined lines, or eight times if depths in
-	// sets are counted.
+	// stampsOfLine is the maximum number of stamps per line. makeRoom makes room for twice the live
+	// stamps, or for the live stamps and four times the joined lines (eight times if depths in sets
+	// are counted).
 	stampsOfLine = 9
 )
 

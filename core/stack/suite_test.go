@@ -75,7 +75,7 @@ func letters(s string) (lines []trace.Line) {
 	return lines
 }
 
-// Equal feeds lines to m and to the reference implementation, in the given batch lengths, and
+// Equal passes lines to m and to the reference implementation, in batches of the given lengths, and
 // compares everything that the interface returns.
 func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	t.Helper()

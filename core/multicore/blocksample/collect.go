@@ -71,14 +71,14 @@ func (l Looked) below() uint64 {
 
 // Collector samples windows of a trace while it is read. Threads must be numbered from 0. The
 // caller should select references and BlockEntry rows. Without BlockEntry rows, a window begins
-// wherever site numbers do not ascend.
+// whenever the site number does not increase.
 type Collector struct {
 	o       Options
 	shift   uint
 	program func() *trace.Program
 	below   uint64      // windows with lower numbers are sampled
-	stacks  []*gatherer // stacks by number
-	threads []running   // threads by number
+	stacks  []*gatherer // stacks, indexed by number
+	threads []running   // threads, indexed by number
 	depth   int         // nesting depth of regions
 }
 
@@ -102,7 +102,7 @@ func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 }
 
 // MostThreads is the maximum number of threads with their own stacks. If all threads share one
-// stack, further threads are treated as the last one.
+// stack, further threads are treated like the last thread.
 const MostThreads = 1 << 8
 
 // New returns a collector. program must return the part of the program that the trace has described

@@ -46,7 +46,7 @@ func (c *Conditional) Profile() *memory.Profile {
 	return p
 }
 
-// Sampled returns the reuse profiles of the blocks.
+// Sampled returns the reuse profile of each block, from its sampled windows.
 func (s *Stack) Sampled() []blocks.SampledReuse {
 	list := make([]blocks.SampledReuse, len(s.Blocks))
 	for b := range s.Blocks {

@@ -60,9 +60,9 @@ type Question struct {
 	MemoryBytes uint64 // memory limit of the simulated caches; 0: no limit
 }
 
-// Threads reads the references of synthesised threads, numbered from 0. A Threads that implements
-// [io.Closer] is closed after use. A Threads, or the result of its method Unwrap, may have a method
-// Report.
+// Threads reads the references of synthesised threads, numbered from 0. If an implementation also
+// implements [io.Closer], it is closed after use. An implementation, or the result of its method
+// Unwrap, may have a method Report.
 type Threads interface {
 	trace.Reader
 	trace.Describer
@@ -186,9 +186,9 @@ func New(q Question, open Source) (*Run, error) {
 	return r, nil
 }
 
-// Step runs for a short time. It returns io.EOF when the question is answered. Any other error ends
-// the run, and comes from the trace or the synthesised threads. The results so far remain
-// available.
+// Step continues the run for a short time. It returns io.EOF when the question is answered. Any
+// other error is an error of the trace or of the synthesised threads, and ends the run. The results
+// so far remain available.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:
@@ -324,7 +324,7 @@ type Level struct {
 	Method hierarchy.Method
 	Caches int // number of caches
 	// Sums over all caches of the level. Coherence counts the misses on lines that another core's
-	// store invalidated; SDCM does not predict it.
+	// store invalidated; SDCM does not predict this number.
 	Accesses, Hits, Misses, Coherence float64
 	// Global is 1 - Misses / accesses to the first level, and Local is Hits / Accesses. Mean is the
 	// mean local hit ratio of the caches with accesses; SDCM predicts it only for levels with one

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rest sets the sample size and the confidence interval of a level if SDCM uses a sample of lines.
+// rest sets a level's sample size and confidence interval if SDCM uses a sample of lines.
 // all is the number of accesses to the first level.
 func (l *Level) rest(found *profile.Profile, all float64) {
 	if !found.Sampled.Estimates() {

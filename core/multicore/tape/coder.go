@@ -23,8 +23,8 @@ type first struct {
 	pc    trace.Addr
 }
 
-// forms numbers all forms of a tape. Number 0 is not a form of any row: each page begins as if
-// after a row of form 0.
+// forms assigns numbers to all forms of a tape. Number 0 is not the form of any row: each page
+// begins as if it followed a row of form 0.
 type forms struct {
 	list   []form
 	firsts []first
@@ -397,7 +397,7 @@ func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32)
 	return form
 }
 
-// set fills a row of the page.
+// set fills the columns of a row of the page with the values in s.
 func (p *Page) set(row int, s *state) {
 	p.Addr[row], p.Bytes[row], p.Kind[row], p.Site[row] = s.last, s.bytes, s.kind, s.site
 	if s.marks != 0 {

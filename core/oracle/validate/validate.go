@@ -48,9 +48,9 @@ type Level struct {
 	Truth, Predicted Rates
 	Varies           Rates // maximum difference between the truths of several runs
 	SDCM             Rates // result of the stack distance cache model for the predicted threads; Mean is not set
-	// Sampled is the result of the stack distance cache model on sampled windows, Weighed on all
-	// windows with the same weights, and Counted on all windows with counted weights. Mean is set
-	// only for the first level.
+	// Sampled, Weighed and Counted are results of the stack distance cache model: for sampled
+	// windows, for all windows with the same weights, and for all windows with counted weights.
+	// Mean is set only for the first level.
 	Sampled, Weighed, Counted Rates
 	SampledOff, MeanOff       float64 // half-widths of the confidence intervals of Sampled.Global and Sampled.Mean, in percentage points
 	HasSampled                bool
@@ -83,19 +83,19 @@ func (l *Level) Error() float64 {
 // Weighted returns the error of Global, which weights all references equally.
 func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
 
-// SDCMError returns the error of the stack distance cache model relative to simulation of the same
-// threads, in percentage points of Global.
+// SDCMError returns the error that results from using the stack distance cache model instead of
+// simulating the same threads, in percentage points of Global.
 func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
 
-// SamplingError returns the error of sampled windows relative to all windows, in percentage points
-// of Global.
+// SamplingError returns the error that results from sampling windows instead of using all windows,
+// in percentage points of Global.
 func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weighed.Global) }
 
-// WeightsError returns the error of weights from equations relative to counts, in percentage points
-// of Global.
+// WeightsError returns the error that results from using the equations' weights instead of counted
+// weights, in percentage points of Global.
 func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
 
-// CoherenceError returns the increase of the first level's hit ratio without invalidation, in
+// CoherenceError returns how much higher the first level's hit ratio is without invalidation, in
 // percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 

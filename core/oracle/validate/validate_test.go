@@ -89,8 +89,8 @@ func TestSameThreads(t *testing.T) {
 	}
 }
 
-// TestDifferentThreads checks that a thread with one more miss changes the hit ratios by the
-// corresponding number of points.
+// TestDifferentThreads checks that one additional miss of a thread changes the hit ratios by the
+// corresponding number of percentage points.
 func TestDifferentThreads(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // one more store of thread 0 misses
@@ -166,8 +166,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestSeveralRuns checks that the truth of several runs is their mean, and that their spread is
-// reported.
+// TestSeveralRuns checks that with several runs, the truth is their mean, and that the spread of
+// the runs is reported.
 func TestSeveralRuns(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // one more store of thread 0 misses

@@ -143,8 +143,8 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestBareBlocks checks that a caller that selects bare blocks gets only the entries of blocks
-// without references.
+// TestBareBlocks checks that if a caller selects bare blocks, the reader returns only the entries
+// of blocks without references.
 func TestBareBlocks(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(7, 8)), p, 3, 60, true)
@@ -167,7 +167,8 @@ func TestBareBlocks(t *testing.T) {
 	wantSame(t, "bare", drain(t, open(Options{Cores: 3}), trace.DataKinds|1<<trace.BareBlock, 0), want)
 }
 
-// TestOneCoreEqualsRun checks that the trace of one core equals the run, in any order.
+// TestOneCoreEqualsRun checks that the trace synthesised for one core equals the recorded trace,
+// whichever order is selected.
 func TestOneCoreEqualsRun(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(9, 10)), p, 3, 300, false)

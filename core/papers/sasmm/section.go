@@ -35,7 +35,7 @@ type track struct {
 	share    share
 	reader   cursor   // used by Private, and for serial blocks
 	cores    []cursor // used by Shared, one per core
-	next     uint64   // the block's execution that is next in the order
+	next     uint64   // number of the block's execution that is next in the order
 	first    uint64   // number of core 0's executions so far
 }
 
@@ -177,8 +177,8 @@ func (s *section) add(x *execution, parallel bool) bool {
 	return s.bytes <= s.limit
 }
 
-// shape returns the number of an execution's shape, usually that of the last execution, or
-// len(t.shapes) if the shape is new.
+// shape returns the number of an execution's shape, or len(t.shapes) if the shape is new. Usually
+// the shape is the same as in the last execution.
 func (t *track) shape(x *execution) int {
 	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
 		return t.last

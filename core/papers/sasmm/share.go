@@ -130,7 +130,7 @@ func (s *share) most() (n uint64) {
 	return n
 }
 
-// coreBits is the number of the lowest bit of private addresses that contains the core's number.
+// coreBits is the position of the core's number in private addresses: the number of its lowest bit.
 const coreBits = 48
 
 // movable reports whether the bits for the core's number are unused: all 0, or all 1 as in kernel

@@ -26,8 +26,8 @@ type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
 
-// array is the data that some leaves touch while a loop runs once: the union of overlapping
-// sections.
+// array describes the data that some leaves touch while a loop runs once. It is the union of
+// overlapping sections.
 type array struct {
 	span     span
 	lines    float64 // number of distinct lines
@@ -53,8 +53,9 @@ type touch struct {
 	group  int     // number of the array among those of the loop
 	own    float64 // share of the array's lines that no earlier touch in the iteration has used
 
-	// Shares of lines that have been evicted since the previous iteration, and since an earlier
-	// touch in this iteration, averaged over the sampled positions.
+	// lost and lostAgain are the shares of lines that have been evicted since the previous
+	// iteration, and since an earlier touch in this iteration. They are averaged over the sampled
+	// positions.
 	lost, lostAgain tally
 	level           Level
 
@@ -70,7 +71,7 @@ type tally struct {
 	why         reason
 }
 
-// reason is the first known reason why lines do not stay.
+// reason is the first known reason why lines do not stay in the cache.
 type reason uint8
 
 const (
@@ -249,7 +250,7 @@ func (a *analysis) arrays(l *loop, touches []touch) []array {
 	return list
 }
 
-// edges finds arrays that share a line at their edges, which is not a conflict (thesis §4.10).
+// edges finds arrays that share a line at their edges. This is not a conflict (thesis §4.10).
 func (a *analysis) edges(list []array) {
 	order := sorted(len(list), func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
 	for k := 1; k < len(order); k++ {
@@ -316,8 +317,8 @@ func (a *analysis) unite(touches []touch, n int) []array {
 	return list
 }
 
-// shares computes, for each touch, the share of its lines that it is the first to touch in an
-// iteration.
+// shares computes, for each touch, the share of its lines that no earlier touch in the iteration
+// has touched.
 func (a *analysis) shares(touches []touch, its []array) {
 	seen := make([]span, len(its))
 	total := make([]float64, len(its))
@@ -343,10 +344,10 @@ func (a *analysis) shares(touches []touch, its []array) {
 
 // total computes the misses of each touch over all iterations of the loop.
 //
-// If an iteration touches D lines of an array and the whole loop of n iterations touches B, then
-// (B-D)/(n-1) lines are new in each iteration after the first. The other lines were touched in the
-// previous iteration, and miss if they have been lost since. Lines that miss repeatedly within a
-// part of the body do so in every iteration.
+// If an iteration touches D lines of an array, and the whole loop of n iterations touches B lines
+// of it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines were
+// touched in the previous iteration, and miss if they have been lost since. Lines that miss
+// repeatedly within a part of the body do so in every iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))

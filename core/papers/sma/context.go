@@ -418,8 +418,8 @@ func (s *section) each(d int, at uint64, visit func(at uint64)) {
 	}
 }
 
-// where appends to list the sets of an array's lines at the array's position in the context. It
-// also returns the number of additional lines in every set.
+// where appends the sets of an array's lines, at the array's position in the context, to list. It
+// also returns the number of additional lines that are in every set.
 func (a *analysis) where(c *context, s *array, i int, list []slot) (in []slot, even float32) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	if s.print.run {

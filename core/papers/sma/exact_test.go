@@ -27,8 +27,8 @@ func (c lru) hit(line uint64, ways int) bool {
 	return true
 }
 
-// naiveExact runs a nest, and counts the accesses and misses of each leaf in the iterations of the
-// loop at a path.
+// naiveExact simulates a nest, and counts the accesses and misses of each leaf in the iterations of
+// the loop at path.
 func naiveExact(items []loops.Item, c misses.Cache, path []int) map[string]Exact {
 	counts, seen := map[string]Exact{}, map[uint64]bool{}
 	sets, full := make(lru, c.Sets), make(lru, 1)
@@ -173,8 +173,8 @@ func TestExactClasses(t *testing.T) {
 	}
 }
 
-// TestExactMatchesThesis checks that the classes from exact counts equal the thesis's classes in cases
-// where the thesis's rules are exact.
+// TestExactMatchesThesis checks that the classes derived from exact counts equal the thesis's
+// classes if the thesis's rules are exact.
 func TestExactMatchesThesis(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	items := []loops.Item{loops.Loop(10, loops.Loop(32, load(1, base, 0, 8), load(2, base+way, 0, 8), load(3, base+64*32, 0, 8)))}
@@ -247,8 +247,8 @@ func TestSums(t *testing.T) {
 
 func close(x, y float64) bool { return x-y < 1e-6*(1+y) && y-x < 1e-6*(1+y) }
 
-// TestAnyTree checks that any steps, addresses and trip counts, even beyond the range of counters,
-// lead to a result or an error.
+// TestAnyTree checks that trees with any steps, addresses and trip counts lead to a result or an
+// error, even if counts overflow.
 func TestAnyTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := loops.Leaf(loops.Reference{Bytes: rapid.Uint32().Draw(t, "bytes"), Kind: trace.Store}, rapid.Uint64().Draw(t, "address"))

@@ -99,8 +99,8 @@ func turns(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// A nest of only these loops around one record has as many records as the last loop has
-	// iterations.
+	// If only these loops are around a single record, the number of records equals the number of
+	// iterations of the last loop.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
 		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}

@@ -154,8 +154,8 @@ type Loop struct {
 	Left, Right []int
 }
 
-// Array is the data that references touch in the first run of a loop. References whose bytes
-// overlap during the loop have the same array.
+// Array is the data that some references touch in the first run of a loop. References whose bytes
+// overlap during the loop belong to the same array.
 type Array struct {
 	Lo, Hi trace.Addr // addresses of the first and the last byte
 	Lines  float64    // mean number of distinct lines of a run

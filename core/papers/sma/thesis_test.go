@@ -181,7 +181,7 @@ func TestPartialConflicts(t *testing.T) {
 // TestFigure4_3 follows the text of §4.4: x is in sets 0 to 32 and partly overlaps three arrays.
 // Regions of x are in the first, second or third way, so two ways are not enough. The sets in the
 // figure and in the text contradict each other; a, b and e are placed so that the second and third
-// ways agree as far as possible.
+// ways agree with the thesis as far as possible.
 func TestFigure4_3(t *testing.T) {
 	array := func(n, first, lines uint64) []loops.Item {
 		return []loops.Item{loops.Loop(8*lines, load(uint32(n), base+n*way+64*first, 0, 8))}

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Store keeps everything in a map. The zero value is empty and unlimited. Its methods may be called
-// concurrently.
+// Store keeps everything in a map. The zero value is an empty store without a size limit. Its
+// methods may be called concurrently.
 type Store struct {
 	// Quota is the maximum number of data bytes in all entries; 0 means no limit. A Put that would
 	// exceed the quota fails with profile.ErrFull.

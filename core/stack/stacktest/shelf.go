@@ -26,7 +26,7 @@ type Shelf struct {
 	Most  int // the maximum number of blocks stored at a time
 }
 
-// ErrShelf is the error with which a [Shelf] fails.
+// ErrShelf is the error that a [Shelf] returns when it fails.
 var ErrShelf = errors.New("the spill store failed")
 
 func (s *Shelf) call() error {
