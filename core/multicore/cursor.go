@@ -182,7 +182,7 @@ func (c *cursor) advance() (more bool, err error) {
 // span makes the cursor continue with the given rows.
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
-// chunk returns the core's next units. At the end, from equals to.
+// chunk returns the core's next units. If there are none, from equals to.
 func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	switch {
 	case l.later():

@@ -29,7 +29,7 @@ type loop struct {
 	mark  uint64 // the mark before the first unit
 	units uint64
 	chunk uint64 // number of units assigned at once; the minimum for Guided; 0 for Static without chunks
-	// Rows at the beginning and at the end of each chunk.
+	// before, behind and rest are the rows at the beginning and at the end of each chunk.
 	before, behind, rest span
 	// Rows at the beginning of a chunk with fewer units than the others. In unoptimised code, a
 	// thread takes another path there if its upper bound exceeds the upper bound of the loop.

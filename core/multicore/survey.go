@@ -433,8 +433,8 @@ func (m *Reader) releaseReferences() {
 	held.Reset()
 }
 
-// makesModify finds the last load from the address that row i stores to, and converts it to a
-// modification.
+// makesModify finds the last load from the address to which row i stores, and converts this load to
+// a modification.
 func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	if m.private.has(held.Addr[i]) {
 		return false

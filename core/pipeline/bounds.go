@@ -26,7 +26,7 @@ type Steady struct {
 	Bottleneck Bottleneck
 
 	Ports      float64 // lower bound from the ports, with micro-ops distributed optimally
-	Full       uint64  // the ports that are always busy in this distribution
+	Full       uint64  // the ports that are always busy with this distribution of micro-ops
 	Load       []float64
 	Dispatch   float64
 	Recurrence float64

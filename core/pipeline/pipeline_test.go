@@ -242,7 +242,7 @@ func TestChain(t *testing.T) {
 }
 
 // TestFillWait checks that a load waits for the line of an earlier load with the same base address,
-// even in another block, and for no other line.
+// even if that load is in another block, and that it does not wait for other lines.
 func TestFillWait(t *testing.T) {
 	p := toy(t)
 	node := trace.Instr{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 3}}

@@ -40,8 +40,8 @@ func (l *layout) isLibrary(in *trace.Instr) bool {
 	return false
 }
 
-// recipe replaces one LLVM instruction by a sequence of steps. The instructions within a step are
-// independent.
+// recipe is a sequence of steps that replaces one LLVM instruction. The instructions within a step
+// are independent.
 type recipe [][]Class
 
 // The recipes correspond to what LLVM's code generator emits (X86ISelLowering.cpp).

@@ -47,7 +47,7 @@ func (t *stringTable) index(s string) uint64 {
 	return n
 }
 
-// named codes the list of strings that body uses, and then calls body.
+// named encodes or decodes the list of strings that body uses, and then calls body.
 func (c *coder) named(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)
@@ -63,7 +63,7 @@ func (c *coder) named(body func()) {
 	c.Out = append(c.Out, rest...)
 }
 
-// name codes a string as its number in the table.
+// name encodes or decodes a string as its number in the table.
 func (c *coder) name(s *string) {
 	if !c.Reads() {
 		n := c.names.index(*s)
@@ -76,7 +76,7 @@ func (c *coder) name(s *string) {
 	}
 }
 
-// ascending codes a list of ascending numbers that are less than limit.
+// ascending encodes or decodes a list of ascending numbers that are less than limit.
 func (c *coder) ascending(list *[]uint32, limit uint64) {
 	next := uint64(0)
 	codec.Slice(c.Coder, list, 1, func(n *uint32) { codec.Next(c.Coder, n, &next, limit) })
@@ -120,7 +120,7 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines codes the line size. While reading, it checks that the size matches.
+// sameLines encodes or decodes the line size. While reading, it checks that the size matches.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)

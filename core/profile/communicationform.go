@@ -61,14 +61,14 @@ func (c *Communication) codeLineSharing(w *coder) {
 
 func (n *ClassCount) code(c *coder) { c.U64s(&n.Granules, &n.References, &n.Events) }
 
-// indices codes each index + 1, and NoSite as 0.
+// indices encodes or decodes each index + 1, and NoSite as 0.
 func (c *coder) indices(list ...*uint32) {
 	for _, i := range list {
 		c.Index(i)
 	}
 }
 
-// flows codes a list of flows. bytes is the size of a granule.
+// flows encodes or decodes a list of flows. bytes is the size of a granule.
 func (c *coder) flows(list *[]Flow, bytes uint64) {
 	codec.Slice(c.Coder, list, 4, func(f *Flow) {
 		c.U32s(&f.From, &f.To)

@@ -141,7 +141,7 @@ func (w *writer) put(tag string, payload []byte) {
 // pieceBytes is the approximate length of the pieces of a section.
 const pieceBytes = 1 << 16
 
-// inPieces codes a section twice: first to find its length, then to write it in pieces.
+// inPieces encodes a section twice: first to find its length, then to write it in pieces.
 func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}

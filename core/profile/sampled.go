@@ -217,7 +217,7 @@ func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
 
-// codeIntervals codes the section smpi: the intervals of all parts, in the order of the profile.
+// codeIntervals encodes or decodes the section smpi: the intervals of all parts, in the order of the profile.
 func (p *Profile) codeIntervals(c *coder) {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
@@ -251,7 +251,7 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// there codes whether *v is not nil. While reading, it allocates *v if necessary.
+// there encodes or decodes whether *v is not nil. While reading, it allocates *v if necessary.
 func there[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {

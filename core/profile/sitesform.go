@@ -151,7 +151,7 @@ func (c *coder) utilisation(list *[]Utilisation) {
 	members(c, &c.used, list, c.capacities, func(u *Utilisation) { c.U64s(&u.Fetched, &u.BytesUsed) })
 }
 
-// binCounts codes ascending bins as differences.
+// binCounts encodes or decodes ascending bins as differences.
 func (c *coder) binCounts(list *[]BinCount) {
 	next := uint64(0)
 	members(c, &c.bins, list, c.Length(len(*list), 2), func(b *BinCount) {
@@ -160,7 +160,7 @@ func (c *coder) binCounts(list *[]BinCount) {
 	})
 }
 
-// members codes the elements of a list. While reading, the list is allocated in room.
+// members encodes or decodes the elements of a list. While reading, the list is allocated in room.
 func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	if !c.Reads() {
 		codec.Members(c.Coder, list, n, member)
@@ -214,8 +214,8 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals checks the invariant of sites with estimated distances: the total number of accesses
-// is exact.
+// checkTotals checks the invariant that also applies if distances are estimated: the total number
+// of accesses is exact.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {

@@ -341,7 +341,7 @@ func (lineTable) of(places int) lineTable {
 // Computer Programming, vol. 3, §6.4).
 const spread = 0x9e3779b97f4a7c15
 
-// at returns the entry of a line, or the free entry for it.
+// at returns the entry of a line, or the free entry into which the line can be inserted.
 func (t *lineTable) at(line trace.Line) *lineEntry {
 	mask := len(t.entries) - 1
 	for i := int(line * spread >> t.shift); ; i = (i + 1) & mask {

@@ -105,8 +105,8 @@ func TestDineroIV(t *testing.T) {
 	}
 }
 
-// mostOff is the largest error for a second level, as a share of its demand misses, when the
-// prediction assumes that the level sees every access.
+// mostOff is the largest permitted error of a prediction for a second level, as a share of the
+// level's demand misses. The prediction assumes that the level sees every access.
 const mostOff = 0.01
 
 // TestPredictDineroIV compares predictions from one profile with every run: predictions for first

@@ -186,7 +186,7 @@ func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	return lanes
 }
 
-// newStamp returns a stamp newer than all others.
+// newStamp returns a new stamp, which is newer than all others.
 func (m *Coherent) newStamp() uint32 {
 	exact := &m.near.exact
 	if exact.stamps.full() {

@@ -20,7 +20,7 @@ func (m *Coherent) Filled() []uint32 {
 	return filled
 }
 
-// holed returns the numbers of sets for which there is a hole that a line would fill.
+// holed returns the numbers of sets for which there is a hole that an access to a line would fill.
 func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	if _, found := m.holes.newest(); found {
 		mask = 1
@@ -171,7 +171,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	return sets, listed, ok
 }
 
-// putHoles appends the holes that follow the last entry.
+// putHoles appends entries for the holes that follow the last entry.
 func (s *belowSet) putHoles() {
 	for s.mask>>len(s.entries)&1 != 0 {
 		s.entries = append(s.entries, noLine)

@@ -206,7 +206,8 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	m.sink = sink
 }
 
-// lookUpEvicted finds the entries of the lines that fell off the top array, or nil.
+// lookUpEvicted finds the entries of the lines that fell off the top array. An entry is nil if no
+// line fell off.
 func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	for i := range queue {
 		evicted[i] = nil
@@ -233,7 +234,7 @@ func (m *Exact) drop(e *entry) {
 	}
 }
 
-// newStamp returns a stamp newer than all others.
+// newStamp returns a new stamp, which is newer than all others.
 func (m *Exact) newStamp() uint32 {
 	if m.stamps.full() {
 		m.compact()

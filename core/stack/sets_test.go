@@ -2,7 +2,8 @@ package stack
 
 import "testing"
 
-// TestRenew limits the numbers of moves, because otherwise they would not run out during a test.
+// TestRenew limits the numbers available for moves, because otherwise they would not run out during
+// a test.
 func TestRenew(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)

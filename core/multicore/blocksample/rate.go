@@ -83,7 +83,7 @@ func (c *Conditional) all() []count {
 }
 
 // Counted returns the weights of the blocks by their accesses on the stack. If all windows are
-// sampled, the weighted profile equals the trace's.
+// sampled, the weighted profile equals the profile of the trace.
 func (s *Stack) Counted() []float64 {
 	list, all := make([]float64, len(s.Blocks)), 0.0
 	for i := range s.Blocks {

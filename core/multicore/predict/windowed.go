@@ -85,7 +85,7 @@ func (p *pass) newWindowed() error {
 	return nil
 }
 
-// of returns the stacks that apply to a cache.
+// of returns the stacks from which the hit ratio of a cache is estimated.
 func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	for _, s := range w.stacks {
 		if s.lineBytes == c.LineBytes && s.cores == sharers(c, cores) {

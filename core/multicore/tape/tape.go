@@ -24,7 +24,8 @@ type Options struct {
 
 const (
 	defaultMemory = 256 << 20
-	// arenaBytes is the size of the allocations for compressed pages. Every page is smaller.
+	// arenaBytes is the size of the allocations for compressed pages. Every compressed page is
+	// smaller.
 	arenaBytes = 1 << 20
 )
 
@@ -50,7 +51,7 @@ type Tape struct {
 	hand    int
 }
 
-// page locates a compressed page.
+// page describes where a compressed page is stored.
 type page struct {
 	firstMark uint64
 	at        int64 // offset of the page in the store or arena

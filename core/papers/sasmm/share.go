@@ -130,7 +130,7 @@ func (s *share) most() (n uint64) {
 	return n
 }
 
-// coreBits is the position of the core's number in private addresses: the number of its lowest bit.
+// coreBits is the number of the lowest bit of the core's number in private addresses.
 const coreBits = 48
 
 // movable reports whether the bits for the core's number are unused: all 0, or all 1 as in kernel
@@ -140,7 +140,7 @@ func movable(addr trace.Addr) bool {
 	return top <= 1 || top >= 1<<17-2
 }
 
-// moved returns a core's address for a private address of core 0.
+// moved converts a private address of core 0 to the corresponding address of another core.
 func moved(addr trace.Addr, core int) trace.Addr { return addr ^ trace.Addr(core)<<coreBits }
 
 // stackBytes is the stack size that is assumed if the trace does not contain it. It is the usual

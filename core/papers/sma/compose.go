@@ -44,7 +44,7 @@ type array struct {
 	edgeLo, edgeHi bool
 }
 
-// touch is the use of an array by a part of a loop's body during an iteration.
+// touch describes how a part of a loop's body uses an array during an iteration.
 type touch struct {
 	of     *array
 	part   int
@@ -286,7 +286,8 @@ func (a *analysis) iteration(touches []touch) []array {
 	return a.unite(touches, n+1)
 }
 
-// together reports whether s belongs to the same array as all. s must not begin below all.
+// together reports whether span s belongs to the same array as span all. s must not begin before
+// all.
 func (a *analysis) together(all, s span) bool {
 	line := uint64(a.cache.LineBytes)
 	if s.lo > all.hi {
@@ -545,7 +546,7 @@ func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	}
 }
 
-// onlyWild returns the items without references that are not wild.
+// onlyWild returns a copy of the items that contains only wild references.
 func onlyWild(items []loops.Item) (list []loops.Item) {
 	for _, it := range items {
 		if it.IsLoop() {
