@@ -25,7 +25,8 @@ const (
 	adds // the block adds a thread's part of a reduction, in a team of one thread
 )
 
-// callees maps functions of LLVM's runtime and of OpenMP to the roles of blocks that call them.
+// callees maps the names of functions of LLVM's runtime and of OpenMP to the roles of the blocks
+// that call these functions.
 var callees = map[string]roles{
 	"__kmpc_single": asksForOne, "__kmpc_master": asksForOne, "__kmpc_masked": asksForOne,
 	"__kmpc_end_single": oneIsDone, "__kmpc_end_master": oneIsDone, "__kmpc_end_masked": oneIsDone,

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// part is a range of rows [from, to) of a phase, with the cores that execute them.
+// part is a range of rows [from, to) of a phase, and the cores that execute these rows.
 type part struct {
 	from, to uint64
 	who      who

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Store keeps the part of a parallel region that does not fit into memory, in a temporary file.
+// Store is a temporary file for the part of a parallel region that does not fit into memory.
 type Store = tape.Store
 
 // ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
@@ -55,9 +55,10 @@ type Reader struct {
 	ofCores    []uint64      // number of references of each core, if executions are divided
 }
 
-// Mimic returns a reader of the synthesised threads of o.Cores cores. r reads the trace of a run
-// with one thread, with basic blocks. If s is nil, each region must fit into memory in compressed
-// form. If executions of blocks are divided, s is not used. The error is a *trace.OptionError.
+// Mimic returns a reader of the synthesised threads of o.Cores cores. r must read the trace of a
+// single-threaded run, and the trace must contain basic blocks. If s is nil, each region must fit
+// into memory in compressed form. If executions of blocks are divided, s is not used. The error is
+// a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (m *Reader) begin() {
 	}
 }
 
-// Header returns the header of the trace, with a thread for each core.
+// Header returns the header of the trace. Its threads are replaced by one thread for each core.
 func (m *Reader) Header() trace.Header {
 	if m.executions != nil {
 		return m.executions.Header()

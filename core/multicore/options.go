@@ -35,8 +35,8 @@ type Division uint8
 const (
 	// ByIterations divides the iterations of worksharing loops by their schedules, as OpenMP does.
 	ByIterations Division = iota
-	// ByRegion divides the executions of each block, region by region (Algorithms 1 and 2, with
-	// instances counted per region).
+	// ByRegion divides the executions of each block region by region. It uses Algorithms 1 and 2,
+	// but counts instances per region.
 	ByRegion
 	// AsPrinted divides the executions of each block over the whole trace, which is what Algorithms
 	// 1 and 2 literally specify (SASMM §3.2, §3.3).
@@ -65,7 +65,8 @@ func ParseDivision(s string) (Division, error) {
 type Schedule struct {
 	Kind ScheduleKind
 	// Chunk is the number of iterations that are assigned at once, or their minimum for Guided. 0
-	// means OpenMP's default: one contiguous part per core for Static, and 1 for the others.
+	// means OpenMP's default: one contiguous part per core for Static, and chunks of one iteration
+	// for the other kinds.
 	Chunk uint64
 }
 

@@ -81,7 +81,7 @@ func asked(number, chunk uint64) schedule {
 	return s
 }
 
-// String returns the schedule in OpenMP's syntax, with modifiers.
+// String returns the schedule, including its modifiers, in OpenMP's syntax.
 func (s schedule) String() string {
 	text := "unknown"
 	switch s.kind {

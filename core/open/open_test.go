@@ -279,8 +279,8 @@ func TestSourceErrorIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestUnpackerErrorIsNotDamage checks that the error names the innermost compression that
-// failed, even if others are around it, and that the rows before the error are returned.
+// TestUnpackerErrorIsNotDamage checks that the error names the innermost compression that failed,
+// even if there are other compressions around it, and that the rows before the error are returned.
 func TestUnpackerErrorIsNotDamage(t *testing.T) {
 	died := errors.New("it died")
 	failing := open.Packing{Name: "xz", New: func(io.Reader) (io.Reader, error) {

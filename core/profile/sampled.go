@@ -217,7 +217,8 @@ func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
 
-// codeIntervals encodes or decodes the section smpi: the intervals of all parts, in the order of the profile.
+// codeIntervals encodes or decodes section smpi, which contains the intervals of all parts in the
+// order of the profile.
 func (p *Profile) codeIntervals(c *coder) {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]

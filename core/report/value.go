@@ -129,7 +129,7 @@ type Words struct {
 	Decimal     func(float64) string // if nil, Real is used
 }
 
-// Shown formats the value for people, in the style w.
+// Shown formats the value for people in style w.
 func (v Value) Shown(w Words) string {
 	if v.signed {
 		return v.withSign(func(m Value) string { return m.Shown(w) })
@@ -324,8 +324,8 @@ func Difference(a, b Value) Value {
 	return Value{kind: kind, signed: true, real: b.size() - a.size()}
 }
 
-// Change returns the relative difference (b - a) / a, with its sign. It is [None] if a is 0 and b
-// is not, or if a or b is not a number.
+// Change returns the relative difference (b - a) / a. It is shown with its sign. The result is
+// [None] if a is 0 and b is not, or if a or b is not a number.
 func Change(a, b Value) Value {
 	d := Difference(a, b)
 	if d.kind == noneKind {

@@ -28,7 +28,8 @@ func ParseProtocol(s string) (Protocol, error) {
 	return 0, &trace.OptionError{Option: "protocol", Got: s, Want: "mesi or msi"}
 }
 
-// Bus counts the requests of one level's caches on the bus that connects them, and the responses.
+// Bus counts the requests that one level's caches send on the bus that connects them, and the
+// responses to these requests.
 type Bus struct {
 	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
 	ReadsExclusive uint64 // BusRdX: write misses in these caches
@@ -37,7 +38,8 @@ type Bus struct {
 
 	RemoteClean, RemoteDirty uint64 // Reads and ReadsExclusive for lines that another cache had
 
-	// Write-backs of dirty lines because another cache reads or writes them.
+	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another
+	// cache reads or writes.
 	WriteBacksForReads, WriteBacksForWrites uint64
 }
 

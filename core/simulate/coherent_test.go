@@ -37,7 +37,7 @@ func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	return b
 }
 
-// analysed returns a profile with the stacks of a trace's threads, for 64-byte lines.
+// analysed returns a profile of a trace for 64-byte lines, with the stacks of the trace's threads.
 func analysed(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32) *profile.Profile {
 	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Cores: cores}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 100))

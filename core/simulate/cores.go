@@ -64,7 +64,7 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	return true
 }
 
-// group returns the number, within its level, of the cache that a core uses.
+// group returns which cache of a level a core uses. The caches of a level are numbered from 0.
 func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
 // isBus reports whether caches of level i must be kept coherent, because they are shared by fewer

@@ -117,7 +117,8 @@ func (l *level) store(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// down writes bytes to memory, or passes them to the level below line by line.
+// down passes a range of bytes to the level below, line by line. If there is no level below, it
+// writes the bytes to memory.
 func (l *level) down(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
 	if l.below == nil {
 		l.memory.Writes++
@@ -226,7 +227,7 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls each for the lines of a range of bytes, in this level and the levels above.
+// everyCopy calls each for every line of a range of bytes, in this level and in the levels above.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)

@@ -32,7 +32,7 @@
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
 //     allocates for writes; otherwise it passes to the level below. A write-through level inserts
 //     the line as clean and also writes it to the level below.
-//   - A store written through that misses never allocates; it passes to the level below.
+//   - A store that is written through and misses never allocates. It passes to the level below.
 //
 // # Inclusion
 //
@@ -51,21 +51,21 @@
 // # Sets and replacement
 //
 // The set index is the line number modulo the number of sets, which need not be a power of two. A
-// hashed index first splits the line number into pieces as long as a set index, and combines them
-// by exclusive or. A set that is not full uses the frame that was emptied last, or else the next
-// unused frame. In a full set, the victim is the least recently used line (LRU), the line that a
-// tree of bits selects (tree-PLRU, if the number of ways is a power of two), or a random line. The
-// random choices depend only on the seed. With tree-PLRU, each use of a line turns the bits of the
-// tree away from it.
+// hashed index first splits the line number into pieces that are as long as a set index, and
+// combines these pieces by exclusive or. A set that is not full uses the frame that was emptied
+// last, or else the next unused frame. In a full set, the victim is the least recently used line
+// (LRU), the line that a tree of bits selects (tree-PLRU, if the number of ways is a power of two),
+// or a random line. The random choices depend only on the seed. With tree-PLRU, each use of a line
+// turns the bits of the tree away from it.
 //
 // # Cores
 //
-// Each thread of the trace runs on its own core, unless [Options.Cores] puts several on one; beyond
-// [MaxCores], further threads are assigned to the existing cores in turn. A level without SharedBy
-// is private. A level that n cores share has one cache for every n consecutive cores. Cores are
-// numbered as follows: first the groups of Options.Cores, by their lowest thread number, and then
-// other threads in the order in which they appear. References are simulated in the order of the
-// trace.
+// Each thread of the trace runs on its own core, unless [Options.Cores] assigns several threads to
+// one core. Beyond [MaxCores] cores, further threads are assigned to the existing cores in turn. A
+// level without SharedBy is private. A level that n cores share has one cache for every n
+// consecutive cores. Cores are numbered as follows: first the groups of Options.Cores, by their
+// lowest thread number, and then other threads in the order in which they appear. References are
+// simulated in the order of the trace.
 //
 // # Coherence
 //

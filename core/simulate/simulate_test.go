@@ -130,7 +130,7 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 	}
 }
 
-// reference simulates one reference of the trace; version numbers the stores.
+// reference simulates one reference of the trace. version is the number that identifies its store.
 func (n *naive) reference(t *rapid.T, version int, threaded bool, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()
 	for _, piece := range cut(addr, bytes, first) {

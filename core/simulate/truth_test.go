@@ -18,7 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// run is one run of DineroIV: its rows in the table of expected results, one row for each level.
+// run represents one run of DineroIV. It consists of the run's rows in the table of expected
+// results, one for each level.
 type run []map[string]string
 
 // dineroRuns returns the runs of DineroIV on a trace.

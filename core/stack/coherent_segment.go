@@ -127,7 +127,7 @@ func (l belowSets) of(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all calls each for the sets that exist, by set number.
+// all calls each for the sets that exist. number is the number of the set.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {
@@ -220,7 +220,8 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again performs an access of the segment to a line that was lost in the segment; see Touch.
+// Again performs an access of the segment to a line that was lost in the segment. Its parameter and
+// its result are as in Touch.
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
@@ -351,7 +352,7 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 	return s.encode(), nil
 }
 
-// entries returns the entries below, from the top, with noLine for holes.
+// entries returns the entries below, starting at the top. Holes are represented by noLine.
 func (r *Below) entries() []trace.Line {
 	all := slices.Repeat([]trace.Line{noLine}, int(r.stamps.live))
 	r.table.order(&r.stamps, all)

@@ -111,7 +111,7 @@ func (m *Coherent) State() []byte {
 	return s.encode()
 }
 
-// entries returns the stack from the top, with noLine for holes.
+// entries returns the entries of the stack, starting at the top. Holes are represented by noLine.
 func (m *Coherent) entries() []trace.Line {
 	exact := &m.near.exact
 	all := slices.Repeat([]trace.Line{noLine}, m.used+int(exact.stamps.live))

@@ -154,13 +154,14 @@ func lanes(x, y trace.Line) uint64 {
 	return all >> (none & 63) >> (none & 63)
 }
 
-// frontLanes returns the depths, in lanes, that the front lines add to a queued access.
+// frontLanes returns the depths that the front lines contribute to a queued access. The result is
+// in lanes.
 func frontLanes(n uint64) uint64 {
 	const mask = 1<<commonBits - 1
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]
 }
 
-// addRest counts the distances and depths that scanRest noted; depths are in lanes, as in add.
+// addRest counts the distances and depths that scanRest noted. Depths are in lanes.
 func (t *nearTally) addRest(distances []uint16, depths []uint64) {
 	const two = 2 * laneBits
 	depths = depths[:len(distances)]

@@ -30,7 +30,8 @@ type step struct {
 // everywhere contains a bit for each number of sets.
 const everywhere = 1<<stack.SetCounts - 1
 
-// NewSegment runs events and returns them as a segment; first is the number of the first event.
+// NewSegment processes events and returns them as a segment. first is the number of the first
+// event.
 func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *Segment {
 	s, m := &Segment{numbers: numbers, first: first}, stack.NewCoherent(numbers)
 	m.NoteHoles()

@@ -97,8 +97,8 @@ const setBits = stack.SetCounts - 1
 
 func allSets() *stack.Sets { return stack.NewSets(stack.AllSetNumbers) }
 
-// EqualDepths compares a model's counts, for batches of the given lengths, with the reference
-// implementation.
+// EqualDepths passes lines to a model in batches of the given lengths, and compares the model's
+// counts with the reference implementation.
 func EqualDepths(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, batches []int) {
 	t.Helper()
 	m, at := fresh(), 0

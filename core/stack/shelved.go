@@ -223,7 +223,8 @@ func (m *Shelved) firstStamp() uint32 {
 	return m.stamps.next
 }
 
-// Distances writes the distances of the next joined touches, in lines, or [Cold].
+// Distances writes the distances of the next joined touches to out. A distance is a number of lines
+// or [Cold].
 func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	for i := range lines {
 		stamp := m.found[m.at]
@@ -277,7 +278,8 @@ func (m *Shelved) MemoryBytes() uint64 {
 	return bytes
 }
 
-// SegmentLineBytes estimates the memory per line of a segment, in its model and while it is joined.
+// SegmentLineBytes is an estimate of the memory per line of a segment, both in the segment's model
+// and while the segment is joined.
 const SegmentLineBytes = 64
 
 // places computes, for each touch, the number of lines below its line.
@@ -472,8 +474,8 @@ func (m *Shelved) drop(r run) error {
 	return nil
 }
 
-// RestoreShelved returns a model that continues from a state, with the same spill store. It reads
-// the whole spill store.
+// RestoreShelved returns a model that continues from a state and uses the same spill store. It
+// reads the whole spill store.
 func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
 	c := codec.Reader(state)

@@ -35,12 +35,12 @@
 //  1. For a line in the top array, the lines above it are known. Each of them increments the depths
 //     for all numbers of sets for which it shares a set with the line. This takes one addition to a
 //     word of sixteen 4-bit lanes.
-//  2. For a line from below the array, a list for each set, of at most 32 numbers, counts the lines
-//     that fell off the array after it did (recency.go); the lines of the array that did not fall
-//     are added in lanes. A line moves in its lists only when it falls. The moves end at the first
-//     number of sets for which the line is already at the front, because with more sets it is at
-//     the front, too. If every line has a stamp, the lists follow all accesses instead of falls,
-//     and one visit counts and moves.
+//  2. For a line from below the array, there is a list of at most 32 numbers for each set. It
+//     counts the lines that fell off the array after this line did (recency.go). The lines that are
+//     still in the array are added in lanes. A line moves in its lists only when it falls. The
+//     moves end at the first number of sets for which the line is already at the front, because
+//     with more sets it is at the front, too. If every line has a stamp, the lists follow all
+//     accesses instead of falls, and one visit counts and moves.
 //
 // [Coherent] computes the same for one of several cores, when other cores' stores invalidate its
 // lines (MODELS §6.4). [Shelved] is for more lines than fit in memory: it keeps them in a spill

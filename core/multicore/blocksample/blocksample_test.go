@@ -235,7 +235,7 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 
 const cold = stack.Cold
 
-// algorithm3 runs the paper's Algorithm 3, with the windows that windowNumber selects. It returns
+// algorithm3 runs the paper's Algorithm 3 for the windows that windowNumber selects. It returns
 // the distances in each block's windows (stack.Cold for cold accesses) and the number of windows.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
@@ -316,7 +316,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 }
 
 // TestMatchesAlgorithm3 checks that windows and their distances are the same as in a direct
-// implementation of the paper's algorithm, for per-thread stacks and for a common stack.
+// implementation of the paper's algorithm. It tests per-thread stacks and a common stack.
 func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))

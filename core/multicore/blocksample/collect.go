@@ -118,7 +118,7 @@ func New(o Options, program func() *trace.Program) (*Collector, error) {
 	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), below: o.Looked.below(), program: program}, nil
 }
 
-// gatherer is an LRU stack, with the counts of its windows.
+// gatherer contains an LRU stack and the counts of its windows.
 type gatherer struct {
 	seed      uint64
 	model     *stack.Exact

@@ -13,7 +13,7 @@
 //     access-weighted ratio, with confidence intervals and sample sizes.
 //
 // In a prediction (package predict), blocks are weighted by their counted accesses unless the
-// equations are selected. The equations only approximate these weights; with counted accesses, only
+// equations are selected. The equations only approximate these weights. With counted accesses, only
 // the errors of sampling and of the stack distance cache model remain.
 //
 // For a larger input, package larger predicts the counts. It either keeps the profiles of a small

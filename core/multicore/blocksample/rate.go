@@ -119,9 +119,9 @@ type Rate struct {
 	Method  hierarchy.Method
 }
 
-// Rate estimates the hit ratio of a single cache. The hits at each distance are exact for a fully
-// associative cache, and computed by the stack distance cache model (eq. 5 and 6) for others. The
-// error is a *trace.OptionError.
+// Rate estimates the hit ratio of a single cache. For a fully associative cache, the hits at each
+// distance are exact. For other caches, they are computed by the stack distance cache model (eq. 5
+// and 6). The error is a *trace.OptionError.
 func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	if err := c.Check(); err != nil {
 		return Rate{}, err

@@ -25,7 +25,7 @@ type apart struct {
 // divided reports whether executions are divided. The number of cores does not matter.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
-// isApart reports whether a cache sees only one core's rows, in the core's own order.
+// isApart reports whether a cache sees the rows of only one core, in the core's own order.
 func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
 
 // beginApart opens the second pass. It returns io.EOF if no second pass is needed.

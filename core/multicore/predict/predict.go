@@ -318,7 +318,8 @@ type Result struct {
 	Header     trace.Header      // header of the threads' trace
 }
 
-// Level contains the results for one level of the hierarchy, in line accesses.
+// Level contains the results for one level of the hierarchy. Its counts are numbers of line
+// accesses.
 type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Time is the run time on several cores, in cycles of the processor.
+// Time contains the predicted run time on several cores. Times are in cycles of the processor.
 //
 // Outside of parallel regions, only core 0 works. A region consists of phases between barriers; a
 // phase takes as long as the core with the most work, and at least as long as memory needs for the

@@ -23,7 +23,8 @@ type WindowSampling struct {
 // Check validates the sample size. The error is a *trace.OptionError.
 func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
-// Looked is the size of the sample behind a level's estimate, in windows or lines.
+// Looked contains the size of the sample on which a level's estimate is based. The sample consists
+// of windows or lines.
 type Looked struct {
 	Windows  uint64 // number of executions of blocks in the sample
 	Of       uint64 // total number of executions of blocks

@@ -40,7 +40,7 @@ func TestAllWindows(t *testing.T) {
 	}
 }
 
-// oneRegion returns a single-threaded run with one region, in which two blocks are executed.
+// oneRegion returns a single-threaded run that executes two blocks in one region.
 func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},

@@ -95,7 +95,7 @@ func (t *Tape) Followed() uint64 { return t.marked }
 // NeedPC adds the column of PCs. For rows added before, the PC is 0.
 func (t *Tape) NeedPC() { t.options.PCs = true }
 
-// Bytes returns the compressed size, in memory and in the store.
+// Bytes returns the total compressed size in memory and in the store.
 func (t *Tape) Bytes() (n int64) {
 	for i := range t.pages {
 		n += int64(t.pages[i].bytes)

@@ -21,7 +21,7 @@ type Kernel struct {
 	Known        []Known
 }
 
-// Known is a miss count of DineroIV, for a cache with 64-byte lines.
+// Known is a miss count that DineroIV computed for a cache with 64-byte lines.
 type Known struct {
 	SizeBytes, Ways, Misses uint64
 }

@@ -118,7 +118,7 @@ func (a *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// Header returns the header of the trace, with the new thread numbers.
+// Header returns the header of the trace. It contains the new thread numbers.
 func (a *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := a.r.(trace.Describer); ok {
