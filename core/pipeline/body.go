@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Body contains the operations of a block, or of a loop's blocks in sequence, with their
-// dependences.
+// Body contains the operations of a block, or of a loop's blocks in sequence, and the dependences
+// between these operations.
 type Body struct {
 	Processor *Processor
 	Ops       []Op      // operations in program order, including free operations
@@ -65,7 +65,8 @@ type Access struct {
 	Site  uint32
 }
 
-// Misses contains mean values per execution of an access, for its first-level misses.
+// Misses describes the first-level misses of an access. The numbers are means per execution of the
+// access.
 type Misses struct {
 	Lines     float64 // number of lines
 	Waits     float64 // sum of the lines' latencies in cycles, from address to value
@@ -214,8 +215,9 @@ type layout struct {
 	product []uint8   // for sums that become multiply-adds: 1 + the number of the operand that is the product
 }
 
-// addend returns a negative number for a multiply-add: minus the number of cycles by which it needs
-// its third operand later than the others. It returns 0 for other operations.
+// addend returns when a multiply-add needs its third operand, relative to the other operands. The
+// result is the negated number of cycles by which the third operand is needed later, or 0 for other
+// operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency

@@ -340,7 +340,7 @@ func (f *flow) loads(load []float64) {
 // only operations whose results later iterations use remain, and between them the longest paths.
 // Karp's theorem then yields the maximum mean of this graph (R. Karp, A characterization of the
 // minimum cycle mean in a digraph, 1978); values that are used several iterations later pass
-// through operations without cost.
+// through additional operations without cost.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)
 	if len(r.ends) == 0 {

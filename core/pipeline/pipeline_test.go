@@ -67,7 +67,8 @@ var sum = []trace.Instr{
 
 func TestSteadyStates(t *testing.T) {
 	p := toy(t)
-	// Three micro-ops need P2; fma is split into fmul and fadd; 7 micro-ops enter at 4 per cycle.
+	// Three micro-ops need P2. The fma is split into fmul and fadd, so 7 micro-ops enter, 4 per
+	// cycle.
 	s := p.NewBody(axpy, Options{}).Steady()
 	if s.Cycles != 3 || s.Bottleneck != Ports || p.PortNames(s.Full) != "P2" || s.Recurrence != 1 || s.Dispatch != 7.0/4 {
 		t.Errorf("axpy: %+v, want 3 cycles because of P2", s)

@@ -22,8 +22,8 @@ type pptClass struct {
 	line                int
 }
 
-// isPPT reports whether text is a PPT hardware file. Such a file is Python code that assigns, among
-// others, the pipelines.
+// isPPT reports whether text is a PPT hardware file. Such a file is Python code, in which some
+// assignments define the pipelines.
 func isPPT(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t'\"{")

@@ -171,9 +171,9 @@ type Level struct {
 	LatencyCycles float64 // latency from the address to the value
 	SizeBytes     uint64  // size of a cache; 0: main memory, or unknown
 	Ways          uint32  // number of ways; 0 if fully associative or unknown
-	// Cycles per line to transfer many lines from this level to the first, in addition to the loads
-	// and stores there; 0: unknown. The lines are read in sequence, written in sequence (including
-	// write-backs), or scattered and independent.
+	// Numbers of cycles per line for transferring many lines from this level to the first level, in
+	// addition to the loads and stores there. 0 means unknown. The lines are read in sequence,
+	// written in sequence (including write-backs), or scattered and independent.
 	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 
@@ -239,7 +239,7 @@ func (p *Processor) Cost(k Key) (Cost, bool) {
 	return c, found
 }
 
-// has reports whether the description has a cost for a class, for any type.
+// has reports whether the description contains a cost for a class, whatever the type.
 func (p *Processor) has(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
@@ -381,7 +381,7 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape is a type, in the form that is used to look up costs.
+// shape is the form of a type that is used to look up costs.
 type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
 	elements int    // number of elements of a vector; 0: a scalar

@@ -177,7 +177,7 @@ type FalseSharing struct {
 }
 
 // MaxFalseSharing is the maximum number of sets that are kept. The last one may be the sum of the
-// remaining sets, with NoSite for all indices.
+// remaining sets; all its indices are then NoSite.
 const MaxFalseSharing = 256
 
 // LineSharing is a data structure with cache lines in which several threads have words of their

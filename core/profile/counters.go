@@ -33,7 +33,7 @@ type Counters struct {
 	Usage [UsageSteps]uint64
 }
 
-// UsageSteps is the number of shares in [Counters.Usage], in steps of 5 %.
+// UsageSteps is the number of shares in [Counters.Usage]. They are multiples of 5 %.
 const UsageSteps = 20
 
 // NoFunction is the function number of references and blocks whose function is unknown.
@@ -263,7 +263,7 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	return append(append(sum, a...), b...)
 }
 
-// Meaning describes a number, for tables and their readers.
+// Meaning describes a number in a table to programs and to people.
 type Meaning struct {
 	Key   string // name for programs, such as "bytes_loaded"
 	Label string // name for people, such as "bytes loaded"

@@ -196,7 +196,7 @@ type Windows struct {
 	Distinct   []uint64 // number of distinct lines in each window (its working set); nil if they were not counted
 }
 
-// WindowRow counts the line accesses of one window by distance, in bins.
+// WindowRow counts the line accesses of one window in bins of distances.
 type WindowRow [WindowBins]uint64
 
 const (

@@ -315,8 +315,8 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// sections returns a profile with sections as a hostile or newer program could write them. parts
-// contains names and payloads in turn; the checksums and the digest are correct.
+// sections returns an encoded profile with any sections, such as a hostile or newer program could
+// write. parts contains names and payloads in turn; the checksums and the digest are correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
 // sectionsOf is like sections, for a profile of a given version.
@@ -515,8 +515,8 @@ func TestDecodeVersion1(t *testing.T) {
 	}
 }
 
-// TestEncodeInPieces checks that a histogram with many distances is written in pieces, with the
-// same content.
+// TestEncodeInPieces checks that a histogram with many distances is written in pieces, and that
+// this does not change the encoded bytes.
 func TestEncodeInPieces(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}, Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1 << 25}}}}}
 	h, want := &p.Locality[0].Kinds[0].Distances, map[uint64]uint64{}

@@ -49,7 +49,7 @@ type SampledSize struct {
 	Lines     uint64 // number of distinct lines among these accesses; 0 if unknown
 	Censored  uint64 // for TimeSample: number of samples whose line was not used again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
-	// SiteBinFrom(i) lines; the last one is also valid for all larger caches. It is nil if the
+	// SiteBinFrom(i) lines. The last interval is also valid for all larger caches. It is nil if the
 	// sample is too small for intervals.
 	Bounds []Bound
 }

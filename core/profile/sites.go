@@ -14,8 +14,8 @@ import (
 // line size. Package analysis/sites defines and computes the numbers.
 //
 // Distances are counted in bins. Therefore the misses of a site are exact for fully associative
-// caches whose capacity is a bin boundary, and estimates for other capacities. The sums over all
-// sites are exact; they are in Locality.
+// caches whose capacity is a bin boundary, and estimates for other capacities. The exact sums over
+// all sites are in Locality.
 type Sites struct {
 	LineBytes uint32
 	// Capacities contains the sizes, in lines, of the LRU caches for which line utilisation was

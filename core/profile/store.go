@@ -50,8 +50,8 @@ type Checkpoints interface {
 	// Save calls write, and atomically stores the written checkpoint under e.Key: after an error or
 	// a crash, the store is unchanged. The checkpoint becomes the newest generation; the previous
 	// one is kept if there is room for both. Save fails with ErrFull, or with ErrFinished for the
-	// key of a finished analysis. It sets e.State and e.Bytes. It may call write twice; both calls
-	// must write the same bytes.
+	// key of a finished analysis. It sets e.State and e.Bytes. It may call write twice. Both calls
+	// must then write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest generation that is not damaged. It
 	// fails with ErrNotFound or ErrDamaged.

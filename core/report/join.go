@@ -302,7 +302,7 @@ func (j *Joined) tall(key string, whole bool) Table {
 	return t
 }
 
-// cellName returns a compared column's key, for programs, or its heading, for people.
+// cellName returns the name of a compared column: its key for programs, or its heading for people.
 func (j *Joined) cellName(cell int, key bool) Value {
 	if key {
 		return TextOf(j.Cells[cell].Key)

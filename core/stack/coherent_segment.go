@@ -220,8 +220,8 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again performs an access of the segment to a line that was lost in the segment. Its parameter and
-// its result are as in Touch.
+// Again performs an access of the segment to a line that was lost in the segment. filled and all
+// have the same meaning as in Touch.
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }

@@ -2,9 +2,9 @@
 // reference for the predictions of package multicore.
 //
 // In a trace with several threads, references are in the order in which a machine happened to
-// execute them, perhaps with fewer processors than threads. The references of each thread between
-// two barriers hardly depend on this order, but the contents of shared caches do. Realign keeps
-// each thread's references and changes their order:
+// execute them. There may have been fewer processors than threads. The references of each thread
+// between two barriers hardly depend on this order, but the contents of shared caches do. Realign
+// keeps each thread's references and changes their order:
 //
 //  1. Records outside of parallel regions stay as they are.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept

@@ -57,8 +57,9 @@ func sourceOf(b *trace.Batch) predict.Source {
 
 // TestSameThreads compares a run with itself: there must be no errors, and the hit ratios must
 // equal the hit ratios computed by hand. With 10 lines per thread, thread 0 loads 20 lines (all
-// misses), stores to 10 of them (hits), and loads 10 that thread 1 has stored to (coherence misses;
-// alone, hits). Thread 1 stores to 10 lines (misses) and loads 10 of thread 0's lines (misses).
+// misses), stores to 10 of them (hits), and loads 10 lines that thread 1 has stored to (coherence
+// misses, but hits if thread 0 runs alone). Thread 1 stores to 10 lines (misses) and loads 10 of
+// thread 0's lines (misses).
 func TestSameThreads(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
 	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))

@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkShared reads the trace that is synthesised for 16 cores from a loop over arrays. refs/s
-// counts output references; B/ref is the memory per input reference.
+// counts output references. B/ref is the memory per input reference.
 func BenchmarkShared(b *testing.B) {
 	p := forking()
 	steps := []tracetest.Step{{Block: forks, Values: []uint64{0x100, frame}}}

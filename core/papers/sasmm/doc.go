@@ -65,10 +65,10 @@
 //     labelled as shared ([Ranges]). The paper can also be understood to mean that only the
 //     references in labelled blocks are shared. Without labels, the part of the stack below the
 //     stack pointer at the fork is private. Outside of regions, the stack pointer at the last fork
-//     is used; this matters only for the division as printed.
+//     is used. This matters only for the division as printed.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
-//     PPT's traces, the callee's blocks are nested in the caller's block; their script
-//     bb_overlap_solver.py first splits such blocks, with the same effect.
+//     PPT's traces, the callee's blocks are nested in the caller's block. PPT's script
+//     bb_overlap_solver.py first splits such blocks, which has the same effect.
 //
 // # Memory
 //

@@ -139,7 +139,8 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// on returns the execution as a core makes it, with the core's private addresses.
+// on returns the execution as it occurs on a core: private addresses are moved to the core's own
+// addresses.
 func (w window) on(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {

@@ -105,8 +105,8 @@ func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
 // Select implements [trace.Selector].
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header implements [trace.Describer]. It returns the header of the trace, with a thread for each
-// core.
+// Header implements [trace.Describer]. It returns the header of the trace. Its threads are replaced
+// by one thread for each core.
 func (r *Reader) Header() trace.Header {
 	var h trace.Header
 	if d, ok := r.in.(trace.Describer); ok {
@@ -126,7 +126,7 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Blocks returns the counts of blocks in the sequential trace so far, by number.
+// Blocks returns the counts so far of each block in the sequential trace, indexed by block number.
 func (r *Reader) Blocks() []Count {
 	if r.known == nil {
 		return nil

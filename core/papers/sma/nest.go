@@ -162,8 +162,8 @@ type section struct {
 	granule uint64 // distance between the positions to which outer loops move the section
 }
 
-// section computes the section that a leaf touches while the loops of its chain at the given depth
-// and deeper run, with their average trip counts.
+// section computes the section that a leaf touches while the loops of its chain run, starting at
+// the given depth. It uses the loops' average trip counts.
 func (a *analysis) section(l *leaf, depth int) (s section) {
 	line := float64(a.cache.LineBytes)
 	bytes := float64(max(l.item.Ref.Bytes, 1))

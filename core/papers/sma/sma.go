@@ -45,7 +45,7 @@
 //   - Strides of outer loops move arrays against each other (§4.6, which has no formula). Here,
 //     losses are averaged over iterations at many places, spread evenly over all enclosing loops.
 //     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
-//     lines are new in each iteration after the first; the others may have been lost.
+//     lines are new in each iteration after the first. The other lines may have been lost.
 //   - If a loop walks through several arrays at the same time and they do not all fit, all are
 //     incomplete at its end, as in the text on Figure 4.4. Arrays that each iteration uses
 //     completely count as used after these arrays.
@@ -62,12 +62,13 @@
 // # Errors
 //
 // testdata/errors.txt compares SMA with simulation for 43 nests in 28 caches each. The thesis
-// reports errors for caches of 4 KB or more. For gemm, its errors are at most 8 % of the latency
-// and 45 % of the misses; ours are at most 3.5 % and 21 %. For blocked gemm, its errors are at most
-// 8 % (except for two outliers) and 40 %, with spikes of 60 to 80 %; ours are at most 3.5 % and 35
-// %, with one spike of 48 %. For simple nests, its errors are at most 2 % of the latency; ours are
-// 0. For transposition, triangular products, matrix-vector products and Jacobi's method, which the
-// thesis does not measure, ours are at most 4.3 % and 40 %. Package misses is exact.
+// reports errors for caches of 4 KB or more. For gemm, the thesis's errors are at most 8 % of the
+// latency and 45 % of the misses; the errors of this package are at most 3.5 % and 21 %. For
+// blocked gemm, the thesis's errors are at most 8 % (except for two outliers) and 40 %, with spikes
+// of 60 to 80 %; the errors of this package are at most 3.5 % and 35 %, with one spike of 48 %. For
+// simple nests, the thesis's errors are at most 2 % of the latency; this package has no errors. For
+// transposition, triangular products, matrix-vector products and Jacobi's method, which the thesis
+// does not measure, the errors of this package are at most 4.3 % and 40 %. Package misses is exact.
 //
 // # Classes from exact counts
 //

@@ -112,8 +112,8 @@ func TestFigure3_4(t *testing.T) {
 	missesOf(t, "four ways", r, 12)
 }
 
-// TestFigure3_5 checks that array b of a later loop is still in the context when that loop begins,
-// and that it becomes more recent there; e is not in the context.
+// TestFigure3_5 checks that array b of a later loop is still in the context when this loop begins,
+// and that b then becomes more recently used. Array e is not in the context.
 func TestFigure3_5(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	r := analyzed(t, full, sequence(4, "a b c b e")...)
@@ -227,7 +227,7 @@ func TestForwardStrides(t *testing.T) {
 }
 
 // TestVaryingDepth checks §4.7: an array of the outer loop always misses if an array of an inner
-// loop occupies its set; the inner array loses one line per iteration, but stays.
+// loop occupies its set. The inner array loses one line per iteration, but stays in the cache.
 func TestVaryingDepth(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(100,
