@@ -5,8 +5,8 @@ package core
 
 import "embed"
 
-// Documents contains MODELS.md, which defines what each analysis computes, and the definitions of the file
-// formats, by their paths below core.
+// Documents contains MODELS.md, which defines what each analysis computes, and the documents that
+// define the file formats. Their names are paths relative to core.
 //
 //go:embed MODELS.md trace/sgt/FORMAT.md loops/FORMAT.md
 var Documents embed.FS

@@ -140,7 +140,7 @@ func TestMissesAddUp(t *testing.T) {
 // invalidates the line in all other caches.
 type privateCaches struct {
 	caches     map[uint32]*stacktest.Private
-	taken      map[[2]uint64]bool // by thread and line: the line was present when another thread's store invalidated it
+	taken      map[[2]uint64]bool // keyed by thread and line: whether the line was present when another thread's store invalidated it
 	sets, ways int
 }
 
@@ -213,7 +213,7 @@ func TestExactOnCores(t *testing.T) {
 			}
 		}
 		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})[0]
-		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // for other numbers of sets, the total comes from a model
+		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // if the number of sets is not a power of two, the total comes from a model
 			t.Fatalf("%v: exact: %v, %v misses of no site", cache, got.Exact, got.Rest)
 		}
 		if !got.Exact {
@@ -235,7 +235,8 @@ func TestExactOnCores(t *testing.T) {
 	}
 }
 
-// A level shared by all cores is attributed as on one core, from its measured utilisation.
+// The misses of a level that all cores share are attributed as in a single-core run, with the
+// utilisation measured for that level.
 func TestSharedByAll(t *testing.T) {
 	program, steps := tracetest.Multiplication(32)
 	for i := range steps {
@@ -305,7 +306,7 @@ func TestExactAtEdges(t *testing.T) {
 	})
 }
 
-// Between the edges of bins, the sum is exact, and the misses of sites are nearly right.
+// Between the edges of bins, the sum is exact, and the misses of each site are nearly exact.
 func TestBetweenEdges(t *testing.T) {
 	program, steps := tracetest.Multiplication(48)
 	for _, lines := range []uint64{37, 50, 55, 61, 93, 301} {
@@ -327,8 +328,8 @@ func TestBetweenEdges(t *testing.T) {
 	}
 }
 
-// If a set-associative cache was measured, the misses of each site are exact. Predictions without
-// the measurement have the same sum.
+// If a set-associative cache was measured, the misses of each site are exact. Without the
+// measurement, the predicted misses of the sites have the same sum.
 func TestMeasuredInSetAssociativeCache(t *testing.T) {
 	program, steps := tracetest.Multiplication(64) // a column of B occupies 8 of 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
@@ -344,8 +345,8 @@ func TestMeasuredInSetAssociativeCache(t *testing.T) {
 	}
 }
 
-// Counts are used even if the number of sets is not a power of two. The level's total then is the
-// count, not the prediction of a model.
+// Counts are used even if the number of sets is not a power of two. The level's total is then the
+// measured count, not a model's prediction.
 func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}

@@ -19,8 +19,8 @@ const (
 
 // Row is a ranked item: a site, the sites of a line or function, or a data object.
 type Row struct {
-	Function, Module, File string // of the first site, or of the object
-	Line                   uint32 // 0 if unknown, or for functions
+	Function, Module, File string // location of the first site, or of the object
+	Line                   uint32 // 0 if unknown or if the row is a function
 	Sites                  []int  // indices in profile.Sites.Code
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
@@ -31,7 +31,7 @@ type Row struct {
 	Coherence                  []float64                  // coherence misses, by level
 }
 
-// place identifies a row of the table by code.
+// place identifies a row of a table that groups misses by code.
 type place struct {
 	function, module, file string
 	line                   uint32
@@ -52,7 +52,7 @@ func placeOf(s *profile.Site, i int, by By) place {
 }
 
 // Rows groups the misses of the attributed levels into rows. The rows are in descending order of
-// the misses in the level with this index.
+// their misses in levels[level].
 func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 	var rows []Row
 	if by == Object {
@@ -120,7 +120,8 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.Cold += u.Cold
 }
 
-// used returns the utilisation of a part for each capacity, in private caches or in one cache.
+// used returns the utilisation of p for each capacity, measured either in private caches or in one
+// shared cache.
 func (r *Ranker) used(levels []Attribution, p part) []profile.Utilisation {
 	whole := p.used(false)
 	if !r.measuredPrivate() {
@@ -160,7 +161,7 @@ func (r *Row) Merge(other *Row) {
 	r.addLevels(other.Misses, other.Coherence)
 }
 
-// Rest returns the row of the misses that belong to no site and no object.
+// Rest returns a row for the misses that belong to no site or object.
 func Rest(levels []Attribution) Row {
 	r := Row{Object: -1}
 	for i := range levels {

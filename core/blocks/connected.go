@@ -19,7 +19,7 @@ func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, erro
 }
 
 type connecting struct {
-	seen, low []int32 // seen: 1 + order of discovery; -1 in a finished component
+	seen, low []int32 // seen: 1 + the order of discovery; 0 if not seen yet; -1 in a complete component
 	order     int32
 	open      []int32
 	stack     []following
@@ -27,7 +27,7 @@ type connecting struct {
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function with the calls that remain to be followed.
+// following is a function and its calls that have not been followed yet.
 type following struct {
 	function int32
 	calls    []call
@@ -73,7 +73,7 @@ func (c *connecting) from(root int32) error {
 	return nil
 }
 
-// end completes a component: the open functions from f on.
+// end completes a component, which consists of f and the open functions after it.
 func (c *connecting) end(f int32) {
 	at := len(c.open) - 1
 	for c.open[at] != f {

@@ -20,11 +20,11 @@ type Edges struct {
 	// Taken[b][i] counts executions of the edge from b to Successors[i]. The part of a basic block
 	// after a call is a successor of the part before the call.
 	Taken [][]uint64
-	// Entered counts invocations of a function other than by calls that name it: of main, callbacks
-	// and threads, and through pointers.
+	// Entered counts the invocations of a function that are not due to calls that name it, such as
+	// invocations of main, callbacks and thread functions, and calls through pointers.
 	Entered []uint64
 	// Unmade counts calls that name a function of the program but did not enter it, because the
-	// trace ends before, or because another function with that name was called.
+	// trace ends first or because another function with the same name was called.
 	Unmade []uint64
 	// Left counts executions that end the invocation by a return, an exception, longjmp, or the end
 	// of the program.
@@ -47,7 +47,7 @@ func NewEdges(p *trace.Program) *Edges {
 }
 
 // Check tests that the edges fit the program, and that as many executions enter each block as leave
-// it. The counts from a part of a trace do not balance.
+// it. Counts from only a part of a trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
 		return errors.New("edges for " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +

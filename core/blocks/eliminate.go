@@ -8,7 +8,7 @@ type way struct {
 	weight float64
 }
 
-// factor is a system of n states after elimination, from the highest state down. It solves
+// factor is a system of n states after elimination, which started with the highest state. It solves
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
@@ -25,9 +25,9 @@ type factor struct {
 // eliminate factorises the system of states with these edges. The edges of a state are sorted by
 // target, and no edge leads to the state itself. leaves contains the weights of leaving the system.
 // The pivot of a state is the sum of its weight of leaving and of its edges to lower states, so
-// that nothing is subtracted. If diagonal is not nil, it contains the pivots instead, and products
-// are subtracted from them. bad is a state whose pivot is not positive, or -1. eliminate modifies
-// its arguments.
+// that nothing is subtracted. If diagonal is not nil, it contains the initial pivots, and
+// elimination subtracts products from them. bad is a state whose pivot is not positive, or -1.
+// eliminate modifies its arguments.
 func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 	n := len(ways)
 	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
@@ -116,13 +116,13 @@ func addWay(list []way, to int32, weight float64, state int32, from [][]int32) [
 	return slices.Insert(list, at, way{to, weight})
 }
 
-// lists returns the edges of state k to lower states, and those from lower states.
+// lists returns the edges from state k to lower states, and the edges from lower states to k.
 func (f *factor) lists(k int) (out, in []way) {
 	at := len(f.pivots) - 1 - k
 	return f.out[f.outAt[at]:f.outAt[at+1]], f.in[f.inAt[at]:f.inAt[at+1]]
 }
 
-// solve replaces sources by y.
+// solve replaces the sources in y by the solution of the system.
 func (f *factor) solve(y []float64) {
 	for k := len(y) - 1; k >= 0; k-- {
 		if y[k] == 0 {
@@ -143,7 +143,8 @@ func (f *factor) solve(y []float64) {
 	}
 }
 
-// solveTransposed replaces costs by z with z_i · s_i = cost_i + Σ over j ≠ i of w_ij z_j.
+// solveTransposed replaces the costs in z by the solution of z_i · s_i = cost_i + Σ over j ≠ i of
+// w_ij z_j.
 func (f *factor) solveTransposed(z []float64) {
 	for k := len(z) - 1; k >= 0; k-- {
 		if z[k] == 0 {

@@ -14,13 +14,14 @@ import (
 //
 // with the functions min, max, floor and ceil. Decimal numbers are exact.
 type expression struct {
-	operator byte // one of + - * / ^; or 'n' number, 'p' parameter, 'm' 'M' min max, 'f' 'c' floor ceil, '~' minus
+	operator byte // one of + - * / ^; or 'n' for a number, 'p' a parameter, 'm' min, 'M' max, 'f' floor, 'c' ceil, '~' unary minus
 	number   *big.Rat
 	name     string
 	of       []*expression
 }
 
-// mostDepth limits the depth of nested expressions, mostDigits the length of numbers in them.
+// mostDepth limits the nesting depth of expressions, and mostDigits the number of digits in their
+// numbers.
 const (
 	mostDepth  = 100
 	mostDigits = 200
@@ -42,7 +43,7 @@ func (f *formula) fail(why string) *expression {
 	return &expression{operator: 'n', number: new(big.Rat)}
 }
 
-// parseExpression parses an expression. why is an error text, or "".
+// parseExpression parses an expression. why is an error message, or "".
 func parseExpression(text string) (e *expression, why string) {
 	f := &formula{text: text}
 	e = f.sum()
@@ -185,7 +186,7 @@ func isName(text string) bool {
 	return f.why == "" && e.operator == 'p' && f.at == len(text)
 }
 
-// value evaluates the expression. get returns the values of parameters. why is an error text, or
+// value evaluates the expression. get returns the values of parameters. why is an error message, or
 // "".
 func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
 	switch e.operator {

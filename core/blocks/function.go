@@ -33,7 +33,7 @@ type call struct {
 	made          share
 }
 
-// prepare solves for the visits of function n's blocks per invocation.
+// prepare computes how often each block of function n is visited per invocation.
 func (s *System) prepare(n int) *solved {
 	f := &s.functions[n]
 	if f.ready {
@@ -74,8 +74,8 @@ func (f *solved) spread(sources []float64) {
 	}
 }
 
-// order finds the reachable blocks. They are in reverse postorder of a depth-first search from the
-// function's first block and from resumed blocks.
+// order finds the reachable blocks. It lists them in reverse postorder of a depth-first search that
+// starts from the function's first block and from resumed blocks.
 func (s *System) order(n int, f *solved) *Error {
 	p := s.program
 	first, end := p.Functions[n].First, p.Functions[n].First+p.Functions[n].Blocks
@@ -178,7 +178,7 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 				all = append(all, way{e.to, float64(e.weight)})
 			}
 		}
-		// This reserves capacity for another edge, to the header of the outer loop.
+		// This reserves capacity for one more edge, which leads to the header of the outer loop.
 		all = append(all, way{})
 		ways[i] = all[from : len(all)-1 : len(all)]
 		leaves[i] = float64(s.leaves[b])

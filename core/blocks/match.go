@@ -11,8 +11,9 @@ import (
 // contains the module.
 type Match struct {
 	Functions []int32 // for each function of the module: the function in the program, or -1
-	Blocks    []int32 // the same for blocks
-	// Different lists the functions that differ from the program's, so their blocks match nothing.
+	Blocks    []int32 // for each block of the module: the block in the program, or -1
+	// Different lists the functions that differ from the program's functions. Their blocks are not
+	// matched.
 	Different []trace.Missed
 	// Missing lists functions that exist only in the module.
 	Missing []string

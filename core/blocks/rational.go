@@ -16,7 +16,7 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(n, fraction(h.part, h.whole))
 }
 
-// rationalFunction is the solution of one function of a component in rational numbers.
+// rationalFunction is the solution, in rational numbers, for one function of a component.
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
 	calls           map[int32]*big.Rat // calls per invocation, by the callee's index in the component
@@ -58,7 +58,7 @@ func rationals(n int) []*big.Rat {
 	return list
 }
 
-// rationalCalls adds up the calls within a component, by the callee's index.
+// rationalCalls sums the calls within a component for each callee, keyed by the callee's index.
 func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) map[int32]*big.Rat {
 	calls := map[int32]*big.Rat{}
 	for _, c := range f.calls {
@@ -74,7 +74,8 @@ func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) ma
 	return calls
 }
 
-// eliminateRational replaces sources by visits. It performs the same elimination as eliminate.
+// eliminateRational replaces the sources by the number of visits of each state. It performs the
+// same elimination as eliminate.
 func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	n := len(f.blocks)
 	out, leaves := make([]map[int32]*big.Rat, n), make([]*big.Rat, n)
@@ -150,7 +151,7 @@ func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	return true
 }
 
-// callMatrix returns the unit matrix minus the matrix of calls per invocation. The row is the
+// callMatrix returns the identity matrix minus the matrix of calls per invocation. The row is the
 // caller and the column is the callee.
 func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	m := make([][]*big.Rat, len(functions))
@@ -164,9 +165,10 @@ func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	return m
 }
 
-// solveDense replaces entries by x with x·m = entries. It returns a row whose pivot is not
-// positive, or -1. In the latter case the recursion converges: a matrix whose off-diagonal elements
-// are not positive has a nonnegative inverse exactly if all its pivots are positive.
+// solveDense replaces entries by the solution x of x·m = entries. It returns a row whose pivot is
+// not positive, or -1 if all pivots are positive. In the latter case the recursion converges: a
+// matrix whose off-diagonal elements are not positive has a nonnegative inverse exactly if all its
+// pivots are positive.
 func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	t, r := new(big.Rat), new(big.Rat)
 	for k := len(m) - 1; k >= 0; k-- {

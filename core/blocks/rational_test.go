@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Rational computes the counts of blocks as rational numbers with as many digits as needed. Small
-// programs take microseconds. Nested loops whose weights have no common divisors need long numbers,
-// and programs of thousands of blocks take minutes.
+// Rational computes the counts of blocks as rational numbers, which have as many digits as they
+// need. Small programs take microseconds. Nested loops whose weights have no common divisors need
+// long numbers. Programs with thousands of blocks take minutes.
 func (s *System) Rational() ([]*big.Rat, error) {
 	list, err := s.components()
 	if err != nil {

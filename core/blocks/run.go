@@ -24,7 +24,7 @@ type Run struct {
 type Profile struct {
 	Weights [][]uint64   // by block: nil, or a weight for each successor
 	Entries []uint64     // by function: invocations; 0 if unknown
-	Flow    []trace.Flow // values passed between blocks of a function
+	Flow    []trace.Flow // the values that blocks of a function pass to each other
 }
 
 // The binary form, used as section BLCK of profiles. Integers are uv, as in package profile. A list
@@ -87,8 +87,9 @@ type Counts struct {
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts codes the counts of executed blocks and of functions. It calls of to get the counts of
-// a block, or to store the counts that it has read. Taken is valid until the next call.
+// codeCounts codes the counts of executed blocks and of functions. It calls the function "of" to
+// get the counts of a block, or to store the counts that it has read. Counts.Taken is valid until
+// the next such call.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -111,8 +112,9 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes the items, out of n, for which there returns true. Each is coded as number -
-// (previous + 1), followed by the output of code, and takes at least least bytes.
+// sparse codes those of n items for which there(i) is true. Each item is coded as the difference
+// between its number and the smallest possible one (the previous number + 1), followed by the
+// output of code. least is the minimum size of a coded item, in bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -133,8 +135,8 @@ func (e *Edges) happened(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
-// code codes the profile of a program. For reading, its lists must have their full lengths, filled
-// with zeros.
+// code codes the profile of a program. When reading, its lists must already have their full lengths
+// and be filled with zeros.
 func (r *Profile) code(c *codec.Coder, p *trace.Program) {
 	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
 		weights := append([]uint64{}, r.Weights[b]...)
@@ -193,8 +195,8 @@ func codeModules(c *codec.Coder, modules *[]trace.Module, spans *[]span) {
 	})
 }
 
-// WithoutPaths returns the part of a program that profiles store, with file names instead of
-// private paths.
+// WithoutPaths returns the part of a program that is stored in profiles. It contains file names
+// instead of paths, which may be private.
 func WithoutPaths(p *trace.Program) *trace.Program {
 	bare := &trace.Program{
 		Modules: append([]trace.Module{}, p.Modules...), Functions: append([]trace.Function{}, p.Functions...),
@@ -287,7 +289,8 @@ func NewRunDecoder(data []byte) *RunDecoder {
 	return c
 }
 
-// Encoded returns the encoded program, which is a part of the data and may be empty.
+// Encoded returns the encoded program, which may be empty. The result is a part of the decoder's
+// data.
 func (c *RunDecoder) Encoded() []byte { return c.program }
 
 // Program returns the decoded program, or nil if it was left out.
@@ -330,9 +333,9 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each calls each with the counts of every block that ran, and sets entered to the entries of
-// functions. x is valid only during the call. each must return whether the block has that number of
-// successors.
+// Each calls each with the counts of every block that ran, and stores the number of entries of each
+// function in entered. x is valid only during the call. each must report whether the block has as
+// many successors as there are counts in x.Taken.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {
@@ -349,7 +352,8 @@ type Reuse struct {
 	profile.Reuse // binned distances: misses of caches whose capacity is the edge of a bin are exact
 }
 
-// Reuse returns the reuse of every block of the run: the sum over the block's sites.
+// Reuse returns the reuse profile of every block of the run, which is the sum over the block's
+// sites.
 func (r *Run) Reuse(s *profile.Sites) []Reuse {
 	blocks := make([]Reuse, len(r.Program.Blocks))
 	for i := range s.Code {
@@ -374,7 +378,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 // SampledReuse is the conditional reuse profile of a block, from a sample of its executions. The
 // paper calls sampled executions windows.
 type SampledReuse struct {
-	Executions uint64 // executions of the block that make references
+	Executions uint64 // executions of the block that access memory
 	Windows    uint64 // executions in the sample
 	profile.Reuse
 }

@@ -117,7 +117,8 @@ func TestBadRunsAreErrors(t *testing.T) {
 	}
 }
 
-// Any bytes are either an error or a run whose counts balance and that is written as it was read.
+// Decoding any bytes results either in an error, or in a run whose counts balance and whose
+// encoding equals these bytes.
 func FuzzDecodeRun(f *testing.F) {
 	written := ranTwice().Append(nil)
 	f.Add(written)

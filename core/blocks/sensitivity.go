@@ -11,14 +11,14 @@ import (
 // Influence is the influence of an edge on a total.
 type Influence struct {
 	Block int
-	Way   int     // index of the successor; for leaving, the number of successors
+	Way   int     // index of the successor; the number of successors stands for leaving the function
 	Share float64 // the branch probability
 	// Slope is the derivative of the total with respect to Share, if the other edges of the block
 	// change in proportion.
 	Slope float64
 	// Weight is the relative change of the total, to first order, if the odds of the edge change by
-	// the factor e. For the edge that continues a loop, this amounts to changing the loop's trip
-	// count.
+	// the factor e. If the edge continues a loop, a change of its odds is a change of the loop's
+	// trip count.
 	Weight float64
 }
 
@@ -55,7 +55,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// These are sums over the edges before and after each edge, because 1 − w/sum would lose
+	// The sums over the edges before and after each edge are added up, because 1 − w/sum would lose
 	// digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
@@ -67,7 +67,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		gain := values[i]*others - (valueBefore + valueBehind[i+1])
 		before, valueBefore = before+w, valueBefore+w*values[i]
 		if w == 0 || others == 0 {
-			continue // the other edges are never taken, so they have no proportions
+			continue // the other edges are never taken, so their proportions are undefined
 		}
 		in := Influence{Block: b, Way: i, Share: w / (w + others), Slope: visits * gain / others}
 		if total > 0 {
@@ -78,7 +78,7 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 	return list
 }
 
-// costAhead returns, by block, the cost from a visit until the invocation ends.
+// costAhead returns, for each block, the cost from a visit of the block until the invocation ends.
 func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 	components, err := s.components()
 	if err != nil {
@@ -197,7 +197,8 @@ func (k *component) solveTransposed(own []float64) {
 	k.factor.solve(own)
 }
 
-// Costs returns how much one execution of each block adds to a counter, for [System.Sensitivity].
+// Costs returns how much one execution of each block adds to a counter. The result is an argument
+// of [System.Sensitivity].
 func (w *Work) Costs(counter profile.Counter) []float64 {
 	list := make([]float64, len(w.once))
 	for b := range w.once {

@@ -54,7 +54,7 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 			for _, x := range weights {
 				sum += x
 			}
-			// Change the edge's weight by a millionth up and down, in integers.
+			// Change the edge's integer weight up and down by a millionth.
 			scale := uint64(1) << min(20, bits.LeadingZeros64(sum)-2)
 			if scale < 1<<20 || sum == 0 {
 				continue
@@ -89,7 +89,7 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 				}
 			}
 			want, _ := more.Sub(more, less).Quo(more, p.Sub(p, q)).Float64()
-			// Slopes may be small differences of large costs ahead.
+			// A slope may be a small difference between two large costs.
 			if math.Abs(in.Slope-want) > 1e-3*math.Abs(want)+1e-13*c.Visits[in.Block]*slices.Max(ahead) {
 				t.Fatalf("block %d, way %d: slope %g, want %g", in.Block, in.Way, in.Slope, want)
 			}
@@ -120,8 +120,9 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Outside of the first loop are the entry, the exit and its last test. Outside of the second
-	// loop are also the first loop's tests and latches, and its own last test each time. And so on.
+	// The blocks outside the first loop are the entry, the exit, and the loop's last test. The
+	// blocks outside the second loop also include the first loop's tests and latches, and the
+	// second loop's last test in each iteration of the first. The same applies to each deeper loop.
 	outside := 3.0
 	entries := 1.0
 	for i, trips := range []float64{10, 20, 30} {

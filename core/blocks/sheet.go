@@ -20,11 +20,11 @@ import (
 //	main if.cond a.c:15  | if.then if.else = 0.25, rest
 //	main call a.c:16     | call+1 (leaves) = 999 : 1
 //
-// A branch line contains the function, the block and the source line ("-" if unknown; for readers
-// only), the successors in the terminator's order, and, after "=", their frequencies. Blocks have
-// the compiler's labels, with +n for the part after the n-th call. The last successor may be
-// (leaves), which means that an exception, longjmp, or the end of the program ends the invocation.
-// The frequencies are
+// A branch line contains the function, the block, the source line (only informative; "-" if
+// unknown), the successors in the order of the terminator, and, after "=", their frequencies.
+// Blocks have the compiler's labels, with +n for the part after the n-th call. The last successor
+// may be (leaves), which means that an exception, longjmp, or the end of the program ends the
+// invocation. The frequencies are
 //
 //	0.25, 3/4       probabilities, which must sum to 1; one may be "rest"
 //	99 : 1          weights
@@ -33,8 +33,8 @@ import (
 //	                the body does
 //	?               unknown
 //
-// Numbers are exact, and may be expressions in the parameters, with + - * / ^, min, max, floor and
-// ceil. Names with characters other than letters, digits and ._$-+ are quoted as in Go.
+// Numbers are exact. They may be expressions of the parameters that use + - * / ^, min, max, floor
+// and ceil. Names with characters other than letters, digits and ._$-+ are quoted as in Go.
 type Sheet struct {
 	file       string
 	parameters []parameter
@@ -49,14 +49,14 @@ type parameter struct {
 	line       int
 }
 
-// branch is a line that contains a bar.
+// branch is a line of a sheet that contains "|".
 type branch struct {
 	line            int
 	function, block string
 	ways            []string
 	leaves          bool // the last successor is (leaves)
 	kind            valueKind
-	values          []*expression // nil for rest
+	values          []*expression // nil if the frequency is "rest"
 }
 
 type valueKind uint8
@@ -68,7 +68,7 @@ const (
 	trips
 )
 
-// entry is a line that begins with enter, resume or made.
+// entry is a line of a sheet that begins with enter, resume or made.
 type entry struct {
 	line                  int
 	what, function, block string
@@ -231,7 +231,7 @@ func split(text string, at byte) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// Parameter is a named number of a branch-probability file.
+// Parameter is a parameter of a branch-probability file.
 type Parameter struct{ Name, Expression string }
 
 // Parameters lists the parameters, in the order of the file.
@@ -243,8 +243,8 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights come from a branch-probability file, with any values of its
-// parameters.
+// Model is a system whose weights come from a branch-probability file, whose parameters can be set
+// to any values.
 type Model struct {
 	System *System
 	sheet  *Sheet
@@ -255,7 +255,7 @@ type Model struct {
 // Bind finds the file's branches in a system. Other branches keep their weights.
 func (s *Sheet) Bind(system *System) (*Model, error) {
 	m := &Model{System: system, sheet: s, blocks: make([]int, len(s.branches)), places: make([]int, len(s.entries))}
-	functions := map[string]int{} // -1: several functions have the name
+	functions := map[string]int{} // -1 if several functions have the name
 	for n := range system.program.Functions {
 		name := system.program.Functions[n].Name
 		if _, ok := functions[name]; ok {
@@ -387,7 +387,7 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 	return nil
 }
 
-// setMade sets the share of a block's calls that enter the function that they name.
+// setMade sets the share of a block's calls that really enter the named function.
 func (s *System) setMade(block int, made share) {
 	if made.part == made.whole {
 		made = share{}
@@ -484,7 +484,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	return m.System.Set(at, list, leaves)
 }
 
-// short formats a number in few characters.
+// short formats a number with few characters.
 func short(v *big.Rat) string {
 	if text := v.RatString(); len(text) <= 20 {
 		return text
@@ -493,7 +493,7 @@ func short(v *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// trip converts a trip count to the weights of a loop branch.
+// trip converts a trip count into the weights of a loop's branch.
 func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
@@ -519,7 +519,7 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 // endsBody reports whether an edge leads from the end of a loop's body back to the header.
 func (s *System) endsBody(b, next int) bool { return uint32(next)+1 == s.program.Blocks[b].Loop }
 
-// distribute checks probabilities, and assigns the remainder to the nil element.
+// distribute checks probabilities, and assigns the remaining probability to the nil element.
 func distribute(values []*big.Rat) (why string) {
 	sum, rest := new(big.Rat), -1
 	for i, v := range values {

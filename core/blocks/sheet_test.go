@@ -150,8 +150,8 @@ func TestSheetErrors(t *testing.T) {
 	}
 }
 
-// For a branch at the end of a loop's body, trip counts executions of the body, including the last
-// one.
+// For a branch at the end of a loop's body, "trip" is the number of executions of the body,
+// including the last one.
 func TestTripCountsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
@@ -195,8 +195,8 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// FuzzSheet: no text makes the parser panic. A file that it accepts can be bound, or results in an
-// error.
+// FuzzSheet: no text makes the parser panic. If the parser accepts a file, binding the file
+// succeeds or returns an error.
 func FuzzSheet(f *testing.F) {
 	f.Add([]byte(nestSheet))
 	f.Add([]byte("main head0 a.c:1 | head1 exit = 0.5, rest\nmain \"head1\" | latch1 latch0 = 1 : n^2-min(3,n)\nn = floor(7/2)\nresume main exit = 1\n"))
@@ -248,7 +248,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// The lines of all functions are the branches of the branch-probability file, in its order.
+// The lines of all functions, taken together, are the branches of the branch-probability file, in
+// the order of the file.
 func TestBranchLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)

@@ -30,8 +30,8 @@ const mostWhole = 1 << 62
 // component is a strongly connected component of the call graph, with numbered functions.
 type component struct {
 	functions []int32
-	self      bool    // there are calls within the component
-	factor    *factor // factorises the calls within the component, or nil
+	self      bool    // whether there are calls within the component
+	factor    *factor // the factorised matrix of the calls within the component, or nil
 	known     []float64
 	counts    [][]float64 // by function, then by state
 	exact     [][]uint64
@@ -42,7 +42,7 @@ type solver struct {
 	s       *System
 	c       *Solution
 	calls   []float64 // calls found so far, by callee
-	whole   []bool    // the calls are integers, stored in exact
+	whole   []bool    // whether the calls are integers, stored in exact
 	exact   []uint64
 	errors  []float64 // errors of calls
 	numbers []int32   // by function: its index in the component, or -1
@@ -94,7 +94,7 @@ func (s *System) isEntered(n int) bool {
 	return slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive)
 }
 
-// of returns the share h of a count.
+// of returns the share h of n.
 func (h share) of(n float64) float64 {
 	if h.part == h.whole {
 		return n
@@ -102,7 +102,7 @@ func (h share) of(n float64) float64 {
 	return n * float64(h.part) / float64(h.whole)
 }
 
-// ofWhole returns the share h of an integer, with the remainder of the division.
+// ofWhole returns the share h of an integer n, and the remainder of the division.
 func (h share) ofWhole(n uint64) (q, rest uint64) {
 	if h.part == h.whole {
 		return n, 0
@@ -155,7 +155,7 @@ func (v *solver) component(list []int32) error {
 	return nil
 }
 
-// counts returns the visits of the function's states for a number of invocations.
+// counts returns how often the function's states are visited in the given number of invocations.
 func (f *solved) counts(invocations float64) []float64 {
 	list := make([]float64, len(f.visits))
 	for i, per := range f.visits {
@@ -176,8 +176,8 @@ func (v *solver) addCalls(f int32, counts, entries []float64) {
 	}
 }
 
-// recursion factorises the calls within a component. known contains the functions' invocations for
-// these entries, or is nil.
+// recursion factorises the calls within a component. known contains the functions' invocations that
+// result from these entries, or is nil.
 func (v *solver) recursion(k *component, entries, known []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
@@ -339,7 +339,7 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 	}
 }
 
-// mostCorrections limits the number of refinement steps. Two are usual.
+// mostCorrections limits the number of refinement steps. Two steps usually suffice.
 const mostCorrections = 8
 
 // refine finds integers that satisfy the equations of a component, and proves that they do. If
@@ -386,7 +386,7 @@ func (v *solver) refine(k *component) bool {
 }
 
 // residuals returns the residuals of a component's equations for integer counts. zero reports
-// whether all are 0.
+// whether all residuals are 0.
 func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
 	list, zero = make([][]float64, len(k.functions)), true
 	calls, broken := make([]uint64, len(k.functions)), false
@@ -417,8 +417,8 @@ type residual struct {
 	calls    uint64
 	counts   []uint64 // by state
 
-	whole []uint64  // by state; negative numbers wrap around
-	rests []float64 // by state: remainders of divisions, or nil
+	whole []uint64  // by state; negative residuals wrap around
+	rests []float64 // by state: the remainders of divisions, or nil
 }
 
 func (r *residual) compute() []float64 {

@@ -301,9 +301,9 @@ func nest(depth int) *trace.Program {
 	return p
 }
 
-// All counts are exact for one loop of 10^9 iterations, two nested ones of 2·10^6, three of
-// 3·10^5, and more. Elimination with subtraction is off by 28, 3·10^7 and 5·10^13 on the first
-// three (MODELS §12).
+// All counts are exact for one loop of 10^9 iterations, for two nested loops of 2·10^6 iterations
+// each, for three of 3·10^5, and for deeper nests. With subtraction, the counts of the first three
+// nests would be off by 28, 3·10^7 and 5·10^13 (MODELS §12).
 func TestNestsAreExact(t *testing.T) {
 	for _, test := range []struct {
 		depth int
@@ -351,7 +351,7 @@ func fib() *trace.Program {
 	}
 }
 
-// fib(n) causes 2·F(n+1) − 1 invocations of fib, F(n+1) of which return at once.
+// fib(n) causes 2·F(n+1) − 1 invocations of fib, of which F(n+1) return at once.
 func TestRecursionIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 30, 50, 80} {
 		a, b := uint64(0), uint64(1) // F(0), F(1)
@@ -369,7 +369,7 @@ func TestRecursionIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkRun(t, s, e)
-		// The weights alone also suffice.
+		// The weights alone are enough, too.
 		s.known = nil
 		checkRun(t, s, e)
 		exact, err := s.Rational()
@@ -463,7 +463,7 @@ func TestUnsolvable(t *testing.T) {
 			t.Errorf("%v, want %q", test.err, test.want)
 		}
 	}
-	// A recursive function that calls itself on average once per invocation.
+	// This recursive function calls itself once per invocation on average.
 	q := fib()
 	if s, err = NewSystem(q); err != nil {
 		t.Fatal(err)
@@ -531,7 +531,7 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// A profile's weights are used, and blocks without weights in it are unknown.
+// The weights of a profile are used. Blocks that have no weights in the profile are unknown.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {

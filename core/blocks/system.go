@@ -20,11 +20,11 @@ type System struct {
 	entered []uint64   // by function: invocations other than by calls that name it
 	resumed []uint64   // by block: executions that enter without an edge
 	made    []share    // by block: share of its calls that enter the named function
-	known   []uint64   // by function: invocations in the run that the weights come from; nil: there is no run, or weights were changed
+	known   []uint64   // by function: invocations in the run that the weights come from; nil if there is no run or the weights were changed
 
 	callees   []int32 // by block: the function that it calls, or -1
 	functions []solved
-	positions []int32 // by block: its state in its function's factor
+	positions []int32 // by block: the number of its state in the factor of its function
 }
 
 // share is the fraction part/whole, or 1 if both are 0.
@@ -115,7 +115,7 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 }
 
 // FromProfile returns a system with the weights of a compiler's profile, by block as in ir.Module.
-// The weights of other blocks are unknown: see [System.Guess].
+// The weights of other blocks remain unknown (see [System.Guess]).
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	s, err := NewSystem(p)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s *System) Enter(function int, times uint64) {
 }
 
 // EnterMain enters main once or, if there is no main, each function that no call names. It returns
-// the number of functions entered. If there is a main, it does not enter callbacks, threads or
-// functions that are only called through pointers.
+// the number of functions entered. If there is a main, it does not enter callbacks, thread
+// functions, or functions that are called only through pointers.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -215,7 +215,7 @@ func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	return entered
 }
 
-// named marks the functions that are called by name from other functions.
+// named marks the functions that other functions call by name.
 func (s *System) named() []bool {
 	called := make([]bool, len(s.functions))
 	for b, c := range s.callees {
@@ -243,8 +243,8 @@ func (s *System) findCallees(e *Edges) {
 	}
 }
 
-// By default, a loop has guessedTrips iterations, and a branch ends a recursion guessedReturns
-// times for each time that it continues the recursion.
+// guessedTrips is the assumed trip count of a loop. guessedReturns says how many times a branch is
+// assumed to end a recursion for each time that it continues the recursion.
 const (
 	guessedTrips   = 10
 	guessedReturns = 99
@@ -361,7 +361,7 @@ func (s *System) isUnknown(b int) bool {
 
 func isPositive(n uint64) bool { return n > 0 }
 
-// severalWays reports whether a block has several different successors.
+// severalWays reports whether a block has at least two different successors.
 func (s *System) severalWays(b int) bool {
 	next := s.program.Blocks[b].Successors
 	return slices.ContainsFunc(next, func(n uint32) bool { return n != next[0] })
@@ -375,7 +375,7 @@ func (s *System) leavesLoop(b, next int) bool {
 
 // Error explains why a system has no solution, or what is wrong in a branch-probability file.
 type Error struct {
-	Sheet           string // file and line of a branch-probability file, or ""
+	Sheet           string // file and line in a branch-probability file, or ""
 	Function, Label string
 	Block           int // or -1
 	Place           trace.Place
@@ -411,7 +411,7 @@ func placeText(p trace.Place) string {
 	return p.File + ":" + strconv.FormatUint(uint64(p.Line), 10)
 }
 
-// fail returns an error about a block.
+// fail returns an error that names a block.
 func (s *System) fail(b int, why, do string) *Error {
 	e := &Error{Block: b, Why: why, Do: do}
 	k := &s.program.Blocks[b]

@@ -18,7 +18,7 @@ type Work struct {
 	opcodes []string
 	ops     []opAmount // the amounts of block b are at opsAt[b] up to opsAt[b+1]
 	opsAt   []int32
-	untold  []uint32 // by block: references whose size only the trace contains
+	untold  []uint32 // by block: the number of references whose size only a trace contains
 }
 
 type opAmount struct {
@@ -62,8 +62,8 @@ func NewWork(p *trace.Program) *Work {
 	return w
 }
 
-// addSite counts a site's reference. The tables do not contain the sizes of masked accesses, whose
-// blocks precede the instruction's block, and of copies of variable length.
+// addSite counts a site's reference. The tables contain neither the sizes of masked accesses, whose
+// blocks precede the instruction's block, nor the sizes of copies of variable length.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -103,7 +103,7 @@ func (w *Work) Once(block int) *profile.Counts { return &w.once[block] }
 type Opcode struct {
 	Name  string
 	Count float64
-	Exact uint64 // if the total is an integer
+	Exact uint64 // valid if the total is an integer
 }
 
 // Total is the work of a block, a function or a program.
@@ -112,9 +112,9 @@ type Total struct {
 	// Whole is true if all counts are proven to be integers below 2^64. They are in Exact.
 	Whole bool
 	Exact profile.Counts
-	// Untold is the number of executed references whose size only a trace contains: masked vector
-	// accesses, which are not counted at all, and copies of variable length, whose bytes are not
-	// counted.
+	// Untold is the number of executed references whose size only a trace contains. These are
+	// masked vector accesses, which are not counted at all, and copies of variable length, whose
+	// bytes are not counted.
 	Untold float64
 }
 

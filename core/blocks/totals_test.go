@@ -40,7 +40,7 @@ func TestTotalsEqualCounters(t *testing.T) {
 		t.Fatal(err, "whole:", c.Whole)
 	}
 	w := blocks.NewWork(run.Program)
-	// Only the records of the trace contain how many bytes its memset sets.
+	// Only the records of the trace show how many bytes its memset writes.
 	if total, want := w.Program(c), told(measured.Counters.Program()); !total.Whole || total.Exact != want || want[profile.Flops] == 0 || total.Untold != 1 {
 		t.Errorf("the program's total is %v, whole: %v; want %v", total.Exact, total.Whole, want)
 	}

@@ -17,7 +17,7 @@ const sheetHelp = `# One line per branch: function, block, source line | success
 `
 
 // AppendSheet appends the system as a branch-probability file (see [Sheet]) with every branch.
-// about is the comment at its top, which says where the numbers come from.
+// about is the text of a comment at the top, which says where the numbers come from.
 func (s *System) AppendSheet(dst []byte, about string) []byte {
 	for line := range strings.Lines(about) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
@@ -113,7 +113,7 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 // BranchLine is a block's line in a branch-probability file.
 type BranchLine struct {
 	Block       int
-	Name, Value string // before and after "="
+	Name, Value string // the parts before and after "="
 }
 
 // BranchLines returns the lines of a function, as [System.AppendSheet] writes them.

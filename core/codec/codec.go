@@ -29,7 +29,7 @@ func Reader(data []byte) *Coder { return &Coder{In: NewDecoder(data)} }
 // Reads reports whether the coder reads.
 func (c *Coder) Reads() bool { return c.In != nil }
 
-// Failed reports whether reading has failed.
+// Failed reports whether the coder has failed to read a value.
 func (c *Coder) Failed() bool { return c.In != nil && c.In.err != nil }
 
 // Check records an error if the coder reads and ok is false.
@@ -39,10 +39,10 @@ func (c *Coder) Check(ok bool, what string) {
 	}
 }
 
-// More reports whether the coder reads and there are bytes left.
+// More reports whether the coder reads and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// put writes a number. Inlining it in its many callers would only add code.
+// put writes a number. It has so many callers that inlining it would only make the program larger.
 //
 //go:noinline
 func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
@@ -83,7 +83,7 @@ func (c *Coder) U32s(fields ...*uint32) {
 	}
 }
 
-// Below codes a number that must be below limit.
+// Below codes a number that must be less than limit.
 func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T, limit uint64) {
 	if c.In != nil {
 		*v = T(c.In.UintBelow(limit))
@@ -92,9 +92,9 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 	c.put(uint64(*v))
 }
 
-// Next codes a number of an ascending list as its difference from next, the smallest possible
-// value, and sets next to the smallest possible value of the following number. Numbers must be
-// below limit.
+// Next codes a number of an ascending list. next is the smallest value that the number can have.
+// Next codes the difference from it, and sets next to the smallest value that the following number
+// can have. Numbers must be less than limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))
@@ -104,7 +104,8 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	*next = uint64(*v) + 1
 }
 
-// After is like Next, but codes the difference from the previous number, or from 0.
+// After is like Next, but codes the difference from the previous number, or from 0 for the first
+// one.
 func (c *Coder) After(v, next *uint64, limit uint64) {
 	last := *next - min(*next, 1)
 	if c.In == nil {
@@ -134,8 +135,8 @@ func (c *Coder) Delta(v, last *uint64) {
 	*last = *v
 }
 
-// Near is Delta with a zigzag-coded difference, for numbers that may be above or below the last
-// one.
+// Near is like Delta, but zigzag-codes the difference, because the number may be greater or less
+// than the last one.
 func (c *Coder) Near(v, last *uint64) {
 	if c.In != nil {
 		*v = *last + uint64(c.In.Int())
@@ -208,7 +209,7 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes in the same way as a string. A slice that was read is a part of the decoder's
+// Bytes codes bytes in the same way as a string. When reading, the slice is a part of the decoder's
 // data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {
@@ -225,7 +226,8 @@ func (c *Coder) Array(list []uint64) {
 	}
 }
 
-// Masked codes at most 63 numbers, as a mask of the nonzero numbers followed by these numbers.
+// Masked codes at most 63 numbers, as a mask that marks the nonzero numbers, followed by these
+// numbers.
 func (c *Coder) Masked(list []uint64) {
 	var mask uint64
 	if c.In == nil {
@@ -245,7 +247,7 @@ func (c *Coder) Masked(list []uint64) {
 	}
 }
 
-// Length codes the length of a list, each of whose members takes at least least bytes.
+// Length codes the length of a list. Each member takes at least the given number of bytes (least).
 //
 //go:noinline
 func (c *Coder) Length(n, least int) int {
@@ -256,13 +258,13 @@ func (c *Coder) Length(n, least int) int {
 	return n
 }
 
-// Slice codes a list: its length, followed by its members, each of which takes at least least
-// bytes. When reading, members are appended, so an empty list remains nil.
+// Slice codes a list as its length followed by its members. Each member takes at least the given
+// number of bytes (least). When reading, it appends the members, so an empty list remains nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
 
-// Bounded is Slice for at most most members.
+// Bounded is like Slice, for a list that has at most the given number of members (most).
 func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
 	members(c, list, atMost, most, member)
 }
@@ -311,8 +313,8 @@ func (c *Coder) span(n int, b bound, limit int) (from, to int) {
 	return n, n + limit
 }
 
-// Optional is Slice for a list for which nil and empty differ: nil is coded as 0, and any other
-// list as 1 followed by the list.
+// Optional is like Slice, but distinguishes a nil list from an empty one. A nil list is coded as 0,
+// and any other list as 1 followed by the list.
 func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	there := *list != nil
 	if c.Flag(&there); !there {
@@ -331,7 +333,7 @@ func (c *Coder) Stack(list *[]uint64) {
 	c.Nears(list, &last)
 }
 
-// Nears codes a list. Each number is coded as by [Coder.Near]. When reading, the new list replaces
+// Nears codes a list of numbers as [Coder.Near] does. When reading, the new list replaces
 // *list.
 func (c *Coder) Nears(list *[]uint64, near *uint64) {
 	last := *near

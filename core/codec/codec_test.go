@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// everything has a field for each form of coding.
+// everything has a field for each method of Coder.
 type everything struct {
 	Wide       uint64
 	Narrow     uint32
@@ -96,7 +96,7 @@ func draw(t *rapid.T, depth int) everything {
 	return e
 }
 
-// Values that were written are read back unchanged, and no proper prefix of the bytes can be read.
+// Values that are written are read back unchanged. Reading a proper prefix of the bytes fails.
 func TestCoderReadsWhatItWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw(t, 1)
@@ -151,7 +151,7 @@ func TestCoderRejectsBadInput(t *testing.T) {
 	}
 }
 
-// Any bytes either cause an error, or result in a value that is the same after it is written and
+// Reading any bytes either fails, or results in a value that does not change when it is written and
 // read again.
 func FuzzCoder(f *testing.F) {
 	w := codec.Writer(nil)

@@ -8,7 +8,7 @@ import (
 // Error explains why bytes cannot be read.
 type Error struct {
 	Offset int    // position in the input
-	What   string // the error, the expected value, and the remedy
+	What   string // what is wrong, what was expected, and what to do
 }
 
 func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
@@ -33,10 +33,10 @@ func (d *Decoder) Err() error {
 	return d.err
 }
 
-// Fail records an error at the current position, unless there was an error before.
+// Fail records an error at the current position, unless an error has already been recorded.
 func (d *Decoder) Fail(what string) { d.FailAt(d.at, what) }
 
-// FailAt is Fail for the position at, counted from the beginning of the data.
+// FailAt is like Fail, but for the position at, which is relative to the beginning of the data.
 func (d *Decoder) FailAt(at int, what string) {
 	if d.err == nil {
 		d.err = &Error{d.base + at, what}
@@ -53,13 +53,13 @@ func (d *Decoder) Join(part *Decoder) {
 // Offset returns the number of bytes read so far.
 func (d *Decoder) Offset() int { return d.at }
 
-// Rest returns the bytes that were not yet read.
+// Rest returns the bytes that have not been read yet.
 func (d *Decoder) Rest() []byte { return d.in[d.at:] }
 
 // Take reads and returns all remaining bytes. The result is a part of the decoder's data.
 func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
 
-// Part reads n bytes and returns a decoder for them. They are a part of the decoder's data.
+// Part reads n bytes, and returns a decoder for these bytes, which remain a part of the data of d.
 func (d *Decoder) Part(n uint64) *Decoder {
 	part := &Decoder{base: d.base + d.at, err: d.err}
 	if part.in = d.bytes(n); d.err != nil {
@@ -131,8 +131,8 @@ func (d *Decoder) Word() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Length reads the length of a list, each of whose members takes at least least bytes. A damaged
-// length can therefore not allocate more memory than the size of the file.
+// Length reads the length of a list. Each member takes at least the given number of bytes (least),
+// so a damaged length cannot make a caller allocate much more memory than the size of the file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// keep returns an encoded profile for a module alone. It contains the program and the module's
-// profile of an earlier run.
+// keep returns an encoded profile for a module without a run. It contains the program, and the
+// compiler's profile of an earlier run that the module contains.
 func (m *Models) keep() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}
@@ -22,10 +22,11 @@ func (m *Models) keep() []byte {
 type changes struct {
 	text  string
 	sheet *blocks.Sheet // nil if there are no changes, or they cannot be read
-	wrong string        // the error, as a sentence
+	wrong string        // an error message, as a sentence
 }
 
-// change solves the system with new changes. After an error, the counts are those without changes.
+// change solves the system with new changes. After an error, the counts are the counts without
+// changes.
 func (m *Models) change(text string) {
 	if text == m.changed.text {
 		return
@@ -67,7 +68,7 @@ func (m *Models) try(text string) error {
 	return nil
 }
 
-// file returns the whole branch-probability file, with the lines and parameters of the changes.
+// file returns the whole branch-probability file, including the changed lines and parameters.
 func (m *Models) file() string {
 	about := "The branches of this program"
 	if m.name != "" {
@@ -103,7 +104,7 @@ func (m *Models) writeParameters(text *strings.Builder) {
 	}
 }
 
-// parametersTable lists the parameters of the changes.
+// parametersTable lists the parameters that the user has defined.
 func (m *Models) parametersTable() report.Table {
 	t := report.Table{Key: "parameters", Title: "Parameters", Columns: report.Columns("name", "value")}
 	if m.changed.sheet != nil {

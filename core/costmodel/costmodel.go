@@ -1,14 +1,14 @@
 // Package costmodel predicts how often the basic blocks of a program run, and how many
 // cycles they take on a processor with caches.
 //
-//  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. The counts
-//     of a module alone come from its compiler's profile, or are assumed.
+//  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. Without a
+//     run, the counts come from the compiler's profile in the module, or are assumed.
 //  2. A question (answers.ModelQuestion) may change branches and parameters. The counts are then
 //     solved again (package blocks).
-//  3. The run time is the sum over all blocks of their counts times their cycles on a processor
-//     (package pipeline). If the profile has sites, loads have the latency of their sites in a
-//     hierarchy (package attribution). Otherwise they have the latency of the processor's first
-//     level.
+//  3. The run time is the sum, over all blocks, of the block's count multiplied by the cycles that
+//     the block takes on a processor (package pipeline). If the profile has sites, loads have the
+//     latency of their sites in a hierarchy (package attribution). Otherwise they have the latency
+//     of the processor's first level.
 //
 // The answer consists of tables, so that the page can load this package only when its view is first
 // shown.
@@ -34,14 +34,14 @@ type Models struct {
 	profile  *profile.Profile // nil for a module alone
 	run      *blocks.Run      // nil if the program did not run
 	module   *ir.Module       // may be nil
-	name     string           // the name of the module's file
+	name     string           // the file name of the module
 	origin   string           // where a run's counts come from
 	program  *trace.Program
 	notes    []string // caveats
 	guessed  int      // number of unknown branches
 	mainless bool
 	weights  *blocks.Profile // nil if the program ran
-	kept     []byte          // the encoded profile of a module alone
+	kept     []byte          // the encoded profile, if there is a module but no run
 
 	base       *blocks.System // the system without changes
 	baseCounts *blocks.Solution
@@ -50,15 +50,15 @@ type Models struct {
 	system     *blocks.System // the system with changes
 	counts     *blocks.Solution
 
-	carried   []trace.Flow // values passed between blocks, from the module
+	carried   []trace.Flow // values that blocks pass to each other, from the module
 	memory    references
 	processor *pipeline.Processor
-	own       *pipeline.Processor // see Use
+	own       *pipeline.Processor // the default processor: see Use
 	runtime   *pipeline.Runtime
-	priced    priced // of runtime
+	priced    priced // the inputs from which runtime was computed
 }
 
-// Open is [New] for an encoded profile, which may be nil.
+// Open is like [New], for an encoded profile, which may be nil.
 func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	if encoded == nil {
 		return New(nil, name, module)
@@ -70,18 +70,17 @@ func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	return New(p, name, module)
 }
 
-// New returns the models for a run's profile, for a module's text, or for both. One of them may be
-// nil.
+// New returns the models for a run's profile, for a module's text, or for both. Either may be nil.
 func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)
 }
 
-// OpenPredicted is New for the profile of a run that package blocks/scaling predicts.
+// OpenPredicted is like New, for the profile of a run that package blocks/scaling has predicted.
 func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, predicted)
 }
 
-// open is New. origin says where the profile's counts come from.
+// open implements New and OpenPredicted. origin says where the profile's counts come from.
 func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
 	m := &Models{name: name, profile: p, origin: origin}
 	if p != nil {
@@ -123,7 +122,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 	return m, nil
 }
 
-// noteSkipped adds a note about the parts of the module that were not understood.
+// noteSkipped adds a note about the parts of the module that could not be parsed.
 func (m *Models) noteSkipped() {
 	if n := len(m.module.Skipped); n > 0 {
 		first := m.module.Skipped[0]
@@ -136,7 +135,7 @@ func (m *Models) noteSkipped() {
 }
 
 // join adds the module's instructions, and values passed between blocks, to the run's program. It
-// does so only for functions of the same build.
+// does so only for functions that are the same in both builds.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
@@ -172,7 +171,7 @@ const (
 	yours     = "yours"
 )
 
-// begin solves the system without changes.
+// begin solves the system before any changes.
 func (m *Models) begin() (err error) {
 	m.origins = make([]string, len(m.program.Blocks))
 	if m.base, err = m.fresh(); err != nil {
@@ -249,7 +248,8 @@ func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	return r
 }
 
-// chosenFunction returns the requested function, or the one with the most cycles.
+// chosenFunction returns the requested function. If none is requested, it returns the function with
+// the most cycles.
 func (m *Models) chosenFunction(asked int) int {
 	if asked >= 0 && asked < len(m.program.Functions) && m.program.Functions[asked].Blocks > 0 {
 		return asked
@@ -263,8 +263,8 @@ func (m *Models) chosenFunction(asked int) int {
 	return best
 }
 
-// chosenBlock returns the requested block if it is in the function, or the block with the most
-// cycles.
+// chosenBlock returns the requested block if it is in the function, and otherwise the function's
+// block with the most cycles.
 func (m *Models) chosenBlock(f, asked int) int {
 	if f < 0 {
 		return -1

@@ -97,7 +97,8 @@ func TestRun(t *testing.T) {
 	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {
 		t.Errorf("%s is listed first, want for.body8", got)
 	}
-	// Three cycles for a sum that waits for the previous one: a plain x86-64 has no multiply-add.
+	// Each addition waits three cycles for the previous one, because baseline x86-64 has no
+	// multiply-add instruction.
 	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
 		t.Errorf("limited by %s", got)
 	}
@@ -109,8 +110,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestLoadsUseCacheLatencies: loads have cache latencies for every preset, and for a hierarchy
-// without latencies, for which a note states the assumed ones.
+// TestLoadsUseCacheLatencies: loads have the latencies of the caches in every preset. For a
+// hierarchy without latencies, a note states the assumed latencies.
 func TestLoadsUseCacheLatencies(t *testing.T) {
 	m, err := costmodel.Open(profileOf(t, "array-list"), "", nil)
 	if err != nil {
@@ -127,8 +128,8 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 }
 
-// For a module alone, notes state the assumptions. A module in addition to its own trace changes
-// nothing.
+// For a module without a run, notes state the assumptions. Adding the module of the traced program
+// changes nothing.
 func TestModule(t *testing.T) {
 	module := read(t, "testdata/matmul-naive.ll")
 	m, err := costmodel.Open(nil, "matmul-naive.ll", module)

@@ -12,22 +12,24 @@ import (
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // cycles
-	// nextLevel is the ratio of a cache's latency to that of the level above: for a first level of
-	// 4 cycles, the second level has 14 and the third has 49, much like Zen 4 (4, 14, 50).
+	// nextLevel is the ratio between the latency of a cache and the latency of the level above. If
+	// the first level takes 4 cycles, the second takes 14 and the third 49, much like Zen 4 (4, 14,
+	// 50).
 	nextLevel = 3.5
-	// memoryNanoseconds is the latency of memory if a clock frequency is known, and memoryCycles if
-	// not. Presets have 80 to 140 ns, and 120 to 440 cycles.
+	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles
+	// is the latency if it is not. Presets have 80 to 140 ns, and 120 to 440 cycles.
 	memoryNanoseconds = 100
 	memoryCycles      = 300
-	// leastMemory is the smallest ratio of the latency of memory to that of the last cache.
+	// leastMemory is the smallest ratio between the latency of memory and the latency of the last
+	// cache.
 	leastMemory = 2
 )
 
 // CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
-// warning that lists the latencies that h does not state. Latencies in h are kept. A missing
+// warning that lists the latencies that are missing in h. Latencies in h are kept. A missing
 // latency is the first of the following values that lies between the latencies of its neighbours:
 //
-//   - the latency of the level at the same depth, or of memory, in the processor's description; for
+//   - the latency of the level at the same depth (or of memory) in the processor's description; for
 //     the first level, the latency of an integer load;
 //   - for the first level, 4 cycles; for another cache, 3.5 times the latency of the level above;
 //   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles if no clock is
@@ -40,7 +42,7 @@ func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.
 	if n == 0 {
 		return h, nil
 	}
-	latencies := make([]float64, n+1) // the last one is memory's
+	latencies := make([]float64, n+1) // the last latency is the latency of memory
 	for i := range h.Levels {
 		latencies[i] = h.Levels[i].LatencyCycles
 	}
@@ -106,7 +108,7 @@ func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	return 0
 }
 
-// usualMemory returns the latency assumed for memory if none is stated.
+// usualMemory returns the latency that is assumed for memory if none is given.
 func usualMemory(clockGHz float64, p *pipeline.Processor) float64 {
 	if clockGHz == 0 && p != nil {
 		clockGHz = p.ClockGHz

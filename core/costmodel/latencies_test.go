@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// levelsOf returns a hierarchy with these latencies. The last one is memory's, and 0 means that
-// none is stated.
+// levelsOf returns a hierarchy with these latencies. The last latency is the latency of memory. 0
+// means that the latency is not given.
 func levelsOf(latencies ...float64) (h hierarchy.Hierarchy) {
 	names := []string{"L1", "L2", "L3", "L4"}
 	last := len(latencies) - 1
@@ -30,8 +30,8 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 	return append(list, h.Memory.LatencyCycles)
 }
 
-// TestCompleteLatencies: latencies that are not stated are taken from the processor, or are usual
-// values, level by level. A warning lists them.
+// TestCompleteLatencies: for each level, a missing latency is taken from the processor's
+// description, or is a typical value. A warning lists them.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestCompleteLatencies(t *testing.T) {
 		{levelsOf(0, 0, 0, 0), described, []float64{5, 20, 70, 400}, "L1 5, L2 20, L3 70, memory 400", ""},
 		{levelsOf(0, 0, 0), nil, []float64{4, 14, 300}, "L1 4, L2 14, memory 300", ""},
 		{levelsOf(4, 0, 50, 300), described, []float64{4, 20, 50, 300}, "L2 20", "L1 L3 memory"},
-		{levelsOf(4, 0, 9, 300), described, []float64{4, 6, 9, 300}, "L2 6", ""}, // between its neighbours
+		{levelsOf(4, 0, 9, 300), described, []float64{4, 6, 9, 300}, "L2 6", ""}, // between the latencies of its neighbours
 		{levelsOf(0, 3, 20), described, []float64{0, 3, 20}, "L1 ", ""},
 		{levelsOf(4, 14, 500, 0), described, []float64{4, 14, 500, 1000}, "memory 1000", ""},
 		{clocked, nil, []float64{4, 14, 50, 240}, "memory 240", ""},
@@ -78,7 +78,7 @@ func TestCompleteLatencies(t *testing.T) {
 	}
 }
 
-// TestCompleteLatenciesAscend: stated latencies are kept, and if they are ascending, so are all
+// TestCompleteLatenciesAscend: given latencies are kept. If they are in ascending order, so are all
 // latencies.
 func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")

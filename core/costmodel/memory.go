@@ -21,21 +21,22 @@ type references struct {
 
 // site is the cost of the references of a site.
 type site struct {
-	latency   float64          // E(λ), cycles
+	latency   float64          // mean latency E(λ), in cycles
 	late      float64          // the part of the latency beyond a hit in the first level
 	near      [nearest]float64 // share of the accesses at each stack distance in lines
 	crossing  float64          // share of the references that touch two lines
 	misses    pipeline.Misses  // misses per reference, excluding those that follow a stride
-	transfers float64          // cycles for sequential lines, in the run
+	transfers float64          // cycles to transfer sequential lines, in the whole run
 }
 
 // nearest is the number of stack distances in site.near.
 const nearest = 8
 
 // fillWait returns the mean number of cycles per execution that a load waits for a line fetched by
-// an earlier load in the same iteration. Both addresses must be in the same structure. The load
-// touches the same line if its stack distance is at most the number of references in between,
-// because any other line at that distance would have been touched by one of them.
+// an earlier load in the same iteration. Both addresses must be in the same structure. The load is
+// assumed to touch the same line if its stack distance is at most the number of references in
+// between, because its line was then last touched by the earlier load or by one of these
+// references.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
@@ -72,14 +73,14 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 	run.Transfers = r.transfers(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy with the cycles to transfer a line from each level and finally from
-// memory, as in processor descriptions. 0 means unknown.
+// machine is a hierarchy, with the cycles that it takes to transfer a line from each level and, as
+// the last element, from memory, as in processor descriptions. 0 means unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
 }
 
-// asked returns the machine of a question.
+// asked returns the machine for the hierarchy of a question.
 func asked(h hierarchy.Hierarchy) (m machine) {
 	m.h = h
 	add := func(bytesPerCycle float64) {
@@ -96,8 +97,8 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described returns the machine in a processor's description. It has no levels if the description
-// has none.
+// described returns the machine that a processor's description contains. It has no levels if the
+// description lists none.
 func described(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
@@ -198,7 +199,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	irregular := (1 - regular) / references
 	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
 	for k := range misses {
-		from := misses[k] // lines from the level below
+		from := misses[k] // lines that come from the level below
 		latency := of.h.Memory.LatencyCycles
 		if k+1 < len(misses) {
 			from -= misses[k+1]
@@ -207,7 +208,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		if from <= 0 {
 			continue
 		}
-		if stores { // stores wait for their lines after they leave the window
+		if stores { // stores leave the instruction window before their lines arrive
 			latency = 0
 			out.transfers += from * regular * of.written[k+1]
 		} else {
@@ -230,8 +231,8 @@ func nearOf(s *profile.Site) (near [nearest]float64) {
 	return near
 }
 
-// crossing returns the share of a site's references that touch one line more than their size
-// requires.
+// crossing returns the share of a site's references that cross a line boundary, and so touch one
+// more line than their size requires.
 func crossing(s *profile.Site, lineBytes uint32) float64 {
 	if s.Bytes == 0 || lineBytes == 0 {
 		return 0 // the site's references have different lengths
@@ -240,8 +241,8 @@ func crossing(s *profile.Site, lineBytes uint32) float64 {
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transfers returns, by block, the cycles for lines fetched in sequence: the cycles in the run,
-// scaled to the executions of the block.
+// transfers returns, for each block, the cycles to transfer sequential lines. These are the cycles
+// in the recorded run, scaled to the number of executions of the block.
 func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {
@@ -258,7 +259,7 @@ func (r *references) transfers(p *trace.Program, visits []float64, measured []ui
 	return cycles
 }
 
-// upper capitalises the first letter.
+// upper capitalises the first letter of a text.
 func upper(text string) string {
 	if text == "" || text[0] < 'a' || text[0] > 'z' {
 		return text

@@ -30,7 +30,7 @@ func levelledMachine(t *testing.T) machine {
 	return described(p)
 }
 
-// TestDescribed: the levels of a description are a hierarchy if the last one is memory.
+// TestDescribed: the levels of a description form a hierarchy if the last level is memory.
 func TestDescribed(t *testing.T) {
 	m := levelledMachine(t)
 	if len(m.h.Levels) != 2 || m.h.Levels[1].SizeBytes != 4096 || m.h.Levels[1].Ways != 4 || m.h.Memory.LatencyCycles != 300 {
@@ -73,7 +73,7 @@ func TestSite(t *testing.T) {
 		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
-	s.Kind = trace.Store // a store does not wait for its line
+	s.Kind = trace.Store // so it does not wait for its line
 	got, _ = m.site(&s, []float64{40, 10}, 64)
 	if !near(got.transfers, 0.3*(30*3+10*9)) || got.misses.Lines != 0 || got.misses.Waits != 0 || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("a store: %+v", *got)
@@ -84,7 +84,7 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestMissesCost: with every preset, loads that hit in a further level take longer.
+// TestMissesCost: with every preset, loads take longer if they hit in a lower level.
 func TestMissesCost(t *testing.T) {
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100}}
 	for _, h := range hierarchy.Presets() {
@@ -107,8 +107,8 @@ func TestMissesCost(t *testing.T) {
 	}
 }
 
-// TestFillWaitOfSites: a load waits for the line of an earlier load as often as its own line was
-// last touched no earlier than by that load.
+// TestFillWaitOfSites: a load waits for the line that an earlier load fetches as often as that
+// load, or a later reference, was the last to touch the line.
 func TestFillWaitOfSites(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
@@ -128,7 +128,8 @@ func TestFillWaitOfSites(t *testing.T) {
 	}
 }
 
-// TestCrossing: references that cross lines have one access more than their size requires.
+// TestCrossing: a reference that crosses a line boundary makes one more access than its size
+// requires.
 func TestCrossing(t *testing.T) {
 	for _, c := range []struct {
 		bytes      uint32

@@ -55,7 +55,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
 	now := priced{m.counts, m.processor, m.memory.machine}
-	if m.priced == now { // only the function or block in question has changed
+	if m.priced == now { // only the displayed function or block has changed
 		return
 	}
 	m.priced = now
@@ -63,7 +63,7 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	if m.memory.known {
 		m.memory.give(&run, m.run.Edges.Visits)
 	}
-	m.runtime, _ = m.processor.Runtime(run) // m.runtime's slices are indexed like the program's
+	m.runtime, _ = m.processor.Runtime(run) // the slices of m.runtime are indexed like the slices of the program
 }
 
 // Use sets the processor for questions that name none.
@@ -98,7 +98,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 	}
 }
 
-// mostNoted limits the number of names in a note.
+// mostNoted limits how many names a note lists.
 const mostNoted = 3
 
 // titles returns the processors' names and titles. It reads them only once, because that takes
@@ -130,7 +130,7 @@ func (m *Models) Program() *trace.Program { return m.program }
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
 // Price returns the time of the program on a processor. A load takes the cycles of a hit plus its
-// average delay. late contains the delays by site number; all others are 0.
+// average delay. late contains the delays, keyed by site number. All other delays are 0.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*site{}
 	if m.profile != nil && m.profile.Sites != nil {

@@ -116,8 +116,9 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along returns how often an outcome of a branch occurs. The count is exact if the weights are
-// counts of a run and sum to the executions of the block.
+// along returns how often an edge is taken: the successor of a block with this index, or leaving
+// the function. The count is exact if the weights are counts of a run and sum to the executions of
+// the block.
 func (m *Models) along(b, way int) report.Value {
 	weights, leaves := m.system.Weights(b)
 	sum := leaves
@@ -130,7 +131,7 @@ func (m *Models) along(b, way int) report.Value {
 	return report.Real(m.counts.Visits[b] * m.shares(b)[way])
 }
 
-// branchesTable lists the successors of blocks that have several.
+// branchesTable lists the successors of all blocks that have several successors.
 func (m *Models) branchesTable(f int) report.Table {
 	t := report.Table{Key: "branches", Title: "Branches", Columns: report.Columns("branch", "block", "source", "to", "share", "count", "text", "origin")}
 	if f < 0 {

@@ -4,9 +4,10 @@
 //  1. A reuse profile P(Δ) counts accesses by stack distance ([Profile]). The profile of a
 //     program is the sum of its blocks' profiles, weighted by their accesses ([Mix]).
 //
-//  2. Each level of a hierarchy has a hit ratio P(h_i) of all accesses ([Profile.Hits]). It is
-//     exact for a fully associative cache. For a set-associative cache it comes from the stack
-//     distance cache model (MODELS §5). Each level is treated as if it saw every access.
+//  2. Each level of a hierarchy has a hit ratio P(h_i), which is a fraction of all accesses
+//     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache it
+//     comes from the stack distance cache model (MODELS §5). Each level is treated as if it saw
+//     every access.
 //
 //  3. An access that reaches level i has missed in the levels above. The share
 //
@@ -26,9 +27,9 @@
 //
 // # Limits
 //
-// These are averages only: overlapping accesses, prefetches, write-backs and the bandwidth
-// of buses are not modelled. Exclusive levels and other replacement policies count as
-// inclusive LRU levels; package hierarchy models more for a whole run.
+// These are averages only: overlapping accesses, prefetches, write-backs and the bandwidth of buses
+// are not modelled. Levels that are exclusive or have other replacement policies are treated as
+// inclusive LRU levels. For a whole run, package hierarchy models more of these details.
 package memory
 
 import (
@@ -55,9 +56,9 @@ func Conditional(cumulative []float64) []float64 {
 	return list
 }
 
-// AverageLatency returns E(λ) of accesses of which the share cumulative[i] hits at level i of h or
-// above. known reports whether the latencies of all levels with hits are known. The error is a
-// [*trace.OptionError].
+// AverageLatency returns the average latency E(λ) of accesses, where cumulative[i] is the share
+// that hits at level i of h or above. known reports whether the latencies of all levels with hits
+// are known. The error is a [*trace.OptionError].
 func AverageLatency(h hierarchy.Hierarchy, cumulative []float64) (cycles float64, known bool, err error) {
 	if len(h.Levels) == 0 || len(cumulative) != len(h.Levels) {
 		return 0, false, &trace.OptionError{Option: "hit ratios", Got: strconv.Itoa(len(cumulative)), Want: "one for each level of the hierarchy, which has " + strconv.Itoa(len(h.Levels))}

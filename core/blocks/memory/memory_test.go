@@ -30,7 +30,7 @@ func levels(latency []float64) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// TestTwoLevels compares with the slides' formula, written out.
+// TestTwoLevels compares the result with the slides' formula, written out for two levels.
 func TestTwoLevels(t *testing.T) {
 	got, known, err := AverageLatency(levels([]float64{4, 12, 200}), []float64{0.9, 0.97})
 	const p1, p2 = 0.9, (0.97 - 0.9) / (1 - 0.9)
@@ -66,7 +66,7 @@ func TestSum(t *testing.T) {
 	})
 }
 
-// TestUnknown: an unknown latency matters only if accesses hit in its level.
+// TestUnknown: an unknown latency matters only if some accesses hit in that level.
 func TestUnknown(t *testing.T) {
 	h := levels([]float64{4, 0, 200})
 	for _, k := range []struct {
@@ -181,8 +181,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestBins: at the edge of a bin, hits are exact. Within a bin, they lie between the hits at its
-// edges.
+// TestBins: at the edge of a bin, the number of hits is exact. Within a bin, it lies between the
+// numbers of hits at the two edges.
 func TestBins(t *testing.T) {
 	var h profile.Histogram
 	bins := profile.Reuse{Cold: 7}

@@ -20,7 +20,7 @@ type Span struct {
 	Accesses float64
 }
 
-// FromReuse returns the profile of binned distances.
+// FromReuse returns the reuse profile for a list of binned stack distances.
 func FromReuse(r *profile.Reuse) *Profile {
 	p := &Profile{Cold: float64(r.Cold)}
 	for _, b := range r.Bins {
@@ -87,7 +87,8 @@ type Block struct {
 }
 
 // Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with P(BB_i) = N_i r_i / Σ N_j
-// r_j, multiplied by its number of accesses. Blocks whose reuse is known represent the others.
+// r_j, multiplied by its number of accesses. Blocks whose reuse is unknown are assumed to behave
+// like the blocks whose reuse is known.
 func Mix(blocks []Block) *Profile {
 	p := new(Profile)
 	all, known := 0.0, 0.0
@@ -130,7 +131,7 @@ func (b *Block) accesses() float64 {
 	return b.Executions * b.References
 }
 
-// disjoint cuts spans where other spans begin or end, and adds up spans that coincide.
+// disjoint splits spans where other spans begin or end, and adds up spans that coincide.
 func disjoint(spans []Span) []Span {
 	var edges []uint64
 	for i := range spans {

@@ -15,11 +15,11 @@ import (
 type Instruction struct {
 	Opcode string
 	Adds   []Addition
-	Vector Shape  // of the operands; 0 lanes if they are not vectors
-	Callee string // the function called, if the call does not end its block
+	Vector Shape  // the shape of the operands; 0 lanes if they are not vectors
+	Callee string // the called function, if the instruction is a call that does not end its block
 }
 
-// Addition is the amount that an execution adds to one counter.
+// Addition is the amount that one execution of an instruction adds to a counter.
 type Addition struct {
 	Counter profile.Counter
 	Amount  uint64
@@ -28,7 +28,7 @@ type Addition struct {
 // rule describes how opcodes are counted: which counter each lane adds to, and how many values of
 // the operation's type and how many truth values each lane reads and writes.
 type rule struct {
-	opcodes       string // each with a blank on either side
+	opcodes       string // each name has a space on either side
 	counter       profile.Counter
 	values, truth uint64
 }
@@ -85,8 +85,9 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named counts a call that does not end its block. It calls an LLVM intrinsic, of which only fused
-// operations count, or a library function that the compiler knows, as in "call sin".
+// named counts a call that does not end its block. It calls either an LLVM intrinsic, which is
+// counted only if it is a fused operation, or a library function that the compiler knows, as in
+// "call sin".
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
@@ -96,7 +97,8 @@ func (k *Instruction) named(s Shape) {
 	}
 }
 
-// flops adds each floating-point operations per lane, on the given number of values.
+// flops adds the given number of floating-point operations per lane (each), with the given number
+// of values as operands.
 func (k *Instruction) flops(s Shape, each, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values
@@ -129,7 +131,7 @@ func (k *Instruction) add(counter profile.Counter, amount uint64) {
 // Shape is the shape of a datatype's values.
 type Shape struct {
 	Lanes uint64 // 1 except for vectors
-	Bits  uint64 // of each lane; 0 if unknown, as for structures
+	Bits  uint64 // the size of each lane; 0 if unknown, as for structures
 	Float bool
 }
 
@@ -144,7 +146,7 @@ var floatBits = map[string]uint64{
 }
 
 // shapeOf parses an LLVM type, such as double, i32, ptr, float* or <4 x float>. A scalable vector
-// counts with its minimum length.
+// is assumed to have its minimum length.
 func shapeOf(text string) Shape {
 	if inner, ok := strings.CutPrefix(text, "<"); ok {
 		inner = strings.TrimPrefix(inner, "vscale x ")

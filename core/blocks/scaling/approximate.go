@@ -44,7 +44,7 @@ func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool
 	return l, true
 }
 
-// off returns the largest relative error of a law.
+// off returns the largest relative error of a law over all runs.
 func (f *fitter) off(l *Law, values []float64) (off float64) {
 	for i, v := range values {
 		off = max(off, math.Abs(l.At(f.points[i])-v)/max(1, math.Abs(v)))
@@ -53,7 +53,7 @@ func (f *fitter) off(l *Law, values []float64) (off float64) {
 }
 
 // powerLaw fits a product of powers to the logarithms of the values. If there are too few points,
-// the last parameters get no power. Values of 0 are left out.
+// the last parameters are left out of the law. Values of 0 are left out.
 func (f *fitter) powerLaw(values []float64) Law {
 	l := Law{Kind: PowerLaw, Exponents: make([]float64, len(f.points[0]))}
 	for of := f.varied; ; of = of[:len(of)-1] {
@@ -88,7 +88,7 @@ func (f *fitter) powerLaw(values []float64) Law {
 	return l
 }
 
-// leastSquares returns the coefficients that minimise the squares of the relative errors.
+// leastSquares returns the coefficients that minimise the sum of the squared relative errors.
 func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	weights := make([]float64, len(values))
 	for i, v := range values {
@@ -160,14 +160,15 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 }
 
 // closeEnough is the largest relative error allowed in a law of distances. closeInBins is the same
-// for distances of which only the bin is known; a bin is a quarter of a power of two.
+// limit for distances of which only the bin is known. There are four bins for each power of two.
 const closeEnough, closeInBins = 0.02, 0.125
 
-// distances finds a law for distances, given in lines, one for each run. The law is a polynomial
-// that fits more runs than it has terms, the distance of the largest run if all are within one
-// line, a sum of two monomials that is close, or a power law whose power is nearly an integer.
-// Other distances follow no law, because the shares of classes of distances change. In that case,
-// the distance of the largest run is used.
+// distances finds a law for distances, given in lines, one for each run. The law is one of the
+// following: a polynomial that fits more runs than it has terms; a constant, the distance in the
+// largest run, if all distances differ by at most one line; a sum of two monomials that is close to
+// the distances; or a power law whose exponent is nearly an integer. Other distances follow no law,
+// because the proportions of the classes of distances change from run to run. In that case, the
+// distance in the largest run is used.
 //
 // If only the bins of distances are known, laws may be less accurate, and sums of two monomials are
 // not used, because they would follow the edges of the bins.
@@ -220,7 +221,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 	return best
 }
 
-// nearWhole is the largest allowed difference between the power in a distance's law and an integer.
+// nearWhole is the largest allowed difference between the exponent of a distance's power law and
+// the nearest integer.
 const nearWhole = 0.25
 
 // isDistance reports whether a polynomial grows, but not too fast for a distance.
@@ -228,8 +230,8 @@ func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
 }
 
-// sum finds the monomial closest to the distances or, if none is near enough and most allows it,
-// the closest sum of two monomials.
+// sum finds the monomial that is closest to the distances. If none is close enough and most allows
+// it, sum finds the closest sum of two monomials.
 func (f *fitter) sum(values []float64, most int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= most && best.Off > near; terms++ {

@@ -12,7 +12,7 @@ import (
 // Law describes a number as a function of the parameters.
 type Law struct {
 	Kind    Kind
-	Terms   []Term // the terms of a polynomial; none: 0
+	Terms   []Term // the terms of a polynomial; with no terms, the law is 0
 	Checked int    // number of runs that the law fits beyond those that determine its coefficients
 
 	// Coefficients of other laws: Factor times each parameter raised to its power (a power law), A
@@ -32,7 +32,7 @@ const (
 	PowerLaw                 // c n^x
 	Logarithmic              // a + b log2 n
 	Linearithmic             // a n + b n log2 n
-	Sum                      // a sum of products of powers, close to the runs
+	Sum                      // a sum of products of powers that approximates the runs
 )
 
 // Term is a term of a polynomial.
@@ -139,7 +139,7 @@ func (l *Law) String(names []string) string {
 	return s.String()
 }
 
-// fitter finds laws for numbers of which each run has one value.
+// fitter finds laws for numbers that have one value in each run.
 type fitter struct {
 	points    [][]int64 // the parameters of each run
 	varied    []int
@@ -149,7 +149,8 @@ type fitter struct {
 	known     map[string]Law
 }
 
-// support is a choice of monomials, with the inverse of the matrix of their values in some runs.
+// support is a choice of monomials, with the inverse of a matrix that contains their values in as
+// many runs.
 type support struct {
 	of      []int // indices of monomials
 	points  []int // indices of runs
@@ -159,10 +160,10 @@ type support struct {
 
 const (
 	mostTerms = 4
-	// mostDegree limits the degree, by the number of varying parameters. mostSupports limits how
-	// many sums are tried.
+	// mostDegree limits the degree of monomials, and is indexed by the number of varying
+	// parameters. mostSupports limits how many sums of monomials are tried.
 	mostSupports = 4000
-	// fewestBits is the length of the coefficient 1, including its sign.
+	// fewestBits is the length of the coefficient 1 in bits, including its sign.
 	fewestBits = 2
 	// mostDenominator limits the denominators of coefficients.
 	mostDenominator = 1 << 16
@@ -205,7 +206,8 @@ func (f *fitter) ofTerms(terms int) []support {
 	return f.supports[terms-1]
 }
 
-// addMonomials adds the monomials of this degree in the varied parameters from the j-th on.
+// addMonomials adds the monomials of this degree whose factors are the j-th varied parameter and
+// later ones.
 func (f *fitter) addMonomials(powers []int, j, degree int) {
 	if j == len(f.varied)-1 || len(f.varied) == 0 {
 		powers = slices.Clone(powers)
@@ -222,7 +224,7 @@ func (f *fitter) addMonomials(powers []int, j, degree int) {
 	powers[f.varied[j]] = 0
 }
 
-// choose yields all choices of left more monomials.
+// choose yields all ways to add a number (left) of monomials to the chosen ones.
 func (f *fitter) choose(of []int, left int, yield func([]int)) {
 	if left == 0 {
 		yield(slices.Clone(of))
@@ -315,7 +317,7 @@ func (f *fitter) invert(of, runs []int) []*big.Rat {
 	return inverse
 }
 
-// counts finds the law of whole numbers, given by run.
+// counts finds the law of a count, given its value in each run.
 func (f *fitter) counts(values []uint64) Law {
 	key := make([]byte, 0, 8*len(values))
 	data := 0
@@ -340,8 +342,8 @@ func (f *fitter) counts(values []uint64) Law {
 	return l
 }
 
-// polynomial finds the polynomial with the shortest description, if it is shorter than data, the
-// length of the values' description.
+// polynomial finds the polynomial with the shortest description. The description must be shorter
+// than data, the length of a description of the values themselves.
 func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 	if slices.Max(values) == 0 {
 		return Law{Checked: len(values)}, true
@@ -375,8 +377,8 @@ func choices(n, k int) (bits float64) {
 	return bits
 }
 
-// meets returns the polynomial in these monomials that fits all values, and the length of its
-// coefficients in bits. It returns nil if there is none with fewer than most bits.
+// meets returns the polynomial in these monomials that fits all values, and the total length of its
+// coefficients in bits. It returns nil if no such polynomial is shorter than most bits.
 func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
 	n := len(s.of)
 	if n < len(values) && !f.mayMeet(s, values) {

@@ -29,11 +29,11 @@ func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 // Program predicts a whole program for other inputs, from runs: its blocks, the edges between them,
 // and its memory-referencing sites.
 type Program struct {
-	*Model // predicts the counts of blocks
+	*Model // which predicts the counts of blocks
 
 	inputs  []Input // in the order of the model's runs
 	runs    []*blocks.Run
-	ways    [][]Law // by block: the edge to each successor, then leaving the function
+	ways    [][]Law // by block: the laws of the edges to its successors, then the law of leaving the function
 	resumed []Law   // by block
 	unmade  []Law
 	entered []Law // by function
@@ -124,7 +124,7 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// of returns the law of a number that has a value in each run.
+// of returns the law of a number. The function value returns the number's value in a run.
 func (p *Program) of(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {
@@ -191,7 +191,7 @@ func (p *Program) fitSites() {
 		at, _ := slices.BinarySearchFunc(order, s, profile.CompareSites)
 		return at
 	}
-	for i := len(p.inputs) - 1; i >= 0; i-- { // the largest run's texts are used
+	for i := len(p.inputs) - 1; i >= 0; i-- { // so that names come from the largest run
 		code := p.inputs[i].Profile.Sites.Code
 		for k := range code {
 			if at, known := slices.BinarySearchFunc(order, &code[k], profile.CompareSites); !known {
@@ -199,7 +199,7 @@ func (p *Program) fitSites() {
 			}
 		}
 	}
-	in := make([][]*profile.Site, len(order)) // by site and run; nil: the run does not have the site
+	in := make([][]*profile.Site, len(order)) // by site and run; nil if the site does not occur in the run
 	for k := range in {
 		in[k] = make([]*profile.Site, len(p.inputs))
 	}
@@ -243,7 +243,7 @@ func (p *Program) fitSites() {
 // bins contains the exact distances of a run, by kind and by the bins of sites.
 type bins [trace.NumKinds][profile.SiteBins][]memory.Span
 
-// places is the number of quantiles that represent the distances in a bin.
+// places is the number of quantiles by which the distances in a bin are represented.
 const places = 16
 
 func newBins(p *profile.Profile) *bins {
@@ -309,7 +309,8 @@ const (
 	Unchecked
 	// Remainder: a polynomial whose value for this input is not an integer.
 	Remainder
-	// Fitted: a least-squares law. The counts depend on data, or on more than the runs show.
+	// Fitted: a least-squares law. The counts depend on the data, or the runs are too few to
+	// determine how they grow.
 	Fitted
 	// Once: the block ran in only one of the runs.
 	Once
@@ -335,7 +336,8 @@ type Predicted struct {
 	Run   *blocks.Run
 	Slack uint64
 	// Profile predicts the profile of the run, for questions about caches and blocks. It contains
-	// the distances at one line size, sites and blocks, but no data objects, windows or sets.
+	// sites, blocks, and the distances at one line size, but no data objects, windows or
+	// set-associative counts.
 	Profile *profile.Profile
 }
 
@@ -359,7 +361,8 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 	return out, nil
 }
 
-// whole returns a law's value as a count. named returns what the count is called in errors.
+// whole returns the value of a law as an integer count. named returns the name of the count for
+// error messages.
 func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
 		return 0, &InputError{named() + " " + got + " times, according to the law " + l.String(p.Names), want}
@@ -450,8 +453,8 @@ func (p *Program) edges(out *Predicted) error {
 	return nil
 }
 
-// blockEdges predicts the executions of a block, and its edges so that they add up to these
-// executions.
+// blockEdges predicts the executions of a block and of its edges, which add up to the executions of
+// the block.
 func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	t, e := p.runs[0].Program, out.Run.Edges
 	of := &out.Of[b]
@@ -521,8 +524,8 @@ type foretold struct {
 	accesses, cold uint64
 }
 
-// fill adds the accesses to r and kind, as whole numbers that add up, at distances below the number
-// of lines.
+// fill adds the accesses to r and kind. They are rounded to whole numbers so that their sum remains
+// correct, and their distances are below the number of lines.
 func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
@@ -580,7 +583,7 @@ func (p *Program) strides(s *site, at []int64, references uint64) (of [profile.N
 	return of
 }
 
-// placeOf returns the name of a source location.
+// placeOf returns the name of a site's source location.
 func placeOf(s *profile.Site) string {
 	if s.File == "" {
 		return s.Function
@@ -617,7 +620,7 @@ func runsMore(n int) string {
 	return strconv.Itoa(n) + " more runs"
 }
 
-// profileAt predicts the sites and their sums.
+// profileAt predicts the numbers of each site, and their totals.
 func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	last := p.inputs[len(p.inputs)-1].Profile
 	out := &profile.Profile{Input: last.Input, Sites: &profile.Sites{LineBytes: last.Sites.LineBytes}}
@@ -654,7 +657,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		d := foretold{site: s, accesses: accesses}
 		if s.reuse != nil {
 			d.of = s.reuse.at(at, float64(accesses))
-		} else { // known in only some runs: use these runs
+		} else { // the reuse is known in only some runs, so the largest of these is used
 			d.of = p.kept(s, float64(accesses))
 		}
 		d.cold = min(accesses, uint64(math.Round(d.of.Cold)))
@@ -685,7 +688,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same returns nil if a run is of the fitted program, and otherwise an error as from [FitProgram].
+// Same returns nil if a run is of the fitted program. Otherwise it returns the error that
+// [FitProgram] would return.
 func (p *Program) Same(in Input) error {
 	r, err := in.read()
 	if err != nil {

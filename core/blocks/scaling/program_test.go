@@ -12,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nest is a loop with inner loops. It iterates times·n + more times. A triangular loop iterates as
-// often as the enclosing loop has iterated so far, plus more.
+// nest is a loop with inner loops. The trip count of a loop is times·n + more. The trip count of a
+// triangular loop is the number of iterations that the enclosing loop has completed so far, plus
+// more.
 type nest struct {
 	times, more int64
 	triangle    bool
@@ -110,8 +111,8 @@ func (p *nested) run(n int64) (*blocks.Edges, *profile.Profile) {
 	return e, p.profile(e)
 }
 
-// profile returns the profile of a run in which each block refers to its own line in every
-// execution.
+// profile returns the profile of a run in which every execution of a block accesses a line that
+// belongs to that block.
 func (p *nested) profile(e *blocks.Edges) *profile.Profile {
 	out := &profile.Profile{Sites: &profile.Sites{LineBytes: 64}}
 	out.Input.Kinds = trace.AllKinds
@@ -280,7 +281,8 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction covers runs that determine nothing, and laws with impossible values.
+// TestNoPrediction covers runs from which nothing can be predicted, and laws with impossible
+// values.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
 	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the law −2 n + 1201") {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf returns the run that a trace recorded, with these parameters. If s is nil, references are
-// unknown.
+// RunOf returns the run that a trace recorded, with these parameters. If s is nil, the references
+// of the blocks are unknown.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {
@@ -28,8 +28,7 @@ func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	return run
 }
 
-// quantiles is the number of quantiles by which the distances of a block are followed from run to
-// run.
+// quantiles is the number of quantiles of a block's distances that are followed from run to run.
 const quantiles = 512
 
 // class is a class of accesses whose distances are separated from all others in every run.
@@ -43,7 +42,7 @@ type classed struct {
 	cold    Law
 	classes []class
 	// divided is true if the law of each class gives its number of accesses. Otherwise there is one
-	// class, with all accesses except first accesses to lines.
+	// class, which contains all accesses except first accesses to lines.
 	divided bool
 }
 
@@ -99,21 +98,21 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	}
 	for i := range whole {
 		if len(whole[i]) > 0 {
-			return nil // some runs, but not all, have only first accesses
+			return nil // in some runs but not in all, there are only first accesses
 		}
 	}
 	return c
 }
 
-// gaps contains the factors by which classes of distances may be separated. Each is at least the
-// width of a bin of distances.
+// gaps lists the factors that may separate one class of distances from the next. Each is at least
+// the width of a bin of distances.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 const mostClasses = 24
 
-// classes divides the distances of all runs where they are a factor of gap apart. ok is false if
-// runs have different numbers of classes, or if the counts of a class have no checked polynomial,
-// because then classes have merged in some runs and not in others.
+// classes divides the distances of all runs at gaps whose ends differ at least by the factor gap.
+// ok is false if runs have different numbers of classes, or if no checked polynomial fits the
+// counts of a class. Both mean that classes have merged in some runs and not in others.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
@@ -140,7 +139,8 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 	return list, true
 }
 
-// cut divides spans where they are a factor of gap and more than one line apart.
+// cut divides spans at gaps that are wider than one line and have ends that differ at least by the
+// factor gap.
 func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	from := 0
 	for i := range spans {
@@ -167,7 +167,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 		values := make([]float64, len(of))
 		for i := range lists {
 			if lists[i] == nil {
-				return nil // some run has only first accesses
+				return nil // in this run, there are only first accesses
 			}
 			values[i] = lists[i][q]
 		}
@@ -210,7 +210,7 @@ func quantilesOf(spans []memory.Span) []float64 {
 	return list
 }
 
-// at returns the profile at these parameters, with all accesses in total.
+// at returns the profile at these parameters. all is its total number of accesses.
 func (c *classed) at(at []int64, all float64) *memory.Profile {
 	cold := min(c.cold.count(at).Executions, all)
 	p := &memory.Profile{Cold: cold}
@@ -224,7 +224,7 @@ func (c *classed) at(at []int64, all float64) *memory.Profile {
 		sum += counts[i]
 	}
 	if sum == 0 {
-		p.Cold = all // there are no other accesses
+		p.Cold = all // all accesses are first accesses
 		return p
 	}
 	var spans []memory.Span

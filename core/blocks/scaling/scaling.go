@@ -13,25 +13,26 @@
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
-//  2. The length of a description is the length of the coefficients plus that of the choice of
-//     monomials. It must be less than the length of the counts themselves.
+//  2. The length of a description is the length of the coefficients plus the length of the choice
+//     of monomials. It must be less than the length of the counts themselves.
 //  3. Runs beyond the number of coefficients check the polynomial. [Law.Checked] is their number. A
 //     polynomial with as many terms as runs is not checked, which is reported as a caveat.
 //
-// Counts without such a polynomial depend on data. They are fitted by least squares with a power
-// law or, if more than two runs suggest it, with a + b log n or a n + b n log n. [Law.Kind] is the
-// form of the law, and [Law.Off] its relative error.
+// Counts without such a polynomial depend on data. They are fitted by least squares to a power law
+// or, if there are more than two runs and these suggest it, to a + b log n or a n + b n log n.
+// [Law.Kind] is the form of the law, and [Law.Off] its relative error.
 //
 // # Reuse
 //
 // The reuse profile of a block is either that of the largest run or scaled. First accesses to lines
-// have a law, as counts do. Distances are divided into classes that are separated from each other
-// by a factor and whose counts have checked polynomials. If that is not possible for all distances,
-// the profile is a single class. Each of 512 quantiles of a class is followed from run to run,
-// because a distance in one run corresponds to a distance in the next. The law of a quantile is a
-// polynomial that fits the runs, a constant, or a sum of two monomials or a power law that fits to
-// 2 % (12.5 % if distances are binned). Otherwise the quantile keeps its value, because shares
-// change at the quantiles where classes of distances meet. Predicted quantiles are sorted.
+// have a law, as counts do. Distances are divided into classes. Neighbouring classes are separated
+// by at least a certain factor, and the count of each class must have a checked polynomial. If the
+// distances cannot be divided in this way, they form a single class. Each of 512 quantiles of a
+// class is followed from run to run, because a distance in one run corresponds to a distance in the
+// next. The law of a quantile is a polynomial that fits the runs, a constant, or a sum of two
+// monomials or a power law that fits to 2 % (12.5 % if distances are binned). Otherwise the
+// quantile keeps its value, because shares change at the quantiles where classes of distances meet.
+// Predicted quantiles are sorted.
 //
 // # Programs
 //
@@ -46,8 +47,8 @@
 // The mapping of lines to sets is not predicted, and arrays whose power-of-two sizes map them to
 // the same sets miss more often than the stack distance cache model expects. If an allocator aligns
 // arrays differently from run to run, references cross lines in only some runs, and follow no law.
-// If a parameter had the same value in all runs, nothing can be predicted for other values. A block
-// that never ran is predicted never to run.
+// If a parameter had the same value in all runs, nothing can be predicted for other values of it. A
+// block that never ran is predicted never to run.
 package scaling
 
 import (
@@ -78,7 +79,7 @@ type Model struct {
 	runs       []Run      // sorted by their parameters, smallest first
 	varied     []int      // parameters with more than one value
 	perRun     []Law      // line accesses per execution, by block
-	reuse      []*classed // by block; nil: unknown
+	reuse      []*classed // by block; nil if unknown
 	references bool
 	fitter     *fitter
 }
@@ -184,7 +185,7 @@ type Prediction struct {
 	Parameters []int64
 	Counts     []Count        // by block
 	Blocks     []memory.Block // the blocks with their references and reuse, for [memory.Mix]; nil: unknown
-	Doubts     []string       // caveats, in sentences
+	Doubts     []string       // caveats, as complete sentences
 }
 
 // Reuse selects how reuse profiles are predicted.
@@ -193,7 +194,7 @@ type Reuse uint8
 const (
 	// Kept uses the profiles of the largest run.
 	Kept Reuse = iota
-	// Scaled lets distances grow as they grew from run to run.
+	// Scaled extrapolates the growth of the distances from run to run.
 	Scaled
 )
 
@@ -304,7 +305,8 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// far is the ratio of a parameter to its value in the largest run above which there is a caveat.
+// far is the extrapolation factor above which a caveat is added: the ratio of a parameter to its
+// value in the largest run.
 const far = 16
 
 func percent(share float64) string {

@@ -156,7 +156,7 @@ func TestProduct(t *testing.T) {
 	if e, err := p.Check(product(64).Counts); err != nil || e != (Error{Worst: -1}) {
 		t.Errorf("%+v, error %v", e, err)
 	}
-	// Sizes that are too large to run here.
+	// These sizes are too large to run in a test.
 	p = predict(t, m, Kept, 100_000)
 	if c := p.Counts[5]; !c.IsWhole || c.Whole != 1e15 || len(p.Doubts) == 0 {
 		t.Errorf("%+v, doubts %q", c, p.Doubts)
@@ -174,7 +174,7 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestJacobi predicts from n, and from n and steps.
+// TestJacobi predicts from runs that vary n, and from runs that vary n and steps.
 func TestJacobi(t *testing.T) {
 	m := fit(t, []string{"n", "steps"}, jacobi(16, 3), jacobi(32, 3), jacobi(64, 3))
 	for b, want := range []string{"1", "3", "6 n − 12", "6 n^2 − 24 n + 24", "6 n − 12", "0"} {
@@ -262,7 +262,7 @@ func binned(r Run) Run {
 	return r
 }
 
-// TestData: data-dependent counts have a law that says so.
+// TestData: the law of a data-dependent count says that the count depends on data.
 func TestData(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sorts := func(n int64) Run {
@@ -289,8 +289,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestPolynomials: all sums of a few terms with small coefficients are found from one more run than
-// they have terms.
+// TestPolynomials: every sum of a few terms with small coefficients is found from one more run than
+// it has terms.
 func TestPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parameters := rapid.IntRange(1, 2).Draw(t, "parameters")
@@ -356,7 +356,7 @@ func TestWrongRuns(t *testing.T) {
 	if _, err := predict(t, m, Kept, 9).Check(nil); err == nil {
 		t.Errorf("no error for a check without counts")
 	}
-	// No numbers cause a panic.
+	// No input values cause a panic.
 	rapid.Check(t, func(t *rapid.T) {
 		var runs []Run
 		for i := range rapid.IntRange(2, 3).Draw(t, "runs") {
@@ -417,8 +417,8 @@ func TestRunOf(t *testing.T) {
 // Error describes how a prediction differs from the actual run.
 type Error struct {
 	Wrong int     // blocks with a wrong count
-	Total float64 // relative error of all executions; positive if the prediction is too large
-	Worst int     // the block with the largest error in executions; -1 if there is no error
+	Total float64 // relative error of the total number of executions; positive if the prediction is too large
+	Worst int     // the block whose predicted executions are off by the largest amount; -1 if there is no error
 	Off   float64 // the error of that block, in executions
 }
 
