@@ -58,7 +58,7 @@ func Example() {
 	// a cache of 4 lines misses 4 times
 }
 
-// The hits and misses of a cache hierarchy are predicted from a profile.
+// A profile predicts the hits and misses of a cache hierarchy.
 func Example_hierarchy() {
 	p, err := onePass(strings.NewReader(references))
 	if err != nil {

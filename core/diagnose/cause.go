@@ -49,7 +49,7 @@ func (r *run) sharing() {
 				times += of.falselyAt(at)
 			}
 		}
-		if tried != nil { // other source lines in these functions that use the same cache lines
+		if tried != nil { // the other source lines in these functions that use the same cache lines
 			for _, other := range r.places {
 				if of.falselyAt(other) > 0 && !slices.Contains(among, other) && slices.ContainsFunc(among, func(at *place) bool { return at.function == other.function }) {
 					among = append(among, other)
@@ -75,10 +75,10 @@ func (r *run) sharing() {
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines
-		case of != nil && cost > 0: // if the threads run at the same time, they wait for the same words, which is true sharing
+		case of != nil && cost > 0: // if the threads run at the same time, they wait for the same words, so this is true sharing
 			continue
 		default:
-			// Each time a thread takes a line back costs at most one wait.
+			// Each time that a thread fetches a line back from another core, it waits at most once.
 			saved := min(cost, float64(f.PingPongs)*r.coherenceWait())
 			if f.PingPongs == 0 && r.unnamedBlocks(f.Object) {
 				continue // one thread reused memory that another thread had freed
@@ -118,14 +118,14 @@ func (r *run) unnamedBlocks(object uint32) bool {
 	return of.Kind == profile.HeapObject && of.Name == ""
 }
 
-// hasStore reports whether a source location stores anything.
+// hasStore reports whether a source location writes to memory.
 func (r *run) hasStore(at *place) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool { return r.p.Sites.Code[i].Kind != trace.Load })
 }
 
-// blamed returns the source location to name if threads take lines from each other at several
-// locations. It returns the first location in the file that contains a store and takes lines about
-// as often as the worst one.
+// blamed chooses the source location that a finding names if threads take lines from each other at
+// several locations. It returns the first location in the file that contains a store and takes
+// lines about as often as the worst location.
 func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	most := 0.0
 	for _, other := range among {
@@ -139,8 +139,8 @@ func (r *run) blamed(at *place, among []*place, of *counts) *place {
 	return at
 }
 
-// aboutAsOften is the ratio above which two source locations are considered equally responsible.
-// The first one in the file is then named.
+// aboutAsOften is the ratio above which two source locations are considered equally responsible, so
+// that the finding names the first one in the file.
 const aboutAsOften = 0.7
 
 // falseSharing adds the source locations that take lines from each other if the threads run at the
@@ -174,10 +174,11 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 	}
 }
 
-// apartLines says how the saving from removing false sharing was predicted.
+// apartLines is the sentence that says how the saving from removing false sharing was predicted.
 const apartLines = "In the recorded references, the words of each thread were moved to lines of their own, and the caches of all cores were simulated again with the threads running at the same time."
 
-// nearShared reports whether a place often waits for lines with a word that several threads store to.
+// nearShared reports whether a source location often waits for lines that contain a word to which
+// several threads store.
 func (c *counts) nearShared(at *place) bool {
 	severally, all := 0.0, 0.0
 	for _, i := range at.sites {
@@ -205,8 +206,8 @@ func (r *run) lineShift() uint { return uint(bits.TrailingZeros32(r.p.Sites.Line
 func (r *run) trueSharing(of *counts) {
 	var tried *retrial
 	r.queues(of)
-	var neighbours []*place // locations that wait for lines because other words in the lines are shared
-	guarded := -1           // the finding about data that a lock protects
+	var neighbours []*place // locations that wait for lines only because other words in these lines are shared
+	guarded := -1           // index of the finding about data that a lock protects
 	for _, at := range r.atomicLast() {
 		left := at.coherence - r.taken[at]*at.wait
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
@@ -277,9 +278,9 @@ func (r *run) isAtomic(at *place) bool {
 	})
 }
 
-// atomicLast returns the source locations in the order of their waits, but those with atomic
-// operations last. If several threads store to data without atomic operations, a lock protects the
-// data.
+// atomicLast returns the source locations in descending order of their waits, except that locations
+// with atomic operations come last. If several threads store to data without atomic operations, a
+// lock protects the data.
 func (r *run) atomicLast() []*place {
 	var plain, atomic []*place
 	for _, at := range r.byWait() {
@@ -318,7 +319,7 @@ func (r *run) queues(of *counts) {
 	}
 }
 
-// storesShared reports whether a source location itself stores to the data that it waits for.
+// storesShared reports whether a source location stores to the same data that it waits for.
 func (r *run) storesShared(at *place) bool {
 	var loaded []string
 	for _, i := range at.sites {
@@ -341,8 +342,9 @@ func (c *costs) coherent(i int) bool {
 	return slices.ContainsFunc(c.run.coherence, func(of []float64) bool { return of != nil && of[i] > 0 })
 }
 
-// atomics returns the cycles that blocks with a source location's atomic operations take in
-// addition to the cycles that their instructions need. A private copy needs no atomic operations.
+// atomics returns the additional cycles that atomic operations cost at a source location: the
+// cycles of the blocks that contain them, minus the cycles that the blocks' instructions need
+// otherwise. A private copy needs no atomic operations.
 func (r *run) atomics(at *place) (cycles float64) {
 	p := r.cost.program
 	if p == nil {
@@ -390,8 +392,8 @@ func (r *run) coherenceWait() float64 {
 	return share(cycles, misses)
 }
 
-// uses reports whether a source location refers to the data that two sites store to: it contains
-// one of these sites, or refers to the same variable.
+// uses reports whether a source location uses the data that two sites store to. It does if it
+// contains one of these sites or uses the same variable.
 func (r *run) uses(at *place, stores [2]uint32) bool {
 	for _, i := range at.sites {
 		for _, store := range stores {
@@ -406,8 +408,8 @@ func (r *run) uses(at *place, stores [2]uint32) bool {
 	return false
 }
 
-// causes adds findings about source locations that no change of a loop improved, according to the
-// cause.
+// causes adds findings about source locations that no change to a loop improved. The kind of a
+// finding depends on the cause of the waits.
 func (r *run) causes() {
 	list := slices.Clone(r.places)
 	slices.SortStableFunc(list, func(a, b *place) int { return cmp.Compare(b.wait, a.wait) })
@@ -502,7 +504,8 @@ func disorder(level string) string {
 	return "the addresses follow no order, and the data is larger than " + level
 }
 
-// inOrder reports whether a source location mostly waits for lines that are accessed in order.
+// inOrder reports whether a source location waits mostly for lines that are accessed in sequential
+// order.
 func (r *run) inOrder(at *place) bool {
 	cycles := 0.0
 	for _, i := range at.sites {
@@ -516,8 +519,8 @@ func (r *run) inOrder(at *place) bool {
 // fills reports whether a source location mostly stores to data for the first time.
 func (p *place) fills() bool { return p.never > 0.8*p.wait && p.stores > p.wait/2 }
 
-// justFilled is the share of stores in a source location's waits above which the location only
-// fills data, and does not copy or convert other data.
+// justFilled is the share of a source location's waits above which stores mean that the location
+// only fills data, rather than copying or converting other data.
 const justFilled = 0.98
 
 // prefetches reports whether the function around a source location contains prefetch instructions.
@@ -545,15 +548,15 @@ func (r *run) prefetches(at *place) bool {
 	return false
 }
 
-// oftenSwept is the number of runs from which on a loop counts as returning to its data.
+// oftenSwept is the smallest number of runs of a loop that counts as repeated use of the loop's
+// data.
 const oftenSwept = 3
 
-// carefully divides the largest possible saving of a change if the trace does not show how much of
-// it can be achieved, so that changes that were tried rank first.
+// carefully is the divisor for the largest possible saving of a change if the trace does not show
+// how much of the saving can be achieved. Changes that were tried therefore rank first.
 const carefully = 8
 
-// A line is badly used if at most half of its bytes are used. A good layout uses nearly all of
-// them.
+// A line is badly used if at most half of its bytes are used. A good layout uses nearly all bytes.
 const (
 	fewBytes = 0.5
 	mostUsed = 1.0
@@ -585,7 +588,7 @@ func percent(of float64) string {
 
 func ratio(part, whole uint64) string { return percent(share(float64(part), float64(whole))) }
 
-// behind returns the name of the next level, which serves the misses of this level.
+// behind returns the name of the next lower level, which serves the misses of this level.
 func (r *run) behind(level int) string {
 	if level+1 < len(r.Machine.Levels) {
 		return r.Machine.Levels[level+1].Name
@@ -593,7 +596,8 @@ func (r *run) behind(level int) string {
 	return "memory"
 }
 
-// untried says where the saving of a change that was not tried comes from.
+// untried is the sentence that says how the saving of a change was estimated if the change was not
+// tried.
 const untried = "Not tried, so the saving is a range, up to all cycles that the run waits here."
 
 func bytesOf(n int64) string {

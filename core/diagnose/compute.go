@@ -131,7 +131,7 @@ func (r *run) divisions() {
 	}
 }
 
-// blockPlace returns the source location of a block, with the waits of its references.
+// blockPlace returns the source location of a block, including the waits of the block's references.
 func (r *run) blockPlace(k *trace.Block) *place {
 	at := &place{file: k.File, line: k.LastLine}
 	if k.Function != trace.NoFunction {
@@ -162,20 +162,21 @@ func (r *run) inOtherBlocks(b int) bool {
 	return false
 }
 
-// partialSums is the number of chains that suffice for a loop not to wait for them.
+// partialSums is the number of independent chains with which a loop no longer waits for their
+// results.
 const partialSums = 4
 
-// overlaps reports whether several executions of a block's loop fit in the core's window, so that
-// their chains overlap, as in sums of short rows.
+// overlaps reports whether several executions of a block's loop fit in the core's instruction
+// window, so that their chains overlap, as in sums of short rows.
 func (r *run) overlaps(k *trace.Block) bool {
 	entries := r.entriesOf(k.Loop)
 	each := share(r.cost.visits[k.Loop-1], entries) * float64(len(k.Instrs))
 	return k.Depth > 1 && entries > 0 && partialSums*each < float64(r.Processor.Window)
 }
 
-// refersFrom reports whether a block contains a reference of a source location. It does not compare
-// lines, because inlined code can come from a different file than the location that it is counted
-// for.
+// refersFrom reports whether a block contains one of the references of a source location. It does
+// not compare line numbers, because inlined code can come from a different file than the source
+// location to which it is attributed.
 func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	return slices.ContainsFunc(at.sites, func(i int) bool {
 		number := r.p.Sites.Code[i].Number
@@ -183,10 +184,11 @@ func (r *run) refersFrom(at *place, k *trace.Block) bool {
 	})
 }
 
-// leastCompute is the smallest share of the run's cycles for which a block is examined.
+// leastCompute is the share of the run's cycles that a block must take to be examined.
 const leastCompute = 0.05
 
-// found reports whether a finding within the lines of a block may save more than half of saved.
+// found reports whether the list contains a finding at one of the block's source lines that may
+// save more than half of the given cycles.
 func found(list []Finding, k *trace.Block, saved float64) bool {
 	return slices.ContainsFunc(list, func(f Finding) bool {
 		return f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && max(f.Saved, f.Most) > saved/2
@@ -261,7 +263,7 @@ func (r *run) chain(b int) (c chained) {
 				carried[from] = from < int32(len(k.Instrs)) && isFloat(k.Instrs[from].Opcode)
 			}
 			factor := operand < 2 && strings.HasPrefix(k.Instrs[i].Opcode, "llvm.fm")
-			fixed := r.cost.variable(r, k, &k.Instrs[i]) != nil // it is stored at the same address each time
+			fixed := r.cost.variable(r, k, &k.Instrs[i]) != nil // stored at the same address in each iteration
 			c.stored = c.stored || in[from] && fixed
 			c.used = c.used || in[from] && !fixed && (factor || !in[int32(i)]) && k.Instrs[i].Opcode != "phi"
 		}
@@ -274,9 +276,9 @@ func (r *run) chain(b int) (c chained) {
 	return c
 }
 
-// sums returns the floating-point variables that a block of a loop keeps in memory, as in code that
-// was not optimised. It returns the load of each variable, and the store of the result that the
-// loaded value was an operand of.
+// sums finds the floating-point variables that a loop's block keeps in memory, as in unoptimised
+// code. For each variable, it returns the load, and the store of the result that is computed from
+// the loaded value.
 func (c *costs) sums(r *run, b uint32) (list [][2]int32) {
 	k := &c.program.Blocks[b]
 	for n := range k.Instrs {
@@ -306,8 +308,8 @@ func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
 	return nil
 }
 
-// waitForSums adds the waits of loops for the variables of [costs.sums], because the value of an
-// iteration must be stored before the next iteration loads it.
+// waitForSums adds the cycles that loops wait for the variables that [costs.sums] finds, because
+// each iteration must store the value before the next iteration can load it.
 func (c *costs) waitForSums(r *run) {
 	for b := range c.program.Blocks {
 		k, t := &c.program.Blocks[b], &c.hits.Blocks[b]

@@ -17,9 +17,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The number of overlapping line fetches, by the order of their addresses. Sequential lines are
-// prefetched, limited by the bandwidth of memory. Other lines are limited by the core's miss
-// buffers (ten to sixteen in today's cores) and its instruction window.
+// The number of line fetches that overlap, for each pattern of addresses. For sequential lines,
+// which are prefetched, the bandwidth of memory is the limit. For other lines, the core's miss
+// buffers (ten to sixteen in today's cores) and its instruction window are the limits.
 const (
 	overlapSequence = 16.0
 	overlapStride   = 6.0
@@ -38,18 +38,18 @@ type place struct {
 	sites          []int // indices in profile.Sites.Code
 
 	references uint64
-	irregular  float64 // share of its waits at addresses without order, 0 to 1
+	irregular  float64 // share of wait at irregular addresses, 0 to 1
 	wait       float64 // cycles
 	coherence  float64 // part of wait: for lines that other cores invalidated
 	dependent  float64 // part of wait: for loads whose address another load returns
-	spaced     float64 // share of its waits at a constant stride longer than an element
+	spaced     float64 // share of wait at constant strides longer than an element
 	stores     float64 // part of wait: in stores
 	copies     float64 // part of wait: in functions that copy or fill memory
 	never      float64 // part of wait: in first accesses to lines
 	crossing   float64 // references that cross a line boundary
 	pages      float64 // cycles for address translation
 	split      float64 // cycles for references that cross a line boundary
-	level      int     // index of the level whose misses cause most waits
+	level      int     // index of the level whose misses cause the longest waits
 }
 
 // source returns the location, as in app.c:12.
@@ -65,13 +65,13 @@ type costs struct {
 	models   *costmodel.Models // nil: the trace contains no code
 	program  *trace.Program
 	visits   []float64
-	hits     *pipeline.Runtime  // every load hits in the first level
-	links    map[uint32]float64 // by loop: how often it executes loads that return the next address
+	hits     *pipeline.Runtime  // the run time if every load hits in the first level
+	links    map[uint32]float64 // by loop: number of executed loads that return the address of the next load
 	byNumber map[uint32]int     // index of each site in the profile, by its number in the trace
 	base     float64            // cycles without waits
 	bySite   map[*profile.Site]*place
 	levels   []attribution.Attribution
-	latency  []float64   // latency beyond a hit in the first level, for lines from below each level
+	latency  []float64   // by level: latency of a line from below it, minus the latency of a hit in the first level
 	run      measure     // the numbers of the unchanged run
 	site     [][]float64 // cycles that each site waits, by the level that misses
 	pages    []float64   // cycles that each site waits for address translation
@@ -84,13 +84,13 @@ type costs struct {
 // measure contains the numbers from which the waits of sites are computed.
 type measure struct {
 	misses    [][]float64 // by level and site
-	coherence [][]float64 // part of misses: after another core's store; nil: no level has any
-	scattered []bool      // by site: whether its addresses follow no order
-	overlap   []float64   // fetches in flight at a time, by site
+	coherence [][]float64 // part of misses: misses after another core's store; nil if no level has any
+	scattered []bool      // by site: whether its addresses are irregular
+	overlap   []float64   // average number of fetches in flight at a time, by site
 	replay    *counts     // the replay that the numbers come from; nil: they come from the profile
 }
 
-// measureOf returns the measures from the profile.
+// measureOf returns the measure that follows from the profile.
 func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	for k := range c.levels {
 		m.misses = append(m.misses, slices.Clone(c.levels[k].Sites))
@@ -104,7 +104,7 @@ func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	return m
 }
 
-// measured returns the measures from a replay.
+// measured returns the measure that follows from a replay.
 func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 	m = measure{misses: of.misses, coherence: of.coherence, replay: of}
 	for i := range p.Sites.Code {
@@ -121,7 +121,7 @@ func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 	return m
 }
 
-// price computes the cycles of the run.
+// price computes the estimated cycles of the run.
 func (r *run) price() error {
 	c := &costs{bySite: map[*profile.Site]*place{}}
 	r.cost = c
@@ -197,7 +197,7 @@ func (r *run) price() error {
 	return nil
 }
 
-// leastPages is the smallest share of the cycles for which address translation is reported.
+// leastPages is the share of the cycles that address translation must take to be reported.
 const leastPages = 0.005
 
 func sum(list []float64) (all float64) {
@@ -207,9 +207,10 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// replays simulates the trace in the caches if the profile does not suffice: for several threads,
-// because the recorded order differs from that of a machine with a core for each thread; for more
-// data than the TLB covers; and for references that cross a line boundary.
+// replays simulates the trace in the caches if the profile does not suffice. This is the case if
+// there are several threads, because a machine with a core for each thread would execute them in a
+// different order than the recorded one; if the data is larger than the TLB covers; and if
+// references cross line boundaries.
 func (r *run) replays() {
 	c := r.cost
 	split := false
@@ -227,8 +228,8 @@ func (r *run) replays() {
 	c.replay = r.again(nil, nil, pageShift, false)
 }
 
-// others computes the cycles that are not waits for lines: for address translation, for references
-// that cross a line boundary, and of threads waiting for each other.
+// others computes the cycles that are not waits for lines: cycles for address translation, cycles
+// for references that cross a line boundary, and cycles in which threads wait for each other.
 func (r *run) others() {
 	c := r.cost
 	n := len(r.p.Sites.Code)
@@ -266,9 +267,9 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// unhash replaces levels whose sets are chosen by a hash by levels whose sets are chosen by the low
-// bits of the line number. Otherwise, changes could not be tried. Their conflict misses are not
-// counted, because the hash avoids them.
+// If the sets of a level are chosen by a hash, unhash replaces the level by one whose sets are
+// chosen by the low bits of the line number, because changes could not be tried otherwise. The
+// conflict misses of such levels are not counted, because the hash avoids them.
 func (r *run) unhash() {
 	r.Machine.Levels = slices.Clone(r.Machine.Levels)
 	r.hashed = make([]bool, len(r.Machine.Levels))
@@ -287,9 +288,9 @@ func (r *run) count() {
 	}
 }
 
-// exact replaces the estimated misses of sites by exact misses. For several threads, these come
-// from the replay. Otherwise they come from the loop-compressed trace, in which all references
-// share the caches.
+// exact replaces the estimated misses of sites by exact misses. If there are several threads, these
+// come from the replay. Otherwise they are counted in the loop-compressed trace, with all
+// references sharing the caches.
 func (r *run) exact() {
 	c := r.cost
 	if len(r.p.Totals.Threads) > 1 {
@@ -336,7 +337,8 @@ func (r *run) exactMisses() [][]float64 {
 	return r.misses
 }
 
-// withMisses adds the misses to a replay of the unchanged run if they were left out.
+// withMisses adds the numbers of misses to the replay of the unchanged run if the replay did not
+// count them.
 func (r *run) withMisses(of *counts, pageShift uint) *counts {
 	if of == nil || of.misses != nil {
 		return of
@@ -377,8 +379,8 @@ func (m *measure) taken(i, k int, fetched float64) float64 {
 	return 0
 }
 
-// plain returns the cycles that a site waits for lines, by the level that misses, if its fetches
-// overlap as far as its addresses allow.
+// plain returns the cycles that a site waits for lines, for each level that misses, assuming that
+// its fetches overlap as far as the pattern of its addresses allows.
 func (c *costs) plain(m *measure, i int) []float64 {
 	out := m.fetches(i)
 	for k := range out {
@@ -388,8 +390,8 @@ func (c *costs) plain(m *measure, i int) []float64 {
 	return out
 }
 
-// overlapBy returns how many of a site's fetches overlap. In a loop that the compiler unrolled, a
-// reference advances by several elements, but its lines are still sequential.
+// overlapBy returns the number of a site's fetches that overlap. In a loop that the compiler
+// unrolled, a reference advances by several elements, but its lines are still sequential.
 func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near float64) float64 {
 	switch {
 	case kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite:
@@ -402,7 +404,7 @@ func (c *costs) overlapBy(i int, kind trace.Kind, stride profile.Stride, near fl
 	return overlapSequence
 }
 
-// sequence is the longest step, in bytes, of references to consecutive lines.
+// sequence is the longest stride, in bytes, with which references access consecutive lines.
 const sequence = 128
 
 // stepsOf returns the most frequent step of each site in its innermost loop, in bytes, or 0 if it
@@ -440,9 +442,9 @@ func stepsOf(r *run) []uint64 {
 	return steps
 }
 
-// scattered reports whether a site's accesses follow no order: they have no constant stride, and
-// few of them access a line that was used just before. If addresses are results of loads, no
-// prefetcher follows a stride from page to page.
+// scattered reports whether a site's addresses are irregular: they have no constant stride, and few
+// accesses are to a recently used line. If the addresses are results of loads, no prefetcher can
+// follow a stride from one page to the next.
 func (c *costs) scattered(s *profile.Site, near float64, step uint64) bool {
 	if c.program != nil && int64(s.Number) < int64(len(c.program.Sites)) && c.program.Sites[s.Number].Flags&trace.ChasingSite != 0 &&
 		s.Stride() == profile.ConstantStride && step >= 1<<pageShift {
@@ -455,16 +457,16 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 	return stride == profile.IrregularStride && near < mostlyNear
 }
 
-// mostlyNear is the share of accesses to recently used lines from which addresses count as
-// sequential. With two elements per line, every second access is to such a line.
+// mostlyNear is the share of accesses to recently used lines above which addresses count as
+// sequential. If a line contains two elements, every second access is to a recently used line.
 const mostlyNear = 0.5
 
-// mostInOne is the largest number of lines in a reference that does not count as a sequence of
-// lines by itself, as a memory copy does.
+// mostInOne is the largest number of lines that a reference can access without being treated as a
+// sequence of lines by itself, as a memory copy is.
 const mostInOne = 4
 
-// nearShare returns the share of a site's accesses to a line that was used just before, or to the
-// next line in the same reference.
+// nearShare returns the share of a site's accesses that are to a recently used line or to the next
+// line of the same reference.
 func nearShare(s *profile.Site) float64 {
 	if s.Reuse.Accesses() > mostInOne*s.References() {
 		return 1
@@ -478,11 +480,10 @@ func nearShare(s *profile.Site) float64 {
 	return share(float64(near), float64(s.Reuse.Accesses()))
 }
 
-// nearLines is the largest stack distance, in lines, at which a line counts as still in use by a
-// loop.
+// nearLines is the largest stack distance, in lines, at which a line counts as recently used.
 const nearLines = 4
 
-// code adds the cycles of the blocks, and determines which loads wait for other loads.
+// code adds the cycles of the program's blocks, and determines which loads wait for other loads.
 func (c *costs) code(r *run) error {
 	m, err := costmodel.New(r.p, "", nil)
 	if err != nil {
@@ -510,8 +511,8 @@ func (c *costs) code(r *run) error {
 }
 
 // waits returns the cycles that each site waits for lines, by the level that misses. Waits are
-// divided by the overlap of fetches, unless loads depend on the results of other loads, which makes
-// them sequential.
+// divided by the number of overlapping fetches, unless loads depend on the results of other loads
+// and so cannot overlap.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {
@@ -521,8 +522,8 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 		return out, nil
 	}
 	byNumber := c.byNumber
-	// Loads at irregular addresses take the average of their latencies. If another load needs their
-	// result as its address, this is the time of an iteration.
+	// A load at irregular addresses takes its average latency. If another load uses the result as
+	// its address, this latency is the time of an iteration.
 	late := map[uint32]float64{}
 	for number, i := range byNumber {
 		if of.scattered[i] {
@@ -571,10 +572,10 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	return out, nil
 }
 
-// follows returns the share of a site's new addresses that are results of loads in earlier
-// iterations, such as the addresses of all elements of a list except the first. It returns 0 if
-// most are not, as in a hash table with short chains. The pipeline model recognises this only in
-// loops of one block whose variables are in registers.
+// follows returns the share of a site's new addresses that were loaded in earlier iterations, such
+// as the addresses of all elements of a list except the first. It returns 0 if most addresses were
+// not, as in a hash table with short chains. The pipeline model recognises this only in loops of
+// one block whose variables are in registers.
 func (c *costs) follows(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
@@ -593,9 +594,9 @@ func (c *costs) follows(s *profile.Site) float64 {
 	return 0
 }
 
-// sourceOf returns the source line of a site. If the compiler states none, because it merged
-// several accesses, or if the line is in a library's header, it returns a line of the block in the
-// function's own file.
+// sourceOf returns the source line of a site. If the compiler recorded no line, because it merged
+// several accesses, or if the line is in a library's header, sourceOf returns a line of the block
+// in the function's own file.
 func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	p := r.cost.program
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) || s.Line > 0 && !isLibrary(s.File) {
@@ -609,7 +610,7 @@ func (r *run) sourceOf(s *profile.Site) (file string, line uint32) {
 	if file == "" {
 		return s.File, s.Line
 	}
-	for i := range r.p.Sites.Code { // profiles contain short file names
+	for i := range r.p.Sites.Code { // because profiles contain shortened file names
 		if of := &r.p.Sites.Code[i]; of.File != "" && int64(of.Number) < int64(len(p.Sites)) && p.Sites[of.Number].Place.File == file {
 			return of.File, line
 		}
@@ -647,8 +648,8 @@ func (r *run) sourceOfBlock(b uint32) (file string, line uint32) {
 	return own.Place.File, own.Place.Line
 }
 
-// isLibrary recognises headers of the C++ library by their names, because a trace contains no
-// folders.
+// isLibrary recognises headers of the C++ library by their names alone, because a trace does not
+// contain the paths of their folders.
 func isLibrary(file string) bool {
 	name := path.Base(file)
 	if file == "" || strings.HasPrefix(name, "stl_") || strings.HasSuffix(name, ".tcc") || !strings.Contains(name, ".") {
@@ -663,7 +664,7 @@ func isLibrary(file string) bool {
 	return false
 }
 
-// group sums the sites by source location.
+// group sums the numbers of the sites at each source location.
 func (r *run) group() {
 	type key struct {
 		function, file string
@@ -737,8 +738,8 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the smallest ratio of the waits of dependent loads to the waits of independent
-// loads.
+// dependentFrom is the factor by which loads must wait longer than independent loads to count as
+// dependent.
 const dependentFrom = 1.5
 
 // crossing returns how many references of a site cross a line boundary.
@@ -757,8 +758,8 @@ func named(variable string) string {
 	return variable
 }
 
-// dataOf returns the names of a source location's variables, starting with the one that causes the
-// longest waits.
+// dataOf returns the names of the variables that a source location accesses, starting with the
+// variable that causes the longest waits.
 func (r *run) dataOf(at *place) string {
 	waits := map[string]float64{}
 	var names []string
@@ -783,7 +784,7 @@ func (r *run) dataOf(at *place) string {
 		}
 		return 0
 	})
-	if len(names) > 1 && waits[names[0]] > 0 { // without variables that hardly cause waits
+	if len(names) > 1 && waits[names[0]] > 0 { // drop variables that cause hardly any waits
 		most := waits[names[0]]
 		names = slices.DeleteFunc(names, func(n string) bool { return waits[n] < most/10 })
 	}

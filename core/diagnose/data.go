@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chasing arranges the data of dependent loads in the order in which the loads reach it. It starts
-// with the source location that waits longest, because another loop may reach the same elements in
-// a different order.
+// chasing tries to lay out the data of dependent loads in the order in which the loads reach it. It
+// starts with the source location that waits longest, because another loop may reach the same
+// elements in a different order.
 func (r *run) chasing() {
 	list := slices.DeleteFunc(r.byWait(), func(at *place) bool {
 		return at.wait < leastWait*r.out.Cycles || at.dependent <= at.wait/2 || r.taken[at] > 0.5
@@ -38,7 +38,7 @@ func (r *run) chasing() {
 				t.saved -= saved
 			}
 		}
-		var others []*place // locations that reach other elements
+		var others []*place // locations that do not reach the same elements
 		for first := list[0]; len(list) > 0; {
 			at := list[0]
 			saved, cost, wait := 0.0, 0.0, 0.0
@@ -113,7 +113,7 @@ func (r *run) translations() {
 			walks += r.cost.replay.sites[i].walks
 			second += r.cost.replay.sites[i].second
 		}
-		hidden := walks*walkCycles < second*secondPageCycles // at best, they are hidden by instructions that do not wait
+		hidden := walks*walkCycles < second*secondPageCycles // at best, page walks are hidden by instructions that do not wait
 		walks += second
 		left := at.wait * (1 - r.taken[at])
 		r.taken[at] = 1
@@ -138,8 +138,8 @@ func (r *run) translations() {
 	}
 }
 
-// elements tries other layouts of the elements of arrays: fields that are used together in an array
-// of their own, and elements that are aligned to lines.
+// elements tries other layouts for the elements of arrays: it moves fields that are used together
+// to an array of their own, or aligns elements to lines.
 func (r *run) elements() {
 	tried := 0
 	for _, at := range r.byWait() {
@@ -193,8 +193,8 @@ func (r *run) worstSite(at *place) int {
 	return slices.MaxFunc(at.sites, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 }
 
-// hotSites returns the sites that access an array in the same code as a source location: those in
-// its function that make at least a quarter as many references.
+// hotSites returns the sites that access an array in the same code as a source location. These are
+// the sites in the same function that make at least a quarter as many references as the location.
 func (r *run) hotSites(at *place, a record) (list []int) {
 	of := r.base()
 	most := uint64(0)
@@ -213,7 +213,7 @@ func (r *run) hotSites(at *place, a record) (list []int) {
 }
 
 // split tries to separate the fields that a source location uses from the other fields. f is the
-// finding of another trial that this trial makes more precise, or nil.
+// finding of an earlier trial that this trial refines, or nil.
 func (r *run) split(at *place, a record, f *Finding) bool {
 	hot := r.hotSites(at, a)
 	to := r.splitting(a, hot)
@@ -253,7 +253,7 @@ func (r *run) split(at *place, a record, f *Finding) bool {
 	return true
 }
 
-// linked reports whether any of these sites loads the address of the next element of a list or
+// linked reports whether any of the given sites loads the address of the next element of a list or
 // tree.
 func (r *run) linked(sites []int) bool {
 	return r.cost.program != nil && slices.ContainsFunc(sites, func(i int) bool {
@@ -327,18 +327,18 @@ func (r *run) align(at *place, a record) bool {
 	return true
 }
 
-// remainSplit reports whether after a change of addresses more than a quarter of the references
-// still cross line boundaries, because only one of several neighbours in a grid can be aligned. It
-// counts references and needs no caches.
+// remainSplit reports whether more than a quarter of the references that cross line boundaries
+// still do so after a change of addresses. This happens in a grid, where only one of several
+// neighbours can be aligned. remainSplit only counts references, and simulates no caches.
 func (r *run) remainSplit(at *place, to rename) bool {
 	before, after := uint64(0), uint64(0)
-	native := make([]uint64, len(r.p.Sites.Code)) // 0: the site belongs to another location
+	native := make([]uint64, len(r.p.Sites.Code)) // 0 if the site belongs to another location
 	for _, i := range at.sites {
 		before += r.base().sites[i].split
 		native[i] = nativeBytes(r.cost.program, &r.p.Sites.Code[i])
 	}
 	shift := r.lineShift()
-	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, index: newSiteIndex(r.p)} // the order of threads does not matter
+	s := schedule{tree: r.loops.Tree(), goOn: r.GoOn, index: newSiteIndex(r.p)} // the order of threads does not matter here
 	s.take = func(w *row) {
 		if w.index >= 0 && native[w.index] > 0 && w.bytes <= 2<<shift {
 			after += splits(to(w, int(w.index)), uint64(max(1, w.bytes)), native[w.index], shift)
@@ -385,7 +385,7 @@ func (r *run) padded(g *group) *retrial {
 	if len(merged) == 0 || len(merged) > 64 {
 		return nil
 	}
-	for i := range merged { // for example, planes that several references access
+	for i := range merged { // for example, if several references access different planes
 		if merged[i].pitch == 0 {
 			merged[i].pitch = r.planes(g, merged[i])
 		}
@@ -394,7 +394,8 @@ func (r *run) padded(g *group) *retrial {
 }
 
 // planes returns the largest multiple of the page size that divides all distances between
-// references to an array in the same iteration of the nests, or 0 if there is none.
+// references that access an array in the same iteration of the nests. It returns 0 if there is
+// none.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
 		for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
@@ -428,7 +429,7 @@ func bodies(items []loops.Item) (list [][]*loops.Item) {
 }
 
 // merge tries to merge arrays that are used with the same index into one array of structures, if
-// the indices follow no order.
+// the indices are irregular.
 func (r *run) merge(at *place) bool {
 	of := r.base()
 	if of == nil || at.irregular < 0.5 {

@@ -109,7 +109,7 @@ type Diagnosis struct {
 	Cycles   float64 // of all threads together, estimated
 	Waits    []LevelWait
 	Findings []Finding // in descending order of cycles saved
-	Notes    []string  // caveats about the whole, as sentences without a full stop
+	Notes    []string  // caveats about the whole diagnosis, as sentences without a full stop
 
 	levels []string
 }
@@ -123,23 +123,23 @@ func (d *Diagnosis) Waiting() float64 {
 	return share(sum, d.Cycles)
 }
 
-// mostGuessed is the largest share of the run's cycles that a change is said to save if nothing is
-// known except how long the run waits.
+// mostGuessed is the largest saving, as a share of the run's cycles, that is reported for a change
+// about which nothing is known except how long the run waits.
 const mostGuessed = 0.0999
 
 // Least is the smallest share of the run's cycles that a reported finding can save.
 const Least = 0.01
 
-// leastSaved is the smallest number of cycles that a reported finding can save. In a run of a few
-// microseconds, nothing is worth a change.
+// leastSaved is the smallest number of cycles that a reported finding can save. If the run takes
+// only a few microseconds, no change is worth the effort.
 const leastSaved = 2000
 
 // Options contains the machine and the limits of a diagnosis.
 type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
-	Readable  func(string) string // makes a function's name readable; nil leaves it unchanged
-	GoOn      func() bool         // called regularly; reports whether to continue; nil: always
+	Readable  func(string) string // makes a function's name readable; if nil, names are left unchanged
+	GoOn      func() bool         // called regularly, and reports whether to continue; if nil, the diagnosis always continues
 }
 
 // run contains the state of the diagnosis of one run.
@@ -150,23 +150,24 @@ type run struct {
 	counted  *loopcount.Misses // misses of the loops in each level; nil: not counted
 	full     map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
 	plain    map[plainNest]float64
-	misses   [][]float64 // the result of exactMisses
+	misses   [][]float64 // the result of exactMisses; nil if it has not been called
 	hashed   []bool      // levels whose sets are chosen by a hash
 	cost     *costs
 	places   []*place
 	taken    map[*place]float64 // share of a location's waits that findings cover, 0 to 1
 	tried    map[*place]bool    // whether changes of the loops around a location were tried
-	untried  []func()           // functions that add findings where there are no others
+	untried  []func()           // functions that add findings at locations without other findings
 	moved    []record           // arrays for which a finding changes the layout
 	searched map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
-	swept    map[*place]uint64  // runs of the loops around a location
-	instead  map[*place]string  // change of the order of loops that also splits a chain of dependent results
+	swept    map[*place]uint64  // number of runs of the loops around a location
+	instead  map[*place]string  // a change of the loop order that also splits a chain of dependent results
 	replayed uint64             // number of rows replayed
 	chunks   []*chunk           // chunks that replays reuse
 	out      *Diagnosis
 }
 
-// plainNest identifies an unchanged nest in a cache. It is the key of the map of misses.
+// plainNest identifies an unchanged nest and a cache. It is the key of run.plain, which contains
+// misses.
 type plainNest struct {
 	nest  *loops.Nest
 	cache misses.Cache
@@ -239,8 +240,9 @@ func (d *Diagnosis) ranked() *Diagnosis {
 	return d
 }
 
-// keepWorth removes the findings that save too little to be reported. If the others save only a
-// small part of the waits, it keeps findings that could not be tried and may save more at best.
+// keepWorth removes the findings that save too little to be reported. If the remaining findings
+// save only a small part of the waits, keepWorth also keeps findings whose changes could not be
+// tried but may save more.
 func (d *Diagnosis) keepWorth() {
 	least := max(Least*d.Cycles, leastSaved)
 	all := slices.Clone(d.Findings)
@@ -301,11 +303,12 @@ func (d *Diagnosis) merge() {
 	d.Findings = all
 }
 
-// nextTo is the largest distance, in source lines, between two findings about the same statements,
-// such as a look-up that first loads a table's address and then its entry.
+// nextTo is the largest distance, in source lines, at which two findings are considered to be about
+// the same statements, such as a look-up that first loads the address of a table and then its
+// entry.
 const nextTo = 4
 
-// alsoAt returns words that list the other source lines of a finding.
+// alsoAt returns a phrase that lists the other source lines of a finding.
 func alsoAt(line uint32, also []uint32) string {
 	slices.Sort(also)
 	also = slices.DeleteFunc(slices.Compact(also), func(l uint32) bool { return l == line })
@@ -390,7 +393,7 @@ func shortName(name string) string {
 		case parens > 0:
 		case c == ' ' && (operator || name[i:] == " const"):
 		case c == ' ':
-			out = out[:0] // the blank ends the return type
+			out = out[:0] // the space ends the return type
 		default:
 			out = append(out, c)
 		}
@@ -409,8 +412,8 @@ func share(part, whole float64) float64 {
 	return part / whole
 }
 
-// placeOf returns, of the source locations with references in a loop, the one with the largest
-// waits, or nil.
+// placeOf returns the source location that waits longest among the locations with references in a
+// loop, or nil if there is none.
 func (r *run) placeOf(loop int) *place {
 	var worst *place
 	for _, at := range r.placesOf(loop) {
@@ -435,8 +438,8 @@ func (r *run) placesOf(loop int) (list []*place) {
 	return list
 }
 
-// strided returns the array of a loop with the largest stride in the innermost loop, provided that
-// its stride in another loop is less than a line. It returns nil if there is none.
+// strided returns the array with the largest stride in the innermost loop, among the arrays whose
+// stride in another loop is less than a line. It returns nil if there is none.
 func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
 	var found *outline.Array
 	for i := range arrays {

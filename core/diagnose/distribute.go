@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops/change"
 )
 
-// distribute distributes a loop that contains several loops, for example one that sums a column and
-// one that scales it: each inner loop gets its own outer loop, and is interchanged with it.
+// distribute splits a loop that contains several loops, for example one that sums a column and one
+// that scales it. Each inner loop gets its own copy of the outer loop, and is interchanged with it.
 type distribute struct {
 	outer change.Path
 }
@@ -57,8 +57,8 @@ func (c distribute) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// distributable reports whether a loop contains at least two innermost loops, all with constant
-// trip counts.
+// distributable reports whether a loop contains at least two innermost loops, all of which have
+// constant trip counts.
 func distributable(outer *loops.Item, depth int) bool {
 	steady := func(l *loops.Item) bool {
 		return int64(l.Trips) > 0 && !slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 })
@@ -88,8 +88,7 @@ func distributions(n *loops.Nest) (list []change.Change) {
 	return list
 }
 
-// eachLoop visits the loops among items, with their paths. It visits each loop before the loops
-// inside it.
+// eachLoop visits the loops in items, outer loops before inner loops, and passes their paths.
 func eachLoop(items []loops.Item, path change.Path, visit func(l *loops.Item, path change.Path)) {
 	number := 0
 	for i := range items {

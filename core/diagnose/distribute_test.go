@@ -13,7 +13,7 @@ var (
 	stored = loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}
 )
 
-// TestDistribute: after a loop is distributed, the same references are made, but along the rows.
+// TestDistribute: a distributed loop makes the same references as before, but along the rows.
 func TestDistribute(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
 		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096)),

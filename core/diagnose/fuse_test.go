@@ -11,7 +11,7 @@ import (
 
 // TestAgain: if two loops iterate over the bytes of one array, but the compiler unrolled them
 // differently, each load of the second loop uses data that the first loop accesses. For loops over
-// other arrays or other rows, no load does.
+// different arrays or different rows, no load does.
 func TestAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")
@@ -44,8 +44,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestSinkable: the statements next to the inner loops of three nested loops move into the
-// innermost one. Any two of the loops can then be interchanged.
+// TestSinkable: in a nest of three loops, the statements beside the inner loops move into the
+// innermost loop. Any two of the loops can then be interchanged.
 func TestSinkable(t *testing.T) {
 	counter := loops.Leaf(loaded, 800)
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}
@@ -73,7 +73,8 @@ func TestSinkable(t *testing.T) {
 	}
 }
 
-// TestEntries: tiling the inner loop enters it more often; tiling the outer loop does not.
+// TestEntries: after tiling the inner loop, the innermost loop is entered more often; after tiling
+// the outer loop, it is not.
 func TestEntries(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(6, loops.Loop(60, loops.Leaf(loaded, 1<<20, 0, 8)))}}
 	for _, c := range []struct {

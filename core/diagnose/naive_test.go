@@ -18,14 +18,14 @@ type naive struct {
 	lost      map[trace.Line]map[uint8]bool
 	writer    map[trace.Addr]uint8 // by word: 1 + the core that wrote it last
 	contended map[trace.Line]bool
-	open      bool                          // several threads run
+	open      bool                          // several threads are running
 	stored    map[trace.Addr]map[uint8]bool // the threads that stored to a word while several threads ran
 
 	nears, coherence, falsely, severally float64
 	misses                               [2]float64
 }
 
-// naiveSets and naiveWays are the sets and ways of both levels.
+// naiveSets and naiveWays are the numbers of sets and ways of both levels.
 const naiveSets, naiveWays = 4, 2
 
 const blank = ^trace.Line(0)
@@ -106,7 +106,7 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 	}
 }
 
-// TestReplay compares a replay with four cores with the naive replay.
+// TestReplay compares a replay on four cores with the naive replay.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
@@ -149,7 +149,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestLineTable: a table finds the lines that it contains, and no others.
+// TestLineTable: a table finds exactly the lines that it contains.
 func TestLineTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table lineTable
@@ -188,7 +188,7 @@ func TestRecent(t *testing.T) {
 	})
 }
 
-// TestWideLRU: narrow and wide sets keep the most recently used lines.
+// TestWideLRU: both narrow and wide sets keep the most recently used lines.
 func TestWideLRU(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ways := rapid.SampledFrom([]uint64{1, 2, fewWays, fewWays + 1, 64}).Draw(t, "ways")

@@ -59,8 +59,8 @@ func (r *run) compare(of, changed *counts) *retrial {
 	return t
 }
 
-// cyclesOf returns the cycles of each site that depend on the addresses of data, and the cycles
-// that threads wait for each other.
+// cyclesOf returns, for each site, the cycles that depend on the addresses of data. It also returns
+// the cycles in which threads wait for each other.
 func (r *run) cyclesOf(of *counts) (bySite []float64, idle float64) {
 	m := r.cost.measured(r.p, of)
 	waits, err := r.cost.waits(r, &m)
@@ -94,7 +94,7 @@ func (r *run) leftAt(t *retrial, at *place) float64 {
 	return saved - max(0, saved)*r.taken[at]
 }
 
-// untake subtracts from a retrial the cycles that other findings already save.
+// untake subtracts the cycles that other findings already save from the saving of a retrial.
 func (r *run) untake(t *retrial) {
 	for _, at := range r.places {
 		t.saved -= max(0, t.savedAt(at)) * r.taken[at]
@@ -113,7 +113,7 @@ func (r *run) heaviest(t *retrial, at *place) *place {
 	return at
 }
 
-// take marks the waits that a retrial saves as covered by a finding.
+// take records that a finding covers the waits that a retrial saves.
 func (r *run) take(t *retrial) {
 	for _, at := range r.places {
 		if s := share(t.savedAt(at), at.wait); s > 0.1 {
@@ -125,16 +125,17 @@ func (r *run) take(t *retrial) {
 	}
 }
 
-// retried says how the savings from changed addresses were predicted.
+// retried is the sentence that says how the savings from changed addresses were predicted.
 const retried = "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
 
-// newData is the address to which a change moves data. No program uses addresses there.
+// newData is the address from which on a change places the data that it moves. No program uses
+// addresses in this range.
 const newData trace.Addr = 1 << 47
 
 // block is a block of allocated memory.
 type block struct {
 	addr, bytes trace.Addr
-	until       trace.Addr // the end of the block, or the beginning of the next block if that block existed at another time
+	until       trace.Addr // the end of the block, or the beginning of the next block if the two overlap because they existed at different times
 }
 
 // mostElement is the size of the largest block that counts as one element.
@@ -152,7 +153,8 @@ func blockAt(blocks []block, addr trace.Addr) (b block, ok bool) {
 	return blocks[i], true
 }
 
-// blockFinder returns a faster blockAt, for many addresses of which most are between low and high.
+// blockFinder returns a function that does the same as blockAt, but is faster for many addresses.
+// Most of the addresses should be between low and high.
 func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, bool) {
 	const mostPages = 1 << 18
 	shift := uint(pageShift)
@@ -192,8 +194,7 @@ func sortBlocks(blocks []block) []block {
 	return blocks
 }
 
-// traversal lays out the elements that these sites use in the order in which the sites first reach
-// them.
+// traversal lays out elements in the order in which the given sites first reach them.
 func (r *run) traversal(sites map[int]bool) rename {
 	of := r.base()
 	if of == nil {
@@ -209,7 +210,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 		return nil
 	}
 	first := low
-	for j := range of.sites { // other fields may precede this one
+	for j := range of.sites { // other fields of the element may precede this field
 		if o := &of.sites[j]; o.grain > 0 && o.grain%grain == 0 && o.low < high && o.high > low && o.low+grain > first {
 			low = min(low, o.low)
 		}
@@ -248,18 +249,19 @@ type elementTable struct {
 	to      []trace.Addr // new address of each element, and the end of the last one
 	latest  uint32       // the element found last
 	// element returns the beginning of the element that contains an address, the number of bytes
-	// from there that certainly belong to it, and the number of bytes reserved for it.
+	// from the beginning that certainly belong to the element, and the number of bytes reserved for
+	// the element.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
 	pages   numbers                // pages that contain elements
-	cells   []*[cellsOfPage]uint32 // by page: 1 + the number of the element of each cell, or noElement; 0: unknown
+	cells   []*[cellsOfPage]uint32 // by page: for each cell, 1 + the number of its element, or noElement; 0 if unknown
 	most    int                    // maximum number of pages
 	page    trace.Addr             // the page looked up last, plus one
 	at      uint32                 // the number of that page
 }
 
-// newElementTable returns an empty table. Its elements are allocated blocks or, inside large blocks
-// and outside of blocks, grains of the given number of bytes. Most addresses are between low and
-// high.
+// newElementTable returns an empty table. Its elements are small allocated blocks. Inside large
+// blocks and outside of blocks, its elements are grains of the given number of bytes. Most
+// addresses are between low and high.
 func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
 	blockAt := blockFinder(blocks, low, high)
 	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {
@@ -304,7 +306,7 @@ func (e *elementTable) cell(addr trace.Addr) *uint32 {
 
 // find finds the element of an address, or adds it if add is set.
 func (e *elementTable) find(addr trace.Addr, add bool) bool {
-	// Usually it is the element found last, or the one that followed it the first time.
+	// Usually it is the element found last, or the element after it in the new order.
 	for n := e.latest; n < e.latest+2 && int(n) < len(e.numbers.keys); n++ {
 		if addr-e.numbers.keys[n] < e.to[n+1]-e.to[n] {
 			e.latest = n
@@ -368,7 +370,7 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	if a.pitch == 0 || a.high <= a.low {
 		return a, false
 	}
-	for j := range of.sites { // loops may be unrolled, and so advance by several elements
+	for j := range of.sites { // unrolled loops advance by several elements at a time
 		o, common := &of.sites[j], uint64(0)
 		if o.references >= n.references/8 && o.grain > uint64(r.p.Sites.Code[j].Bytes) && o.low < n.high && o.high > n.low {
 			common = gcd(a.pitch, o.grain)
@@ -377,7 +379,7 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 			a.pitch = common
 		}
 	}
-	for j := range of.sites { // other fields may precede this one
+	for j := range of.sites { // other fields of the element may precede this field
 		o := &of.sites[j]
 		if o.references > 0 && o.grain > 0 && o.grain%a.pitch == 0 && o.low < n.high && o.high > n.low && o.low+a.pitch > n.low {
 			a.low, a.high = min(a.low, o.low), max(a.high, o.high)
@@ -386,7 +388,8 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	return a, a.pitch > 1 && a.pitch <= mostElement
 }
 
-// splitting moves each element's fields that hot sites use to a separate array of structures.
+// splitting moves the fields that hot sites use from each element to a separate array of
+// structures.
 func (r *run) splitting(a record, hot []int) rename {
 	of := r.base()
 	var fields []field
@@ -456,8 +459,8 @@ func padding(arrays []record, lineBytes uint64) rename {
 	}
 }
 
-// fieldsOf returns the fields of an array's elements that references access, in the order of their
-// offsets in an element.
+// fieldsOf returns the fields of an array's elements that are accessed, in the order of their
+// offsets in the element.
 func (r *run) fieldsOf(a record) (list []field) {
 	of := r.base()
 	for i := range of.sites {
@@ -475,9 +478,10 @@ func (r *run) fieldsOf(a record) (list []field) {
 // field is a part of an element, and its new offset.
 type field struct{ at, bytes, to uint64 }
 
-// unpacked aligns each field to its size, as compilers do without packing, and returns the
-// resulting size of an element, or 0 if no field moves. A field inside the previous field, which a
-// vector instruction stores together with others, moves with that field.
+// unpacked aligns each field to its size, as compilers do unless a structure is packed. It returns
+// the resulting size of an element, or 0 if no field moves. If a field is inside the previous
+// field, because a vector instruction stores several fields at once, it moves with the previous
+// field.
 func unpacked(a record, fields []field) (pitch uint64) {
 	end, from, widest, moved := uint64(0), uint64(0), uint64(1), false
 	last := 0
@@ -494,7 +498,7 @@ func unpacked(a record, fields []field) (pitch uint64) {
 			}
 			continue
 		}
-		at := end + f.at - from // bytes before the field that are never accessed stay there
+		at := end + f.at - from // bytes before the field that are never accessed remain in place
 		f.to = (at + size - 1) &^ (size - 1)
 		moved = moved || f.to != f.at
 		end, from, last = f.to+f.bytes, f.at+f.bytes, i
@@ -508,15 +512,15 @@ func unpacked(a record, fields []field) (pitch uint64) {
 	return end
 }
 
-// aligned is an array that moves to the beginning of a line, with elements of a new size. If fields
-// is not empty, fields move within the element.
+// aligned is an array that moves to the beginning of a line and whose elements get a new size. If
+// fields is not empty, fields move within the element.
 type aligned struct {
 	record
 	bytes  uint64
 	fields []field
 }
 
-// aligning moves arrays.
+// aligning moves arrays to new addresses, where their elements are aligned.
 func aligning(arrays []aligned) rename {
 	var begins []trace.Addr
 	next := newData
@@ -544,12 +548,13 @@ func aligning(arrays []aligned) rename {
 	}
 }
 
-// merging merges several arrays with elements of the same size into one array of structures.
+// merging merges several arrays, whose elements all have the same size, into one array of
+// structures.
 func merging(arrays []record, bytes uint64) rename {
 	size := uint64(len(arrays)) * bytes
 	for pitch := uint64(8); pitch <= 64; pitch *= 2 {
 		if size <= pitch && size > pitch/2 {
-			size = pitch // so that an element does not cross lines
+			size = pitch // so that no element crosses a line boundary
 		}
 	}
 	return func(w *row, _ int) trace.Addr {
@@ -563,8 +568,8 @@ func merging(arrays []record, bytes uint64) rename {
 	}
 }
 
-// apart moves, in lines that threads invalidate for each other, the words of each thread to a
-// separate line. If copies is set, each thread gets its own copy of words that several threads
+// apart changes the lines that threads invalidate for each other: it moves the words of each thread
+// to a separate line. If copies is set, each thread gets its own copy of words that several threads
 // store to.
 func apart(of *counts, shift uint, copies bool) rename {
 	var contended lineTable
@@ -575,8 +580,8 @@ func apart(of *counts, shift uint, copies bool) rename {
 			least, most = min(least, at), max(most, at)
 		}
 	})
-	var lines numbers                                                 // numbers the new lines: the words of a line that belong to one thread
-	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // 1 + the number of the new line of each word; 0: unknown
+	var lines numbers                                                 // numbers the new lines, each of which contains the words of an old line that belong to one thread
+	byWord := make([]uint32, len(contended.groups)<<groupShift*words) // for each word, 1 + the number of its new line; 0 if unknown
 	return func(w *row, _ int) trace.Addr {
 		at := w.addr >> shift
 		if at < least || at > most {

@@ -7,27 +7,27 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// reorder interchanges an outer loop and its inner loop in the recorded references. It keeps the
+// reorder interchanges an outer loop and its inner loop in the recorded references. It collects the
 // references of one execution of the outer loop, and passes them on in the order of the inner
 // loop's iterations. Unlike changes of the loop-compressed trace, it does not need constant
 // strides.
 type reorder struct {
-	loop        []uint32 // by block: 1 + the first block of the outer loop around it; the constant around: in a function with such a loop
+	loop        []uint32 // by block: 1 + the first block of the outer loop that contains it; or the constant around, if only its function contains such a loop
 	turns       [][]row  // rows kept for each iteration of the inner loop
 	inner       []bool   // by block: whether it is the first block of an inner loop
 	now         uint32   // the outer loop that is running
-	at          int      // iteration of the inner loop; -1: before the inner loop
+	at          int      // iteration of the inner loop; -1 before the inner loop
 	rows        int      // number of rows in turns
 	hash        uint64   // hash of the addresses in an iteration of the outer loop
 	last        [2]uint64
-	turn, again int // number of iterations of the outer loop, and of those with the same addresses as one of the last two
+	turn, again int // number of iterations of the outer loop, and how many of them used the same addresses as one of the two iterations before
 	give        func(*row)
 }
 
 const around = ^uint32(0)
 
-// mostKept is the largest number of references that are kept. When it is reached, they are passed
-// on before the outer loop ends, so the loop is divided into parts.
+// mostKept is the largest number of references that are collected. When it is reached, they are
+// passed on before the outer loop ends, so the loop is interchanged in several parts.
 const mostKept = 1 << 22
 
 // mostTurns is the largest number of iterations of the inner loop that are distinguished; all later
@@ -67,7 +67,7 @@ func (o *reorder) take(w *row) {
 	}
 }
 
-// flush passes on the references that were kept.
+// flush passes on the collected references.
 func (o *reorder) flush() {
 	for at := range o.turns {
 		for i := range o.turns[at] {
@@ -78,9 +78,9 @@ func (o *reorder) flush() {
 	o.rows = 0
 }
 
-// interchange tries to interchange the loops around the source locations that wait longest, if
-// their references depend on data: if only some iterations make them, or if their addresses are
-// irregular.
+// interchange tries to interchange the loops around the source locations that wait longest. It does
+// so if the references depend on data, which means that only some iterations make them or that
+// their addresses are irregular.
 func (r *run) interchange() {
 	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
 		return
@@ -98,7 +98,7 @@ func (r *run) interchange() {
 			continue
 		}
 		waits := 0.0
-		for _, of := range r.places { // locations in the same loops
+		for _, of := range r.places { // sum up the waits of all locations in the same loops
 			if slices.ContainsFunc(of.sites, func(i int) bool { return slices.Contains(inner, r.loopOf(i)) }) {
 				waits += (of.wait + of.pages) * (1 - r.taken[of])
 			}
@@ -140,8 +140,8 @@ func (r *run) interchange() {
 	}
 }
 
-// newReorder returns the interchange of inner loops with the loops around them. A loop is given as
-// 1 + its header block.
+// newReorder returns a reorder that interchanges inner loops with the loops around them. A loop is
+// given as 1 + its header block.
 func (r *run) newReorder(inner []uint32) *reorder {
 	blocks := r.cost.program.Blocks
 	o := &reorder{loop: make([]uint32, len(blocks)), inner: make([]bool, len(blocks)), now: around}
@@ -165,9 +165,9 @@ func (r *run) newReorder(inner []uint32) *reorder {
 	return o
 }
 
-// unsteadyLoops returns the innermost loops of a source location that are inside another loop and
-// have references that only some iterations make or whose addresses are irregular, in descending
-// order of waits.
+// unsteadyLoops returns innermost loops of a source location, in descending order of waits. Each is
+// inside another loop, and has references that only some iterations make or whose addresses are
+// irregular.
 func (r *run) unsteadyLoops(at *place) (list []uint32) {
 	for _, i := range append([]int{r.worstSite(at)}, at.sites...) {
 		loop := r.loopOf(i)
@@ -213,5 +213,6 @@ func (r *run) conditional(b uint32) bool {
 	return r.cost.visits[b] < always*iterations
 }
 
-// always is the share of the iterations above which a block counts as running in all of them.
+// always is the share of a loop's iterations above which a block counts as running in every
+// iteration.
 const always = 0.999

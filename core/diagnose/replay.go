@@ -11,16 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A replay simulates the references of the loop-compressed trace in the machine's caches once more,
-// either unchanged or with the addresses of another data layout. Every level sees every access, as
-// everywhere in this package.
+// A replay simulates the references of the loop-compressed trace in the machine's caches, either
+// with the recorded addresses or with the addresses of another data layout. Every level sees every
+// access, as everywhere in this package.
 
-// The limits of a replay.
+// The limits of replays.
 const (
-	mostReplayed = 20 << 20 // rows of one replay
-	mostRows     = 80 << 20 // rows of all replays
-	mostShared   = 1 << 20  // lines of a run with several threads
-	mostWays     = 64       // wider sets are not searched
+	mostReplayed = 20 << 20 // rows in one replay
+	mostRows     = 80 << 20 // rows in all replays together
+	mostShared   = 1 << 20  // lines in a run with several threads
+	mostWays     = 64       // ways; caches with more ways cannot be replayed
 )
 
 // The TLBs of a core. These are round figures for current cores.
@@ -49,9 +49,9 @@ type counts struct {
 	sites     []siteCounts
 	misses    [][]float64          // by level and site; nil: not counted yet
 	coherence [][]float64          // misses after another core's store, by level and site
-	falsely   []float64            // such misses in the first level on words that no other core wrote, by site
-	severally []float64            // such misses in the first level on lines with a word that several threads stored to, by site
-	idle      []waiting            // waits of threads for other threads
+	falsely   []float64            // such misses in the first level for words that no other core wrote, by site
+	severally []float64            // such misses in the first level for lines that contain a word to which several threads stored, by site
+	idle      []waiting            // waits of threads for each other
 	blocks    []block              // allocated blocks, ascending by address
 	pages     map[trace.Addr]*page // nil: there is one thread
 	numbered  []*page
@@ -64,14 +64,13 @@ type counts struct {
 type siteCounts struct {
 	references, accesses, near, split uint64
 	strides                           [profile.NumStrides]uint64
-	second, walks                     float64 // translations from the second-level TLB, and from the page table
+	second, walks                     float64 // number of translations from the second-level TLB, and from the page table
 	low, high                         trace.Addr
 	grain                             uint64 // largest number that divides all distances between references
 	step                              uint64 // the last constant stride
 }
 
-// claim counts consecutive atomic operations of a thread on the same word, and contains the last
-// such word.
+// claim counts consecutive atomic operations of a thread on the same word, and records that word.
 type claim struct {
 	times float64
 	word  trace.Addr
@@ -93,22 +92,22 @@ type page struct {
 	number    uint32
 	first     uint8 // thread that stored to it first
 	firstSite int32
-	owner     uint8 // thread that uses it most, once a thread other than the first has used it
+	owner     uint8 // the thread that uses it most, valid once a thread other than the first has used it
 	shared    bool
 	lead      int32
-	user      int32   // a site of the owner
+	user      int32   // a site where the owner uses it
 	far       float64 // additional cycles for another socket's memory, for threads that did not store first
-	moved     float64 // the same for lines that such threads fetch for the first time
+	moved     float64 // the same, but for lines that such threads fetch for the first time
 }
 
 // line records which cores have a line.
 type line struct {
 	sharers, lost, seen uint64       // a bit for each core
 	writer              [words]uint8 // for each word: 1 + the thread that stored to it last
-	owner               [words]uint8 // for each word: 1 + the only thread that stored to it, or several
-	contended           bool         // cores invalidated it for each other
+	owner               [words]uint8 // for each word: 1 + the only thread that stored to it, or the constant several
+	contended           bool         // several cores invalidated it for each other
 	severally           bool         // several threads stored to one of its words
-	honest              bool         // because of words that both use
+	honest              bool         // the invalidations were due to words that both cores use
 	page                uint32       // 1 + its number in counts.numbered; 0: unknown
 }
 
@@ -220,7 +219,7 @@ type lru struct {
 	ways int
 	tags []uint64
 
-	touched uint64 // a value computed from tags that were prefetched
+	touched uint64 // a value computed from prefetched tags, so that the compiler keeps the loads
 }
 
 func newLRU(lines, ways uint64) *lru {
@@ -275,7 +274,7 @@ func (c *lru) use(line uint64) bool {
 	return found
 }
 
-// fewWays is the largest number of ways that are moved individually.
+// fewWays is the largest number of ways that are moved one at a time.
 const fewWays = 16
 
 // drop removes a line.
@@ -354,26 +353,26 @@ type replay struct {
 	perVisit  []float64         // cycles per execution, by block
 	perMiss   float64           // cycles per coherence miss
 	remote    []float64         // extra cycles for another socket's memory, by site
-	native    []uint64          // size of the machine's widest access, by site
+	native    []uint64          // size of the widest machine access, by site
 	atomic    []bool            // by site
-	locks     func(uint32) bool // blocks that end with a call that waits for a lock; nil: none
-	claims    int               // number of locks, and of atomic operations on the same word as before, since the last synchronisation point
+	locks     func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
+	claims    int               // number of lock operations, and of atomic operations on the same word as the previous one, since the last synchronisation point
 	fork      uint32
 	divides   uint32
 	dynamic   bool
 	broken    bool
 	followed  *followed // accesses of the only thread; nil: there are several threads
 
-	// Lines whose numbers differ in the bits of differ are in different sets of all caches. An
-	// access to the latest line with the same bits finds the line in the most recent position of
-	// its set, and changes nothing.
-	latest []uint64 // line numbers plus one, by these bits; nil: misses are not counted
+	// Two lines whose numbers differ in the bits of the mask differ are in different sets in every
+	// cache. An access to the latest line with given values of these bits finds the line in the
+	// most recent position of its set, and changes nothing.
+	latest []uint64 // line numbers plus one, indexed by these bits; nil if misses are not counted
 	differ uint64
 
-	touched uint64 // a value computed from prefetched values
+	touched uint64 // a value computed from prefetched values, so that the compiler keeps the loads
 }
 
-// core is the state of a core: its caches, and the lines that it used last.
+// core is the state of a core: its caches, and the lines that it used most recently.
 type core struct {
 	near   [nearLines + 1]uint64 // the most recently used lines, plus one
 	lines  [nearLines + 1]uint32 // indices of these lines; 0 if there is one thread
@@ -390,7 +389,7 @@ type core struct {
 	began   float64   // value of work at the last synchronisation point
 	awaited float64   // value of waited at the last synchronisation point
 	longest []float64 // cycles by block since the last synchronisation point
-	ran     []bool    // by block: whether it is in blocks
+	ran     []bool    // by block: whether the block is listed in blocks
 	blocks  []uint32  // the blocks executed since then
 	block   uint32
 }
@@ -418,10 +417,10 @@ func (r *run) canReplay() bool {
 	return true
 }
 
-// again replays the trace, with addresses changed by to, in the order given by order (nil:
-// unchanged), and with pages of 1<<pageShift bytes. It returns nil if the trace cannot be replayed.
-// If levels is false, it does not count the misses of a run with one thread; [run.exactMisses]
-// returns the misses of the unchanged run.
+// again replays the trace. It changes addresses with to and the order of references with order (if
+// they are not nil), and uses pages of 1<<pageShift bytes. It returns nil if the trace cannot be
+// replayed. If levels is false, it does not count the misses of a run with one thread;
+// [run.exactMisses] returns the misses of the unchanged run.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()
 	if !r.canReplay() || r.replayed+rows > mostRows {
@@ -603,8 +602,8 @@ func (s *replay) row(r *row) {
 	}
 }
 
-// ahead prefetches the entries that rows of a thread will look up. The reads do not depend on each
-// other, so several of them can wait for memory at the same time.
+// ahead prefetches the table entries that the next rows of a thread will look up. The prefetches do
+// not depend on each other, so several can wait for memory at the same time.
 func (s *replay) ahead(m *member, from, to int) {
 	k := &s.cores[m.row(from).thread]
 	var lines [rowsAhead]trace.Line
@@ -635,8 +634,8 @@ func (r *row) stores() bool {
 	return r.kind == trace.Store || r.kind == trace.Modify || r.kind == trace.RangeWrite
 }
 
-// scattered handles a memory range, as of a copy or a fill, whose words are separated by a change
-// of addresses.
+// scattered handles a memory range, such as the target of a copy or fill, whose words are moved
+// apart by a change of addresses.
 func (s *replay) scattered(r *row, i int) {
 	const word = 8
 	at := *r
@@ -653,8 +652,8 @@ func (s *replay) scattered(r *row, i int) {
 	s.classify(&s.sites[i], i, r, s.to(r, i))
 }
 
-// splits returns how many accesses of a reference cross a line boundary. The machine performs a
-// reference in accesses of native bytes each.
+// splits returns how many accesses of a reference cross a line boundary. The machine divides a
+// reference into accesses of at most native bytes each.
 func splits(addr trace.Addr, bytes, native uint64, shift uint) (n uint64) {
 	if bytes > 16*native {
 		return 0 // a memory range, which the runtime library divides in its own way
@@ -800,14 +799,14 @@ func (s *replay) access(c *siteCounts, i int, number uint8, at trace.Line, addr 
 	}
 }
 
-// followed contains accesses to lines and pages that were not yet passed to the caches, in a replay
-// with one thread.
+// followed contains the accesses to lines and pages that have not been passed to the caches yet, in
+// a replay with one thread.
 type followed struct {
 	lines, pages         []uint64
 	lineSites, pageSites []int32
 }
 
-// mostLatest is the number of most recently used lines that are kept, a power of two.
+// mostLatest is the number of recently used lines that are remembered. It is a power of two.
 const mostLatest = 1 << 10
 
 // mostFollowed is the number of references whose accesses are passed to the caches at a time.
@@ -819,11 +818,11 @@ func (f *followed) reset() {
 
 // alone replays a trace with one thread. Nothing else changes the caches, so accesses are made in
 // batches, while the next ones are read. If levels is false, misses are not counted. alone returns
-// false if it was stopped.
+// false if the replay was stopped.
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]
-	second, walks := s.bySite(), s.bySite() // in cache lines that no other task writes
+	second, walks := s.bySite(), s.bySite() // these slices share no cache line with memory that other tasks write
 	tasks := 2
 	if s.differ = mostLatest - 1; levels {
 		s.latest = make([]uint64, mostLatest)
@@ -881,8 +880,8 @@ func (s *replay) alone(levels bool) bool {
 	return !s.stopped
 }
 
-// bySite returns a slice with a number for each site. It shares no cache line of the host with
-// other memory.
+// bySite returns a slice with a number for each site. The slice shares no cache line of the host
+// with other memory.
 func (s *replay) bySite() []float64 {
 	const apart = 16
 	return make([]float64, apart+len(s.sites)+apart)[apart : apart+len(s.sites)]
@@ -894,7 +893,7 @@ func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
 	touched := uint64(0)
 	for j, line := range lines {
 		if j+ahead < len(lines) {
-			touched += c.tags[c.begin(lines[j+ahead])] // so that the tags are in the host's cache when they are needed
+			touched += c.tags[c.begin(lines[j+ahead])] // so that these tags are in the host's cache when they are needed
 		}
 		if !c.use(line) {
 			misses[sites[j]]++
@@ -928,7 +927,7 @@ func (s *replay) start(number int) {
 func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (lost bool) {
 	me := uint64(1) << core
 	if !store && of.sharers&me != 0 {
-		return false // a core that lost a line is not among its sharers
+		return false // a core that lost the line is not among its sharers
 	}
 	lost = of.lost&me != 0
 	honest := false
@@ -980,7 +979,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 	return lost
 }
 
-// place records the threads that use a page, and the cost of another socket's memory.
+// place records which threads use a page, and what they pay for memory on another socket.
 func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
 	if of.page == 0 {
 		address := at << s.shift >> pageShift
@@ -1067,13 +1066,14 @@ func static(schedule trace.Addr) bool {
 	return schedule == chunked || schedule == plain || schedule == chunked+ordered || schedule == plain+ordered
 }
 
-// mostClaims is the largest number of atomic operations on one word, or of locks, that a thread
-// needs for a sum or a barrier. If there are more, threads take their work from a queue, and an
-// idle thread would take more.
+// mostClaims is the largest number of atomic operations on one word, or of lock operations, that a
+// thread needs for a sum or a barrier. More operations mean that threads take their work from a
+// queue, so an idle thread would take more work.
 const mostClaims = 8
 
-// join synchronises the threads: the others have waited for the slowest. Only the division of work
-// counts. A thread whose share of the work misses more often than others has its own problem.
+// join synchronises the threads, after the other threads have waited for the slowest. Only
+// differences due to the division of work count. If a thread is slower because its share of the
+// work misses more often, that is a separate problem.
 func (s *replay) join() {
 	slowest, latest, sum, waited, working := 0, 0.0, 0.0, 0.0, 0
 	for i := range mostCores {
@@ -1125,7 +1125,7 @@ func (s *replay) begin() {
 // nativeLeast is the number of bytes that every current machine can access at a time.
 const nativeLeast = 16
 
-// nativeBytes returns the size of the widest access that the code of a site makes.
+// nativeBytes returns the size of the widest machine access that the code of a site makes.
 func nativeBytes(p *trace.Program, s *profile.Site) uint64 {
 	const least = nativeLeast
 	if p == nil || int64(s.Number) >= int64(len(p.Sites)) {

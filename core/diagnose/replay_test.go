@@ -40,8 +40,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule: between a fork and a join, threads that a machine happened to run one after the
-// other alternate, each as often as its clock allows.
+// TestSchedule: threads that happened to run one after the other when they were recorded run
+// alternately between a fork and a join, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)
@@ -91,7 +91,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestLRU: the least recently used line is evicted, and a line that another core invalidates is
+// TestLRU: the least recently used line is evicted, and a line that another core has invalidated is
 // removed.
 func TestLRU(t *testing.T) {
 	c := newLRU(4, 2)
@@ -106,7 +106,7 @@ func TestLRU(t *testing.T) {
 	}
 }
 
-// TestBlockFinder: a finder returns the same blocks as a search among all blocks.
+// TestBlockFinder: a block finder returns the same blocks as a linear search.
 func TestBlockFinder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []block
@@ -127,7 +127,7 @@ func TestBlockFinder(t *testing.T) {
 	})
 }
 
-// TestElementTable: the results of a table do not depend on its cells.
+// TestElementTable: the cells of a table make look-ups faster but do not change the results.
 func TestElementTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []block

@@ -7,21 +7,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// reuse assigns separate addresses to memory that one thread allocates after another thread has
-// freed it, and to stacks that threads use one after the other. Threads that ran one after the
-// other in the recording, because the machine was busy, run at the same time in a replay, where
-// each would have its own memory.
+// If a thread allocates memory that another thread has freed, or if threads use the same stack one
+// after the other, reuse assigns separate addresses to each thread's memory. Threads that ran one
+// after the other in the recording, because the machine was busy, run at the same time in a replay,
+// so each needs its own memory.
 type reuse struct {
-	stacks []extent           // by thread number; stacks that overlap the stack of an earlier thread
+	stacks []extent           // by thread number; contains the stacks that overlap the stack of an earlier thread
 	last   map[trace.Addr]use // last use of allocated blocks, by address
-	heap   []extent           // blocks that move, by address
+	heap   []extent           // the blocks that move, ordered by address
 	number trace.Addr         // number of ranges moved so far
 }
 
 // extent is a range of memory, and the distance by which it moves.
 type extent struct{ low, high, by trace.Addr }
 
-// use records the last thread that allocated a block.
+// use records which thread allocated a block last.
 type use struct {
 	thread uint32
 	by     trace.Addr

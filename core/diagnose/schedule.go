@@ -19,10 +19,10 @@ import (
 // row is a reference or an event of the replayed trace.
 type row struct {
 	addr   trace.Addr
-	site   uint32 // for a reference, its site in the tables of the trace; for a block entry, the block
+	site   uint32 // for a reference, the number of its site in the trace's tables; for a block entry, the block
 	index  int32  // for a reference, the index of its site in the profile; -1: none
 	bytes  uint32
-	thread uint8 // number of the thread's core
+	thread uint8 // number of the core that runs the thread
 	kind   trace.Kind
 }
 
@@ -32,7 +32,7 @@ const mostBuffered = 1 << 19
 // mostAhead is the largest number of rows kept for threads that are ahead of others.
 const mostAhead = 1 << 21
 
-// mostCores is the largest number of threads that are distinguished.
+// mostCores is the largest number of threads that a schedule distinguishes.
 const mostCores = 64
 
 // schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
@@ -40,7 +40,7 @@ const mostCores = 64
 type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
-	expect  func(m *member, from, to int)       // called with the numbers of rows that will soon be passed to take; may be nil
+	expect  func(m *member, from, to int)       // called with a range of rows that will soon be passed to take; may be nil
 	index   *siteIndex                          // nil: references have no sites
 	reuse   *reuse                              // nil: there is one thread
 	order   *reorder                            // also receives block entries; nil: the order is not changed
@@ -48,9 +48,9 @@ type schedule struct {
 	joined  func()                              // called when all threads have synchronised
 	forked  func()                              // called when the threads begin
 	goOn    func() bool
-	clock   [mostCores]float64 // clocks, which take advances
+	clock   [mostCores]float64 // the clock of each thread, which take advances
 	met     float64            // clock at the last synchronisation point
-	worked  uint64             // a bit for each thread that did something since then
+	worked  uint64             // a bit for each thread that has run since then
 	numbers map[uint32]uint8
 	rest    *loops.Expander // rows that have not yet been read
 	batch   *trace.Batch
@@ -69,9 +69,9 @@ type schedule struct {
 	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil: unknown
 	joining bool              // whether such a call was made since the threads began
 	members [mostCores]member
-	free    []*chunk // free chunks, for rows to come
+	free    []*chunk // unused chunks, for later rows
 	rows    int
-	full    int            // number of buffered rows at which they are passed on
+	full    int            // the buffered rows are passed on when there are this many
 	inner   [mostCores]int // number of nested regions that a thread is in
 }
 
@@ -79,9 +79,9 @@ type schedule struct {
 type member struct {
 	queue
 	at       int   // the next row to pass on
-	expected int   // the row after the expected ones
+	expected int   // the first row that has not been passed to expect yet
 	phases   []int // numbers of the rows at which the thread's phases begin
-	phase    int   // phase that contains the first row
+	phase    int   // number of the phase that contains the first row
 	ended    bool
 }
 
@@ -92,10 +92,10 @@ const (
 
 type chunk [chunkRows]row
 
-// queue contains waiting rows, in chunks. A growing slice would be copied and cleared again and
-// again. Rows are numbered from the start of the region.
+// queue contains waiting rows, in chunks. A slice that grows would be copied and cleared
+// repeatedly. Rows are numbered from the start of the region.
 type queue struct {
-	chunks []*chunk // chunks with the rows from first on
+	chunks []*chunk // contain the rows from first on
 	first  int      // a multiple of chunkRows
 	end    int      // the number of the next row to be appended
 }
@@ -161,8 +161,8 @@ const mostRead = 1 << 14
 // mostReadAhead is the approximate number of rows that are read while others are passed on.
 const mostReadAhead = 1 << 18
 
-// read appends up to about most rows of the trace, without events if there is one thread, and reports whether
-// there may be more.
+// read appends about most rows of the trace, and reports whether there may be more. It leaves out
+// events if there is only one thread.
 func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	if s.rest == nil {
 		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}
@@ -218,7 +218,8 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	return rows, true
 }
 
-// give passes on the rows that were read.
+// give handles the rows that were read: it passes each row on, or buffers it until it is the turn
+// of its thread.
 func (s *schedule) give(rows []row) {
 	for i := 0; i < len(rows); {
 		r := &rows[i]
@@ -243,8 +244,7 @@ func (s *schedule) give(rows []row) {
 	}
 }
 
-// keeps reports whether a row needs no handling other than to wait for its turn, provided that its
-// thread has begun.
+// keeps reports whether a row of a thread that has begun only has to wait for its turn.
 func (s *schedule) keeps(r *row) bool {
 	if r.kind != trace.BlockEntry && r.kind != trace.BareBlock {
 		return r.kind.IsReference()
@@ -261,7 +261,7 @@ func (s *schedule) add(r *row) {
 		s.flush(true)
 		s.open, s.master, s.alive, s.joining = true, r.thread, 0, false
 		if r.kind == trace.ThreadStart {
-			s.master = 0 // the thread that the program began with
+			s.master = 0 // the program's initial thread
 		}
 		s.meet()
 		if s.forked != nil {
@@ -303,8 +303,8 @@ func (s *schedule) add(r *row) {
 		return
 	case r.kind == trace.ThreadEnd && !s.regions:
 		m.ended = true
-		// A thread may end before the next one is created or starts: a busy machine runs them in
-		// turn. The threads therefore belong together until the program waits for one of them.
+		// On a busy machine, a thread may end before the next one starts or is even created. The
+		// threads therefore belong together until the program waits for one of them.
 		if s.alive--; s.alive <= 0 && s.started >= s.created && (s.joining || s.joins == nil) {
 			s.flush(true)
 			return
@@ -315,7 +315,7 @@ func (s *schedule) add(r *row) {
 	}
 }
 
-// flush passes on the buffered rows. last says that the region ends here.
+// flush passes on the buffered rows. last is set if the region ends here.
 func (s *schedule) flush(last bool) {
 	if !s.open {
 		return
@@ -324,7 +324,7 @@ func (s *schedule) flush(last bool) {
 	for i := range s.members {
 		if m := &s.members[i]; len(m.phases) > 0 {
 			first, end = min(first, m.phase), max(end, m.phase+len(m.phases))
-			all = min(all, m.phase+len(m.phases)) // later phases have not begun for all threads
+			all = min(all, m.phase+len(m.phases)) // some threads have not begun later phases
 		}
 	}
 	if !last && s.rows < mostAhead {
@@ -378,8 +378,8 @@ func (s *schedule) meet() {
 	s.worked = 0
 }
 
-// merge replays the rows of all threads in a phase. If hold is set, it stops as soon as a thread
-// has replayed all rows read so far of an unfinished phase.
+// merge replays the rows of all threads in a phase. If hold is set and the phase is unfinished,
+// merge stops as soon as one thread has replayed all of its rows that have been read so far.
 func (s *schedule) merge(phase int, hold bool) {
 	var running []int
 	var to [mostCores]int
@@ -431,7 +431,7 @@ func (s *schedule) merge(phase int, hold bool) {
 		}
 		s.worked |= 1 << i
 		if s.clock[i] <= before {
-			s.clock[i] = before + leastTurn // it is another thread's turn
+			s.clock[i] = before + leastTurn // now it is another thread's turn
 		}
 		if m.at < to[i] {
 			continue
@@ -442,11 +442,11 @@ func (s *schedule) merge(phase int, hold bool) {
 	}
 }
 
-// rowsAhead is the number of rows of a thread that are prefetched at a time.
+// rowsAhead is the number of rows of a thread for which table entries are prefetched at a time.
 const rowsAhead = 32
 
-// leastTurn is the smallest number of cycles in a turn.
+// leastTurn is the smallest number of cycles for which a thread runs in a turn.
 const leastTurn = 0.01
 
-// mostInTurn is the largest number of rows of a thread in a turn if blocks are unknown.
+// mostInTurn is the largest number of rows that a thread replays in a turn if blocks are unknown.
 const mostInTurn = 8

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// imbalance adds findings about source locations where threads wait for the slowest thread.
+// imbalance adds findings about the source locations at which threads wait for the slowest thread.
 func (r *run) imbalance() {
 	of := r.cost.replay
 	if of == nil || r.cost.program == nil {
@@ -76,8 +76,8 @@ func (r *run) placeOfBlock(b uint32) *place {
 	return at
 }
 
-// outermost returns the first line of the outermost loop around a block, which divides the work of
-// a thread, or 0 if there is none.
+// outermost returns the first line of the outermost loop around a block, or 0 if there is none. The
+// work of the threads is divided in this loop.
 func (r *run) outermost(b uint32, file string) (line uint32) {
 	if int(b) >= len(r.cost.program.Blocks) {
 		return 0
@@ -130,8 +130,8 @@ func (r *run) dividedAt(site uint32, at *place) uint32 {
 // Another socket's memory matters only for data of at least this number of pages.
 const leastFarPages = 32
 
-// sockets adds findings about data that one thread stores to first, so it is in the memory of that
-// thread's socket, and other threads use.
+// sockets adds findings about data that is in the memory of one socket, because a thread of that
+// socket stored to it first, but is used by other threads.
 func (r *run) sockets() {
 	of := r.cost.replay
 	if of == nil || of.pages == nil {
@@ -181,7 +181,7 @@ func (r *run) sockets() {
 	for _, g := range order {
 		most := g.far
 		if uint64(g.pages)<<pageShift > private*uint64(of.team) {
-			most += g.moved // the data exceeds the threads' own caches, so each run of the loop fetches it again
+			most += g.moved // the data does not fit in the threads' private caches, so each run of the loop fetches it again
 		}
 		if g.pages < leastFarPages || most/2 < Least*r.out.Cycles {
 			continue

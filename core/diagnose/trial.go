@@ -18,28 +18,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Changes are tried only on the nests with the largest waits. Smaller nests are not worth a change.
+// Changes are tried only on the nests with the largest waits. Changes to other nests would not be
+// worth the effort.
 const (
 	mostTried   = 4
-	leastWait   = 0.02 // share of the run's cycles
-	mostChanges = 6    // changes from each search that are counted in every level
-	mostSplit   = 8    // arrays to split
+	leastWait   = 0.02 // waits, as a share of the run's cycles
+	mostChanges = 6    // number of changes from each search whose misses are counted in every level
+	mostSplit   = 8    // number of arrays to split
 )
 
 // trial is a change of a nest, and its effects.
 type trial struct {
 	change        change.Change
 	nest          *loops.Nest // the nest before the change
-	sunk          bool        // statements beside the inner loop were first moved into it
+	sunk          bool        // statements beside the inner loop were moved into it first
 	before, after []float64
 	saved         float64 // cycles
-	runs          uint64  // number of consecutive runs of a nest that the change affects together; 0: it affects a single run
-	unchained     bool    // the saving does not include the shorter chain of results and vector instructions
+	runs          uint64  // number of consecutive runs of a nest that the change affects together; 0 if it affects a single run
+	unchained     bool    // the saving does not include a shorter chain of results or vector instructions
 	vector        float64 // part of saved: cycles saved by vector instructions
 	level         int     // level whose misses account for most of the saved cycles
 }
 
-// nests tries changes on the nests that wait longest, and adds the best change for each as a
+// nests tries changes on the nests that wait longest, and adds the best change of each nest as a
 // finding.
 func (r *run) nests() {
 	if r.loops == nil || r.loops.Nests == 0 || r.p.State.Partial {
@@ -136,7 +137,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 				references += l.Loops[loop].References
 			}
 		}
-		if representative*(a.References+b.References) < references { // for example, the last of many runs, which is shorter
+		if representative*(a.References+b.References) < references { // for example, the last of many runs may be shorter
 			continue
 		}
 		if _, more := ends[first]; !more && g.wait < leastWait*r.out.Cycles {
@@ -196,9 +197,9 @@ const fuseWith = "fuse this loop with the previous one, "
 const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse them into one loop that does the work of all"
 
 // inlinedTwice reports whether two loops at the same source line are different code for the same
-// data, as in a function template that was inlined for two calls. A loop that runs twice is the
-// same code or, if the compiler unrolled the loop around it, code with the same operations. The
-// remainder of an unrolled loop processes other data.
+// data, as in a function template that was inlined for two calls. In contrast, a loop that runs
+// twice is the same code or, if the compiler unrolled the loop around it, code with the same
+// operations. The remainder of an unrolled loop processes different data.
 func (r *run) inlinedTwice(first, second int) bool {
 	l, top := r.loops, change.Path{0}
 	a, b := top.Loop(l.Nest(l.Loops[first].Nest)), top.Loop(l.Nest(l.Loops[second].Nest))
@@ -210,8 +211,8 @@ func (r *run) differ(a, b *loops.Item) bool {
 	return r.cost.program != nil && !slices.Equal(r.operations(a), r.operations(b))
 }
 
-// copies is [run.inlinedTwice] for loops of a nest that are inside depth other loops. One of the
-// two loops may be unrolled further than the other.
+// copies does the same as [run.inlinedTwice], for loops of a nest that are inside depth other
+// loops. One of the two loops may be unrolled further than the other.
 func copies(a, b *loops.Item, depth int) (same bool) {
 	before := leavesOf(a.Body)
 	for _, it := range leavesOf(b.Body) {
@@ -244,12 +245,12 @@ func (r *run) operations(l *loops.Item) (list []string) {
 	return slices.Compact(list)
 }
 
-// representative is the largest ratio between the references of all nests at the same source
-// locations and the references of the nests that are tried.
+// representative is the largest allowed ratio between the references of all nests at the same
+// source locations and the references of the nests on which changes are tried.
 const representative = 32
 
 // mostBetween is the largest distance between neighbouring loops, in nodes of the loop-compressed
-// trace. A few references, and iterations that the compiler peeled off, may be between them.
+// trace. Between them may be a few references, and iterations that the compiler peeled off.
 const mostBetween = 12
 
 // group contains nests whose largest waits are at the same source location. Changes are tried on
@@ -263,9 +264,9 @@ type group struct {
 	wait     float64   // the sum of waits
 	cycles   float64   // cycles without waits
 	pages    float64   // cycles that the nests wait for address translation
-	perRun   []float64 // lines fetched from below each level in one run of the nest that changes are tried on; -1: unknown
-	repeated float64   // number of runs of that nest in the code that changes are tried on
-	times    float64   // number of runs of nests like it
+	perRun   []float64 // number of lines fetched from below each level in one run of the nest on which changes are tried; -1 if unknown
+	repeated float64   // number of runs of that nest in the code on which changes are tried
+	times    float64   // number of runs of all nests in the group
 	strided  bool      // whether an array advances by whole lines in the innermost loop
 }
 
@@ -427,7 +428,7 @@ func (r *run) nest(g *group) {
 		if r.addConflict(g, saved, worst, false) {
 			return
 		}
-		// No padding helped. Another change that was tried is better than a change that was not.
+		// No padding has helped. A change that was tried is better than a change that was not.
 		if a, ok := r.recordOf(r.worstSite(g.at)); ok && r.split(g.at, a, nil) {
 			return
 		}
@@ -448,7 +449,7 @@ func (r *run) nest(g *group) {
 	if (kind == Layout || kind == Conflict || kind == Alignment) && (g.pages > wait || g.at.fills()) { // a different layout does not help
 		return
 	}
-	if kind == Stride && r.strideWords(loop) == "" { // the order of loops only brings uses of the same data closer together
+	if kind == Stride && r.strideWords(loop) == "" { // changing the order of loops only brings uses of the same data closer together
 		kind = Capacity
 	}
 	chain, vector := 0.0, 0.0
@@ -529,7 +530,7 @@ func (r *run) worstIn(n *loops.Nest, path change.Path, at *place) *place {
 }
 
 // besides finds consecutive loops between which there are only references to variables, such as to
-// counters in code that was not optimised. These references are moved before both loops.
+// counters in code that was not optimised. It moves these references before both loops.
 func besides(n *loops.Nest) (list []sunkNest) {
 	var walk func(items []loops.Item, path change.Path)
 	walk = func(items []loops.Item, path change.Path) {
@@ -588,10 +589,10 @@ func (r *run) storedIn(nest int, by change.Change) string {
 	return "; check the stores to " + strings.Join(names, ", ")
 }
 
-// lineOf returns the first line of a file that belongs to a loop of a nest but to no loop inside
-// it, or 0 if it is unknown. Loops of the nest are matched with the loops of the code around the
-// references, from the innermost one outwards. They are considered the same if they have the same
-// number of iterations.
+// lineOf returns the first line in a file that belongs to a loop of a nest but not to a loop inside
+// that loop. It returns 0 if the line is unknown. Loops of the nest are matched with the loops of
+// the code around the references, from the innermost one outwards. Two loops are considered to be
+// the same if they have the same number of iterations.
 func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermost bool) {
 	l, program := r.loops, r.cost.program
 	loop := nest
@@ -700,13 +701,13 @@ const mostRepeats = 32
 
 // repeatedNest returns a loop around a nest that runs several times in a row, including the
 // references between its runs. It returns nil if the nest does not run several times, or if
-// addresses do not change evenly.
+// addresses do not change by the same amount from run to run.
 func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	l := &r.loops.Loops[loop]
 	if l.Runs < 3 {
 		return nil, 0
 	}
-	var turns [][]loops.Item // the code before a run, and the run
+	var turns [][]loops.Item // for each run, the code before the run, and the run itself
 	var between []loops.Item
 	nodes := 0
 	for node := range r.loops.Tree().Nodes() {
@@ -735,7 +736,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if len(turns) < 4 {
 		return nil, 0
 	}
-	turns = turns[1:] // the code before the first run is different code
+	turns = turns[1:] // the code before the first run is different
 	body := turns[0]
 	for i := range turns[1:] {
 		if len(turns[i+1]) != len(body) {
@@ -746,7 +747,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if len(turns) < 3 || !evenly(body, turns[1], turns[2], 0) {
 		return nil, 0
 	}
-	// Leaves beside the nest move into it, so that each loop contains only the next loop.
+	// Move the leaves beside the nest into it, so that each loop contains only the next loop.
 	outer := loops.Loop(uint64(len(turns)), body...)
 	of := r.loops.Nest(l.Nest).Clone()
 	of.Items = []loops.Item{outer}
@@ -756,8 +757,8 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	return of, uint64(len(turns))
 }
 
-// evenly sets how much each further run adds to the parameters of items, computed from the first
-// three runs. It returns false if the amount differs.
+// evenly computes from the first three runs how much each run adds to the parameters of items. It
+// returns false if the amount is not the same for each run.
 func evenly(a, b, c []loops.Item, depth int) bool {
 	for i := range a {
 		x, y, z := &a[i], &b[i], &c[i]
@@ -806,7 +807,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		out.vector = max(0, cycles-chain) * part
 	}
 	core := chain + out.vector + r.fusedWork(n, by, g)
-	if _, fuse := by.(change.Fuse); !fuse && g.wait+g.pages+core < leastWait*r.out.Cycles { // counting misses takes too long for such a saving
+	if _, fuse := by.(change.Fuse); !fuse && g.wait+g.pages+core < leastWait*r.out.Cycles { // the saving is too small to spend time on counting misses
 		return nil
 	}
 	var caches []misses.Cache
@@ -821,9 +822,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	if out.before, out.after, ok = r.missesOf(n, changed, caches); !ok {
 		return nil
 	}
-	// Alone, the nest begins with empty caches. In the run, it may find data in the caches, or may
-	// find that data from its last execution was evicted. Therefore the difference is subtracted
-	// from the misses in the run.
+	// The nest alone begins with empty caches. In the whole run, its data may already be in the
+	// caches, or data from its previous execution may have been evicted. Therefore the difference
+	// is subtracted from the misses in the run.
 	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
 		now[k] = out.before[k]
@@ -871,9 +872,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	return out
 }
 
-// inSequence reports whether each reference among the items, which are inside depth loops, advances
-// by less than a line in its innermost loop. In a transposition, one of the two references does
-// not, whatever the order of the loops.
+// inSequence reports whether each reference in items advances by less than a line in its innermost
+// loop. The items are inside depth loops. In a matrix transposition, one of the two references
+// advances by more, whatever the order of the loops.
 func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -887,15 +888,16 @@ func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
 	return true
 }
 
-// applies reports whether a change is one that a person would make.
+// applies reports whether a programmer would make the change.
 func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	fuse, ok := by.(change.Fuse)
 	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse)))
 }
 
-// needsLater reports whether an iteration of the second of two loops needs a value that the first
-// loop stores in a later iteration, or overwrites a value that the first loop loads later, as when
-// the result of a stencil is copied back.
+// needsLater reports whether two loops cannot simply be fused because an iteration of the second
+// loop needs a value that the first loop stores in a later iteration, or overwrites a value that
+// the first loop loads in a later iteration. An example is a loop that copies the result of a
+// stencil back.
 func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -922,14 +924,16 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	return false
 }
 
-// mostLater is the largest number of iterations that a loop is assumed to need in advance.
+// mostLater is the largest number of iterations by which one of two fused loops is assumed to need
+// the other to be ahead.
 const mostLater = 4
 
-// span is the memory that a reference touches in one turn of a loop.
+// span is the memory that a reference touches in one turn, which is a group of iterations of a
+// loop.
 type span struct {
 	low, bytes uint64 // the range touched by all inner loops together
 	by         int64  // the distance from one turn to the next
-	step       int64  // stride in the only inner loop; 0: there is none, or several
+	step       int64  // stride in the only inner loop; 0 if there is no inner loop or several
 	own        uint64 // size of the reference
 	stores     bool
 }
@@ -972,8 +976,8 @@ func spans(l *loops.Item, depth int, turns uint64) (list []span) {
 	return list
 }
 
-// meet reports whether two spans have bytes in common if the first begins behind bytes after the
-// second.
+// meet reports whether two spans overlap if the first span begins the given number of bytes
+// (behind) after the second.
 func meet(a, b span, behind int64) bool {
 	if behind >= int64(b.bytes) || -behind >= int64(a.bytes) {
 		return false
@@ -1020,8 +1024,8 @@ func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache) (before, a
 	return before, after, !slices.Contains(counted, unknown)
 }
 
-// sameSource reports whether two loops are the same loop in the source, which runs twice in a row
-// or was copied by the compiler.
+// sameSource reports whether two loops come from the same loop in the source, which runs twice in a
+// row or was duplicated by the compiler.
 func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -1096,8 +1100,8 @@ func (r *run) enteredMore(n, changed *loops.Nest, g *group) float64 {
 	return min(more*cycles, g.cycles)
 }
 
-// entries returns how often the innermost loops among items are entered if the items are executed
-// times times.
+// entries returns how often the innermost loops in items are entered if the items are executed the
+// given number of times.
 func entries(items []loops.Item, times float64) (number float64) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -1130,8 +1134,8 @@ func again(before, load *loops.Item, depth int) bool {
 // countingInstrs is the number of instructions with which a loop counts its iterations.
 const countingInstrs = 3
 
-// conflictWaits returns the cycles that nests wait for lines that would hit in fully associative
-// caches.
+// conflictWaits returns the cycles that nests wait for lines because of misses that would be hits
+// in fully associative caches.
 func (r *run) conflictWaits(g *group) (cycles float64) {
 	for k, wait := range g.waits {
 		m := r.counted.Levels[k]
@@ -1149,8 +1153,8 @@ func (r *run) conflictWaits(g *group) (cycles float64) {
 }
 
 // addConflict adds a finding about conflicts if padding the rows or moving the arrays apart helps.
-// If untried is set, the saving of fully associative caches is the upper bound of the saving of a
-// different layout.
+// If untried is set, no layout has been tried, and the saving that fully associative caches would
+// bring is reported as the upper bound of the saving.
 func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool {
 	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved / carefully, Least: 0, Most: saved,
 		Why:  r.why(Conflict, g.largest, level),
@@ -1201,9 +1205,10 @@ func (r *run) pagesOf(g *group) (cycles float64) {
 	return cycles
 }
 
-// repeats reports whether a change of order affects a loop in which no address changes. Such a loop
-// repeats the same work, as time steps do, and an iteration mostly needs all results of the
-// previous one. Tiling a loop that updates each element only from itself is not such a change.
+// repeats reports whether a change of order affects a loop whose iterations all use the same
+// addresses. Such a loop repeats the same work, as time steps do, and each iteration usually needs
+// all results of the previous one. It returns false for tiling a loop that updates each element
+// only from the element's own value.
 func repeats(n *loops.Nest, by change.Change) bool {
 	var outer change.Path
 	tile := false
@@ -1222,13 +1227,13 @@ func repeats(n *loops.Nest, by change.Change) bool {
 	return steady(l, depth) && !(tile && updates(l, depth))
 }
 
-// steady reports whether no address changes with the iterations of a loop that is inside depth
-// other loops.
+// steady reports whether all iterations of a loop, which is inside depth other loops, use the same
+// addresses.
 func steady(l *loops.Item, depth int) bool {
 	return !slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool { return it.Step(depth) != 0 })
 }
 
-// leavesOf returns the references in items and in the loops among them.
+// leavesOf returns the references in items, including the references inside loops.
 func leavesOf(items []loops.Item) (list []*loops.Item) {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -1240,9 +1245,9 @@ func leavesOf(items []loops.Item) (list []*loops.Item) {
 	return list
 }
 
-// updates reports whether a loop repeats an inner loop that updates each element only from itself
-// and from data that it does not store to. All steps for one part of the elements can then be done
-// before those for the next part.
+// updates reports whether a loop repeats an inner loop that computes each element's new value only
+// from its old value and from data that the inner loop does not modify. All steps for one part of
+// the elements can then be done before the steps for the next part.
 func updates(l *loops.Item, depth int) bool {
 	leaves := leavesOf(l.Body)
 	at := slices.IndexFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() })
@@ -1279,7 +1284,7 @@ func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 			case magnitude(apart) >= reach:
 			case other.Step(depth) != by:
 				return false
-			case apart != 0: // a different element, accessed by one iteration or by several
+			case apart != 0: // the elements are different, and one iteration or several access them
 				if in := (apart%by + magnitude(by)) % magnitude(by); in < int64(store.Ref.Bytes) || in+int64(other.Ref.Bytes) > magnitude(by) {
 					return false
 				}
@@ -1289,9 +1294,9 @@ func independent(leaves []*loops.Item, depth int, trips uint64) bool {
 	return true
 }
 
-// vectorised returns the share of its cycles that a loop saves because the compiler can use vector
-// instructions once another loop is innermost. The compiler must have used them elsewhere in the
-// program.
+// vectorised returns the share of a loop's cycles that is saved because the compiler can use vector
+// instructions once another loop is innermost. It returns 0 unless the compiler has used vector
+// instructions elsewhere in the program.
 func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok || r.cost.program == nil || r.strideWords(g.largest) == "" {
@@ -1386,8 +1391,8 @@ func (r *run) vectors(b int) bool {
 	return slices.ContainsFunc(r.cost.program.Blocks[b].Instrs, func(i trace.Instr) bool { return strings.HasPrefix(i.Type, "<") })
 }
 
-// nestRecurrence returns the cycles saved because a loop no longer waits for results of its own
-// previous iteration once another loop is innermost.
+// nestRecurrence returns the cycles that are saved if another loop becomes innermost, because
+// iterations then no longer wait for results of the previous iteration.
 func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved float64) {
 	switch c := by.(type) {
 	case change.Interchange:
@@ -1407,8 +1412,8 @@ func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved f
 	return saved
 }
 
-// newChain returns the additional cycles of a loop that an interchange turns into a sum: each
-// iteration of the innermost loop then adds to the same element.
+// newChain returns the additional cycles of a loop if an interchange turns it into a sum, in which
+// each iteration of the innermost loop adds to the same element.
 func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok || r.cost.program == nil {
@@ -1448,7 +1453,7 @@ func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 
 	return max(0, most-g.cycles)
 }
 
-// adds reports whether a store's value is a floating-point sum.
+// adds reports whether a store writes the result of a floating-point addition.
 func (r *run) adds(store *loops.Item) bool {
 	s := r.loops.Place(store.Ref)
 	for b := range r.cost.program.Blocks {
@@ -1528,13 +1533,13 @@ func (r *run) recurrence(b int) float64 {
 	return t.Cycles * (1 - min(1, other/t.Steady.Cycles))
 }
 
-// ease weights the saving of a change. If two changes save about the same, the finding should be
-// the one that is less work and more often legal. If most misses are conflict misses, padding fixes
-// the cause.
+// ease returns the weight of a change's saving. If two changes save about the same, the finding
+// should name the change that takes less work and is more often legal. If most misses are conflict
+// misses, it should be padding, which removes the cause.
 func (r *run) ease(t *trial, loop, level int) float64 {
 	switch c := t.change.(type) {
 	case change.Tile:
-		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // performs all steps for one part of the data
+		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // such a tiling performs all steps for one part of the data
 			return 0.9
 		}
 	case distribute:
@@ -1563,7 +1568,8 @@ func (r *run) ease(t *trial, loop, level int) float64 {
 // associative cache.
 func (r *run) conflicts(loop, level int) bool { return r.conflict(loop, level, 2) }
 
-// conflict reports whether more than 1/of of a loop's misses in a level are conflict misses.
+// conflict reports whether the share of conflict misses among a loop's misses in a level is larger
+// than 1/of.
 func (r *run) conflict(loop, level int, of float64) bool {
 	m := r.counted.Levels[level]
 	return m.Result != nil && of*r.conflictMisses(loop, level) > float64(m.ByLoop[loop].Misses)
@@ -1593,7 +1599,7 @@ func (r *run) countFull(levels []int) {
 	}
 }
 
-// worstOf returns the level that causes the longest waits.
+// worstOf returns the index of the level whose misses cause the longest waits.
 func worstOf(waits []float64) int {
 	worst := 0
 	for k := range waits {
@@ -1634,7 +1640,7 @@ func kindOf(c change.Change) Kind {
 	return Capacity
 }
 
-// why explains why a loop is slow.
+// why returns a sentence that explains why a loop is slow.
 func (r *run) why(kind Kind, loop, level int) string {
 	name := r.Machine.Levels[level].Name
 	counts := ""
@@ -1713,8 +1719,8 @@ func (r *run) strided(nest int) *outline.Array {
 			return a
 		}
 	}
-	// Rows reached through pointers look like one array with these pointers, so each reference is
-	// examined by itself.
+	// If the rows of an array are reached through pointers, rows and pointers look like a single
+	// array. Each reference is therefore examined separately.
 	for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
 		for _, it := range body {
 			if s := r.loops.Place(it.Ref); s != nil && !it.Wild {
@@ -1728,9 +1734,9 @@ func (r *run) strided(nest int) *outline.Array {
 	return nil
 }
 
-// transposes reports whether one array advances by whole lines in the innermost loop of a nest,
-// while another array, which advances within a line, would advance by whole lines if the loops were
-// interchanged.
+// transposes reports whether a nest looks like a transposition: in the innermost loop, one array
+// advances by whole lines and another advances within a line, and interchanging the loops would
+// make the second array advance by whole lines.
 func (r *run) transposes(nest int) bool {
 	a := r.strided(nest)
 	if a == nil {
@@ -1755,7 +1761,7 @@ func (r *run) transposes(nest int) bool {
 	return false
 }
 
-// nearest returns the smallest stride of an array in another loop.
+// nearest returns the smallest stride of an array in any loop other than the innermost one.
 func nearest(a *outline.Array, lineBytes int64) int64 {
 	least := lineBytes
 	for _, s := range a.Strides[:len(a.Strides)-1] {
@@ -1766,16 +1772,16 @@ func nearest(a *outline.Array, lineBytes int64) int64 {
 	return least
 }
 
-// sunkNest is a nest in which the statements beside an inner loop were moved into it.
+// sunkNest is a nest after the statements beside an inner loop were moved into that loop.
 type sunkNest struct {
 	nest  *loops.Nest
 	path  change.Path // the outer loop to interchange
 	below int         // number of levels from it to the inner loop
 }
 
-// sinkable finds loops whose body consists of one loop and leaves beside it. It moves the leaves
-// into that loop, and further into the innermost loop, as if the code added to memory in each
-// iteration instead of to a register. The addresses of the leaves do not change in the inner loops.
+// sinkable finds loops whose body consists of one loop and of leaves. It moves the leaves into that
+// loop, down to the innermost loop, as if the code accumulated a sum in memory instead of in a
+// register. The addresses of the leaves do not change in the inner loops.
 func sinkable(n *loops.Nest) (list []sunkNest) {
 	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
 		if len(path) > mostDeep {
@@ -1805,15 +1811,15 @@ func sinkable(n *loops.Nest) (list []sunkNest) {
 	return list
 }
 
-// mostDeep is the largest number of loops around a loop that is interchanged.
+// mostDeep is the largest number of loops that may surround a loop to be interchanged.
 const mostDeep = 8
 
 func hasLoop(items []loops.Item) bool {
 	return slices.ContainsFunc(items, func(it loops.Item) bool { return it.IsLoop() })
 }
 
-// sink moves the leaves of a loop's body into its inner loop; depth is the number of loops
-// around them.
+// sink moves the leaves of a loop's body into its inner loop. depth is the number of loops around
+// the leaves.
 func sink(loop *loops.Item, depth int) {
 	var before, after, body []loops.Item
 	at := slices.IndexFunc(loop.Body, func(it loops.Item) bool { return it.IsLoop() })

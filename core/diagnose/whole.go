@@ -15,7 +15,7 @@ const recordMore = `the trace does not say which source location makes a referen
 	`compile the program with "stackglass cc -- clang …" and run it, to find source lines and data, and to try changes`
 
 // whole diagnoses a run without source locations. The misses of each level are divided by cause.
-// Conflict misses are those that a fully associative cache of the same size would not have. No
+// Conflict misses are the misses that a fully associative cache of the same size would avoid. No
 // cache can avoid cold misses, or misses on lines that another core invalidated. All others are
 // capacity misses.
 func (r *run) whole() error {
@@ -94,7 +94,7 @@ func coldOf(l *profile.Locality) uint64 {
 	return cold
 }
 
-// enough returns the size of a fully associative cache that has only cold misses.
+// enough returns the smallest size of a fully associative cache that has only cold misses.
 func (r *run) enough(lineBytes uint32) string {
 	l := r.p.LocalityAt(lineBytes)
 	if l == nil {

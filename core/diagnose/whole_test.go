@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// withoutCode returns the profile of a trace without code, which repeatedly loads from these
-// addresses.
+// withoutCode returns the profile of a trace that repeatedly loads from these addresses and
+// contains no code.
 func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.Profile {
 	t.Helper()
 	b := &trace.Batch{}
@@ -51,7 +51,7 @@ func TestWithoutCode(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		p         *profile.Profile
-		want      diagnose.Kind // "" for none
+		want      diagnose.Kind // "" if no cause is expected
 		says, fix string
 	}{
 		{"16 lines of one set", withoutCode(t, 2000, 16, func(i int) uint64 { return uint64(i) << 16 }), diagnose.Conflict, "share few sets", "pad"},

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Verdict says in a sentence whether memory is worth a change.
+// Verdict returns a sentence that says whether the program's use of memory is worth improving.
 func (d *Diagnosis) Verdict() string {
 	waiting := d.Waiting()
 	text := "Memory costs " + percent2(waiting) + " of the estimated cycles"
@@ -34,7 +34,8 @@ func (d *Diagnosis) Verdict() string {
 	}
 }
 
-// more explains why changes can save more than the waits for memory.
+// more returns a sentence that explains why changes can save more cycles than the run waits for
+// memory.
 func (d *Diagnosis) more(saved, waiting float64) string {
 	if saved > waiting+0.01 {
 		return ", because operations would also wait less for each other"
@@ -42,7 +43,7 @@ func (d *Diagnosis) more(saved, waiting float64) string {
 	return ""
 }
 
-// small is the share of cycles below which memory is not worth a change.
+// small is the share of the cycles below which waits for memory are not worth a change.
 const small = 0.1
 
 // Saved returns the share of the cycles that all findings save together, from 0 to 1.
@@ -54,7 +55,7 @@ func (d *Diagnosis) Saved() float64 {
 	return min(1, share(sum, d.Cycles))
 }
 
-// most returns the share of the cycles that all findings save at best.
+// most returns the largest share of the cycles that all findings together may save.
 func (d *Diagnosis) most() float64 {
 	sum := 0.0
 	for i := range d.Findings {
@@ -132,7 +133,8 @@ func (d *Diagnosis) Tables() []report.Table {
 	return []report.Table{verdict, findings, misses, waits}
 }
 
-// Cards returns the first findings in a form for people, each as a table with two columns.
+// Cards returns the first findings in a form that is easy to read: each is a table with two
+// columns.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
 	for i := range d.Findings[:min(most, len(d.Findings))] {
 		f := &d.Findings[i]
@@ -172,7 +174,8 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 	return list
 }
 
-// lines breaks a text between words, so that it fits beside its name in a terminal of 100 columns.
+// lines breaks a text between words, so that it fits to the right of its label in a terminal of 100
+// columns.
 func lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""
@@ -194,7 +197,7 @@ func lines(text string) iter.Seq[string] {
 	}
 }
 
-// wide is the maximum length of such a line, in characters.
+// wide is the maximum length of a line, in characters.
 const wide = 74
 
 func cycles(n float64) report.Value { return report.Real(math.Round(n)) }

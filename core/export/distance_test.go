@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestApportionIsFair: the parts add up to the total, and each differs by less than 1 from its
-// share, which is computed with arbitrary precision.
+// TestApportionIsFair: the parts add up to the total, and each part differs by less than 1 from its
+// exact share, which is computed with arbitrary precision.
 func TestApportionIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Uint64().Draw(t, "total")

@@ -19,20 +19,20 @@ import (
 type Export struct {
 	Run      *ask.Run
 	Title    string   // the trace's name
-	Warnings []string // warnings that apply to everything that is written
+	Warnings []string // warnings that apply to all output
 
 	asked  *Question                 // nil if there is no hierarchy
 	levels []attribution.Attribution // attributed misses of each level
 }
 
-// Question contains a hierarchy and the predictions for it.
+// A Question also contains a hierarchy and the predictions for it.
 type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Answer    hierarchy.ByCore
 }
 
-// New prepares the export of a run, with predictions for h unless it has no levels. The error is
-// written for the user.
+// New prepares the export of a run, with predictions for h unless it has no levels. The error
+// message is meant for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
@@ -59,8 +59,8 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts returns facts about the input. They include the digest of the profile, which identifies it
-// in a file that is kept for a long time.
+// Facts returns facts about the input. They include the digest of the profile, so that an exported
+// file identifies the profile even years later.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()
@@ -71,8 +71,8 @@ func (x *Export) Facts() []report.Fact {
 	return facts
 }
 
-// Tables returns all tables of the run, each under a unique key: the keys of tables for one line
-// size end in the size, as in curve_64, and the keys of a verb with several tables begin with the
+// Tables returns all tables of the run, each under a unique key. If a table is for one line size,
+// its key ends in the size, as in curve_64. If a verb has several tables, their keys begin with the
 // verb, as in threads_cores. Empty tables are left out. warnings contains all warnings, starting
 // with the warnings of the export.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
@@ -141,7 +141,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	case "counters":
 		add(q, func(key string) string {
 			if key == "memory" {
-				return "memory_usage" // the table of the hierarchy's memory has that name
+				return "memory_usage" // because the table of the hierarchy's memory is called memory
 			}
 			return key
 		})
@@ -153,7 +153,8 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	return tables, warnings
 }
 
-// answer asks a question. If it can be about caches, it is about the export's hierarchy.
+// answer returns the answer to a question. If the question can be about caches, it is asked about
+// the export's hierarchy.
 func (x *Export) answer(q ask.Question) (*report.Document, error) {
 	if x.asked == nil || q.Verb.Machine == ask.NoCaches {
 		return x.Run.Answer(q)
@@ -205,10 +206,10 @@ func (x *Export) HTML() []byte {
 	return HTML(r)
 }
 
-// hasSection contains the verbs that have their own section in a report.
+// hasSection contains the verbs for which a report has a special section.
 var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "windows": true, "what-if": true, "sites": true, "counters": true}
 
-// section returns a verb's answer in the form for people.
+// section returns a verb's answer in the form that is meant for people.
 func (x *Export) section(v *ask.Verb) Section {
 	q := ask.New(v)
 	q.Brief = true
@@ -216,7 +217,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
 	}
-	for i := range d.Tables { // removes hints that are meant for users of the command
+	for i := range d.Tables { // this removes hints that are meant for users of the command
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
@@ -227,7 +228,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet counts events by source location, for the formats that contain only these.
+// Sheet returns the events by source location, for the formats that contain nothing else.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations, as recorded by stackglass cc and stackglass trace, or a profile of such a trace with --analyses sites"}
@@ -238,20 +239,20 @@ func (x *Export) Sheet() (*Sheet, error) {
 	}), nil
 }
 
-// Request is a question that the page asks the program that exports. The reply's Bytes is the
-// content of the file.
+// Request is the request that the page sends to the program that exports files. The Bytes of the
+// reply are the content of the file.
 type Request struct {
 	Form      string // the name of one of Forms
 	Title     string // the trace's name
 	Hierarchy hierarchy.Hierarchy
-	Profile   []byte // encoded
+	Profile   []byte // the encoded profile
 }
 
 // Form is a format of exported files.
 type Form struct {
 	Name   string
 	Title  string // for people
-	Ending string // the ending of the file's name
+	Ending string // extension of the file name
 	Media  string // media type
 	Sites  bool   // the file contains only source locations
 }
@@ -268,7 +269,8 @@ func Forms() []Form {
 	}
 }
 
-// fields describes the words of the request. machine contains the lines of the hierarchy.
+// fields describes the words that encode the request. machine contains the lines that describe the
+// hierarchy.
 func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	return func(f *answers.Fields) {
 		f.Text("form", &r.Form)
@@ -283,7 +285,7 @@ func (r *Request) Question() answers.Question {
 	return answers.Question{Of: answers.OfExport, Words: answers.WordsOf(r.fields(&lines))}
 }
 
-// ReadRequest reads a request from the words of a question about a profile. The error is a
+// ReadRequest decodes a request from the words of a question about a profile. The error is a
 // [*trace.OptionError].
 func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	r := &Request{Profile: encoded}
@@ -300,7 +302,7 @@ func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	return r, nil
 }
 
-// Answer returns the content of the file.
+// Answer returns the content of the requested file.
 func (r *Request) Answer() ([]byte, error) {
 	p, err := profile.Decode(r.Profile)
 	if err != nil {

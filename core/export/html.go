@@ -20,8 +20,8 @@ type Report struct {
 	Warnings []string
 	Profile  *profile.Profile
 	Asked    *Question      // nil if there is no hierarchy
-	Places   []report.Table // tables of source locations and of data, worst first
-	First    []Section      // sections before all other tables
+	Places   []report.Table // tables of source locations and of data, in descending order of misses
+	First    []Section      // sections that come before all other tables
 	Sections []Section      // other tables
 }
 
@@ -32,9 +32,9 @@ type Section struct {
 	Notes  []string // notes about the tables
 }
 
-// HTML returns a report as one HTML file that loads nothing: no scripts, fonts or images. Drawings
-// are SVG with a title and a description, and all their data is also in a table. The report has a
-// light and a dark theme, and can be printed.
+// HTML returns a report as a self-contained HTML file, which loads no scripts, fonts or images.
+// Drawings are SVG with a title and a description, and all their data is also in a table. The
+// report has a light and a dark theme, and can be printed.
 func HTML(r *Report) []byte {
 	p := new(page)
 	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
@@ -209,8 +209,8 @@ func (p *page) counters(of *profile.Profile) {
 const mostRows = 50
 
 // heat writes the set table, with a row for each number of sets and a column for each power-of-two
-// number of ways. Each cell contains the miss ratio, darker if it is higher, and the levels of this
-// shape.
+// number of ways. Each cell contains the miss ratio, on a darker background if the ratio is higher,
+// and the names of the levels with this geometry.
 func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	if l.Sets == nil {
 		return
@@ -236,7 +236,7 @@ func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string)
 	p.raw("</tbody></table></div>\n")
 }
 
-// shape writes the cell for one number of sets and ways.
+// shape writes the cell for one combination of sets and ways.
 func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
 	hits, _ := l.Sets.Hits(sets, ways)
 	ratio := 1 - float64(hits)/float64(l.Accesses())
@@ -278,7 +278,7 @@ func (p *page) element(tag, text string) {
 	p.raw("<", tag, ">", report.EscapeHTML(text), "</", name, ">\n")
 }
 
-// number formats a coordinate to one decimal.
+// number formats a coordinate with one decimal place.
 func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
 // style is the style sheet of the report. It uses the colours and the fonts of the interactive

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawProfile returns the profile of an imaginary run: an arbitrary histogram, with a set table
-// that is consistent with it as far as a report can check.
+// drawProfile returns the profile of an imaginary run. It has an arbitrary histogram, and a set
+// table that agrees with the histogram as far as a report can check.
 func drawProfile(t *rapid.T) *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	for _, lineBytes := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{8, 64, 4096}), 0, 3, rapid.ID).Draw(t, "lines") {
@@ -49,8 +49,8 @@ func drawProfile(t *rapid.T) *profile.Profile {
 	return p
 }
 
-// read parses a report as strict XML, and returns its text, without the style sheet, and the number
-// of each tag.
+// read parses a report as strict XML. It returns the report's text, without the style sheet, and
+// the number of occurrences of each tag.
 func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	d := xml.NewDecoder(bytes.NewReader(content))
 	tags = map[string]int{}
@@ -125,7 +125,7 @@ func TestReportOfAnyProfile(t *testing.T) {
 	})
 }
 
-// shown returns the character that a document shows for r.
+// shown returns the character that a document contains in place of r.
 func shown(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
 		return '\uFFFD'
@@ -133,8 +133,8 @@ func shown(r rune) rune {
 	return r
 }
 
-// TestCurvePathMatchesMissRatios reads the path back: at every capacity, its height must be the miss
-// ratio.
+// TestCurvePathMatchesMissRatios parses the path of the curve. At every capacity, its height must
+// be the miss ratio.
 func TestCurvePathMatchesMissRatios(t *testing.T) {
 	counts := new(profile.Histogram)
 	counts.AddN(3, 40)
@@ -173,7 +173,7 @@ func TestTableKeysAreUnique(t *testing.T) {
 	})
 }
 
-// TestReportOfASample: no estimate is called exact.
+// TestReportOfASample: no estimate is described as exact.
 func TestReportOfASample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)

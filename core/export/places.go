@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Places contains the sites of a profile, from which a sheet is made.
+// Places contains a profile with sites, from which a sheet is made.
 type Places struct {
 	Command string           // the traced program
 	Profile *profile.Profile // must contain sites
@@ -76,8 +76,8 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// count adds an event for each site and for the rest. If the rest is not 0, it gets an entry with
-// the name in elsewhere.
+// count adds an event for each site and for the rest. If the rest is not 0, count assigns it to an
+// entry that is named elsewhere.
 func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
@@ -116,8 +116,8 @@ func (s *Sheet) key(text string) string {
 }
 
 // distanceSums returns the sum of the stack distances of each site's accesses. The histogram gives
-// the exact sum for each bin of distances, which is divided among the sites in proportion to their
-// accesses in the bin. The parts add up to the sum of all distances.
+// the exact sum for each bin of distances. This sum is divided among the sites in proportion to
+// their accesses in the bin. The sums of the sites add up to the sum of all distances.
 func distanceSums(p *profile.Profile) []uint64 {
 	sums := make([]uint64, len(p.Sites.Code))
 	l := p.LocalityAt(p.Sites.LineBytes)
@@ -149,16 +149,16 @@ func distanceSums(p *profile.Profile) []uint64 {
 	return sums
 }
 
-// share is a part of a whole number.
+// share is a weight, and the part of the total that it receives.
 type share struct {
 	site   int
 	weight uint64
 	part   uint64
 }
 
-// apportion divides total by weight into whole numbers that add up to it. Parts are rounded down,
-// and the rest goes to the parts with the largest remainders (Hamilton's method). The weights must
-// add up to less than 2^64.
+// apportion divides total into whole numbers in proportion to the weights. The parts are rounded
+// down, and the rest is given to the parts with the largest remainders (Hamilton's method), so that
+// they add up to total. The weights must add up to less than 2^64.
 func apportion(total uint64, shares []share) {
 	var weights uint64
 	for i := range shares {

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sample returns a sheet with everything that sheets can contain: locations without names, lines
-// that occur twice, modules, and names with characters that have a special meaning in some format.
+// sample returns a sheet with all difficult cases: locations without names, lines that occur twice,
+// modules, and names with characters that have a special meaning in some format.
 func sample() *Sheet {
 	return &Sheet{
 		Command: "solve -n\n7",
@@ -60,7 +60,7 @@ func tool(t *testing.T, content []byte, name string, args ...string) string {
 	return string(out)
 }
 
-// TestPprofReadsIt checks every event by function, as summed by pprof.
+// TestPprofReadsIt checks the sums that pprof computes for every event and function.
 func TestPprofReadsIt(t *testing.T) {
 	s := sample()
 	want := []map[string]string{
@@ -138,7 +138,7 @@ func drawSheet(t *rapid.T) *Sheet {
 	return s
 }
 
-// naive sums an event by a key of the entries.
+// naive sums an event over the entries with the same key.
 func (s *Sheet) naive(event int, key func(*Entry) string) map[string]uint64 {
 	sums := map[string]uint64{}
 	for i := range s.Entries {
@@ -223,7 +223,7 @@ type field struct {
 	bytes  []byte
 }
 
-// fields splits a message into its fields.
+// fields splits an encoded message into its fields.
 func fields(t *rapid.T, b []byte) (list []field) {
 	next := func() uint64 {
 		n, size := binary.Uvarint(b)
@@ -290,7 +290,7 @@ func TestPprofAddsUp(t *testing.T) {
 	})
 }
 
-// place returns a name for a location.
+// place returns a string that identifies a location.
 func place(t *rapid.T, location []field, functions map[uint64][]field, texts []string) string {
 	var name, file string
 	var line, address uint64

@@ -11,12 +11,12 @@ import (
 // (github.com/google/pprof/proto/profile.proto). Each entry is a sample, with its callers
 // if they are known. Its kind of reference, datatype and variable are labels.
 //
-// pprof adds up the values of samples, so every event is a sum. Instead of a mean distance, there
-// is the sum of the distances. The first event is the number of accesses, by which `pprof -mean`
-// divides.
+// pprof adds up the values of samples, so every event is a sum. The sheet therefore contains the
+// sum of the distances instead of their mean. The first event is the number of accesses, by which
+// `pprof -mean` divides.
 //
-// This package has its own encoder, which is small. The library github.com/google/pprof/profile
-// would link fmt, regexp and gzip into the page.
+// This package has its own small encoder, because the library github.com/google/pprof/profile would
+// link fmt, regexp and gzip into the page.
 func (s *Sheet) Pprof() []byte {
 	p := &pprof{strings: map[string]uint64{"": 0}, order: []string{""},
 		functions: map[pprofFunction]uint64{}, locations: map[pprofLocation]uint64{}}
@@ -31,7 +31,7 @@ func (s *Sheet) Pprof() []byte {
 		p.sample(s, &s.Entries[i], modules)
 	}
 	if len(modules) == 0 && s.Command != "" {
-		modules = []module{{name: s.Command}} // the first module names the whole profile
+		modules = []module{{name: s.Command}} // pprof takes the name of the profile from the first module
 	}
 	for i := range modules {
 		p.mapping(uint64(i+1), &modules[i])
@@ -70,7 +70,7 @@ type pprof struct {
 	tables    message // locations and functions
 	strings   map[string]uint64
 	order     []string
-	functions map[pprofFunction]uint64 // identifiers, counted from 1
+	functions map[pprofFunction]uint64 // identifiers, starting from 1
 	locations map[pprofLocation]uint64
 }
 
@@ -158,8 +158,8 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	return id
 }
 
-// mapping writes a mapping. It says that names and lines are known, so that pprof does not look for
-// them in a file with the module's name.
+// mapping writes a mapping. It states that names and lines are known, so that pprof does not look
+// for them in a file with the module's name.
 func (p *pprof) mapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)
@@ -175,7 +175,7 @@ func (p *pprof) mapping(id uint64, of *module) {
 // module is an executable file, loaded at base.
 type module struct {
 	name        string
-	base, limit uint64 // limit is the end of the last address range that occurs
+	base, limit uint64 // limit is the end of the last address range that is used
 }
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }
@@ -230,5 +230,5 @@ func (m *message) packed(field int, list []uint64) {
 	})
 }
 
-// bytes appends fields that are already encoded.
+// bytes appends a field whose content is already encoded.
 func (m *message) bytes(b []byte) { m.b = append(m.b, b...) }

@@ -1,15 +1,15 @@
 // Package export writes profiles in the formats of other tools, and as a report.
 //
-//   - [Sheet.Pprof]: profile.proto, for pprof and other readers of its files.
+//   - [Sheet.Pprof]: profile.proto, for pprof and for other tools that read its files.
 //   - [Sheet.Callgrind]: for callgrind_annotate, KCachegrind and QCachegrind.
 //   - [Sheet.Folded]: one stack per line, for flame graphs of one event.
 //   - [Sheet.Speedscope]: stacks of every event, for speedscope.
 //   - [Export.Tables]: everything that a profile contains, for CSV and JSON.
-//   - [HTML]: one file with tables and drawings, for a browser or a printer.
+//   - [HTML]: a report with tables and drawings, for a browser or a printer.
 //
-// The first four contain source locations and start from a [Sheet]: events in columns, source
-// locations in rows. Counts without a source location have their own row, so that every event adds
-// up to the exact number for the whole run.
+// The first four formats contain source locations. They are written from a [Sheet], which has a
+// column for each event and a row for each source location. Counts that belong to no source
+// location have their own row, so that every event adds up to the exact number for the whole run.
 //
 // The same profile gives the same file everywhere, because no file contains a time or the name of a
 // machine.
@@ -32,16 +32,16 @@ type Sheet struct {
 	Notes   []string // warnings and definitions, in sentences
 	Events  []Event
 	Entries []Entry
-	Main    int // the event to look at first
+	Main    int // index of the event to look at first
 
-	Calls *answers.Calls // call paths, by which entries are divided; nil: not known
+	Calls *answers.Calls // the call paths by which entries are divided; nil if unknown
 }
 
 // Event is something that is counted.
 type Event struct {
-	Key  string // letters, digits and _: "L1_misses"
-	Unit string // "count", "lines"
-	Text string // for people: "misses of L1"
+	Key  string // letters, digits and _, as in "L1_misses"
+	Unit string // such as "count" or "lines"
+	Text string // for display, as in "misses of L1"
 }
 
 // Entry is one source location. Texts are "" if they are unknown.
@@ -50,10 +50,10 @@ type Entry struct {
 	Symbol       string // the function's name for the linker
 	File         string
 	Line, Column uint32
-	PC           uint64 // 0: unknown
+	PC           uint64 // 0 if unknown
 	Module       string
 	Offset       uint64 // offset of the PC in the module
-	Kind         string // kind of reference: "load"
+	Kind         string // kind of reference, such as "load"
 	Type         string // type of the data
 	Variable     string
 	Path         int // index in Sheet.Calls.Paths
@@ -97,9 +97,9 @@ func saturatingAdd(a, b uint64) uint64 {
 	return a + b
 }
 
-// Folded writes one event as folded stacks, one per line, as read by flamegraph.pl and speedscope:
-// file;function;line and kind of reference, a space and the count. Stacks are in the order of their
-// first entry. Stacks with a count of 0 are left out.
+// Folded writes one event as folded stacks, which flamegraph.pl and speedscope read. Each line
+// contains file;function;line and kind of reference, a space, and the count. Stacks are in the
+// order of their first entry. Stacks with a count of 0 are left out.
 func (s *Sheet) Folded(event int) []byte {
 	counts := map[string]uint64{}
 	var order []string
@@ -122,7 +122,7 @@ func (s *Sheet) Folded(event int) []byte {
 	return b
 }
 
-// frames returns the source location as frames, outermost first.
+// frames returns the source location as stack frames, the outermost first.
 func (e *Entry) frames() []string {
 	frames := []string{cmp.Or(e.File, e.Module, "(no file)"), e.Name()}
 	if e.Line != 0 {
@@ -135,7 +135,7 @@ func (e *Entry) frames() []string {
 	return frames
 }
 
-// folded joins frames. A semicolon in a name would end its frame.
+// folded joins frames. A semicolon in a name would end the frame.
 func folded(frames []string) string {
 	for i := range frames {
 		frames[i] = strings.ReplaceAll(oneLine(frames[i]), ";", ",")
@@ -145,7 +145,7 @@ func folded(frames []string) string {
 
 // Callgrind writes the sheet in the profile format of Valgrind's Callgrind, version 1 (Valgrind
 // manual, "Callgrind Format Specification"). Positions are source lines, and costs are the sheet's
-// events. Entries of the same line are added up.
+// events. Entries for the same line are added up.
 func (s *Sheet) Callgrind() []byte {
 	w := &callgrind{files: map[string]int{}, functions: map[string]int{}, modules: map[string]int{}}
 	w.text("# callgrind format\nversion: 1\ncreator: stackglass\n")
@@ -185,7 +185,7 @@ func callgrindEvent(key string) string {
 
 type callgrind struct {
 	b                         []byte
-	modules, files, functions map[string]int // numbers by name, counted from 1
+	modules, files, functions map[string]int // number of each name, starting from 1
 }
 
 func (w *callgrind) text(s string) { w.b = append(w.b, s...) }
@@ -197,7 +197,7 @@ func (w *callgrind) counts(list []uint64) {
 	w.b = append(w.b, '\n')
 }
 
-// name writes a position as its number and, at its first use, its name.
+// name writes a position as a number, which is followed by the name at its first use.
 func (w *callgrind) name(key, name string, numbers map[string]int) {
 	name = oneLine(name)
 	number, known := numbers[name]
@@ -212,11 +212,11 @@ func (w *callgrind) name(key, name string, numbers map[string]int) {
 	w.text("\n")
 }
 
-// lines writes the costs, by module, file, function and line. With call paths, a function is in the file that defines
-// it, also for lines of other files, such as those of inlined code.
+// lines writes the costs, by module, file, function and line. If call paths are known, a function
+// is listed in the file that defines it, even for lines of other files, such as inlined code.
 func (w *callgrind) lines(s *Sheet) {
 	order := make([]Entry, len(s.Entries))
-	files := map[string]string{} // of functions
+	files := map[string]string{} // the file that defines each function
 	if s.Calls != nil {
 		for i := range s.Calls.Paths {
 			if name := s.Calls.Names[i]; files[name] == "" {
@@ -264,7 +264,8 @@ func (w *callgrind) lines(s *Sheet) {
 	}
 }
 
-// calls writes the calls between functions: their number, and the counts of the callee with what it calls.
+// calls writes the calls between functions, with their number and their inclusive counts, which
+// cover the callee and all functions that it calls.
 func (w *callgrind) calls(s *Sheet) {
 	if s.Calls == nil {
 		return
@@ -286,7 +287,7 @@ func (w *callgrind) calls(s *Sheet) {
 	}
 }
 
-// oneLine replaces line ends, which would start another record.
+// oneLine replaces line breaks, which would start another record.
 func oneLine(s string) string { return lineEnds.Replace(s) }
 
 var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")

@@ -10,13 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// divide divides the entries by call path. Each path keeps its counts, and each source location, too. How
-// often a line of a function with several paths makes a reference on one of them is not known: it is
-// assumed that all lines are divided in the same way.
+// divide divides the entries by call path. The totals of each path and of each source location
+// remain unchanged. If a function has several paths, it is unknown how often each of its lines
+// makes a reference on each path, so all lines of the function are assumed to be divided in the
+// same proportions.
 func (s *Sheet) divide(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
-	var last int // the path of what belongs to no other one
+	var last int // index of the path for counts that belong to no other path
 	byFunction := map[string][]int{}
 	for i := range c.Paths {
 		f := c.Paths[i].Function
@@ -69,7 +70,7 @@ func (s *Sheet) divide(of *Places) {
 			for at, path := range columns {
 				want[at] = by[path]
 			}
-			if counts == nil { // as the accesses are
+			if counts == nil { // in the same proportions as the accesses
 				sum := uint64(0)
 				for _, n := range left {
 					sum = saturatingAdd(sum, n)
@@ -90,7 +91,7 @@ func (s *Sheet) divide(of *Places) {
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int { return a.Path - b.Path })
 }
 
-// pathCounts returns an event's counts by path, or nil if they are not known.
+// pathCounts returns an event's count for each path, or nil if these counts are unknown.
 func pathCounts(c *answers.Calls, key string) []uint64 {
 	switch key {
 	case "accesses":
@@ -114,7 +115,7 @@ func accessesOf(c *answers.Calls, count func(*profile.Reuse) uint64) []uint64 {
 	return list
 }
 
-// inProportion divides a total by weight.
+// inProportion divides a total in proportion to weights.
 func inProportion(total uint64, weights []uint64) []uint64 {
 	shares := make([]share, len(weights))
 	for i, w := range weights {
@@ -128,7 +129,8 @@ func inProportion(total uint64, weights []uint64) []uint64 {
 	return parts
 }
 
-// takeOut takes n in proportion out of the numbers that are left, as far as they suffice.
+// takeOut subtracts a total of n from the numbers in left, in proportion to their sizes. If their
+// sum is less than n, it subtracts as much as possible. It returns the subtracted amounts.
 func takeOut(left []uint64, n uint64) []uint64 {
 	sum := uint64(0)
 	for _, x := range left {
@@ -142,7 +144,8 @@ func takeOut(left []uint64, n uint64) []uint64 {
 	return parts
 }
 
-// addInstructions adds the instructions of each path, at the line that defines its function.
+// addInstructions adds the instructions of each path as entries at the line that defines the path's
+// function.
 func (s *Sheet) addInstructions() {
 	counts := pathCounts(s.Calls, "instructions")
 	s.Events = append(s.Events, Event{"instructions", "count", "instructions in the compiler's form"})
@@ -160,7 +163,8 @@ func (s *Sheet) addInstructions() {
 	}
 }
 
-// callers returns the paths of the functions that called an entry's, the first function of the thread first.
+// callers returns the paths of the direct and indirect callers of an entry's function, starting
+// with the first function of the thread.
 func (s *Sheet) callers(e *Entry) []int {
 	if s.Calls == nil {
 		return nil
@@ -172,8 +176,8 @@ func (s *Sheet) callers(e *Entry) []int {
 	return stack
 }
 
-// frames returns the stack of an entry: the functions that called it and itself, or, without call paths, its file, function
-// and line.
+// frames returns the call stack of an entry, including its own function. If call paths are unknown,
+// it returns the entry's file, function and line.
 func (s *Sheet) frames(e *Entry) []string {
 	if s.Calls == nil {
 		return e.frames()
@@ -185,11 +189,12 @@ func (s *Sheet) frames(e *Entry) []string {
 	return append(names, e.Name())
 }
 
-// arc is a function that calls another one.
-type arc struct{ from, to int } // the first paths of both functions
+// arc is an edge of the call graph: a function that calls another one.
+type arc struct{ from, to int } // the first path of each of the two functions
 
-// arcs returns the calls between functions, with the counts of the callee and of what it calls. A call within an
-// equal one adds no counts, which are among those of the outer call.
+// arcs returns the calls between functions, with their inclusive counts, which cover the callee and
+// all functions that it calls. In a recursion, a call inside an equal call adds nothing to the
+// counts, because the outer call already includes them.
 func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint64) {
 	c := s.Calls
 	first, of := map[string]int{}, make([]int, len(c.Paths))
@@ -249,8 +254,8 @@ func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint
 	return order, calls, counts
 }
 
-// Speedscope writes every event in speedscope's format, with a stack for each sample
-// (https://www.speedscope.app/file-format-schema.json).
+// Speedscope writes every event in speedscope's file format
+// (https://www.speedscope.app/file-format-schema.json), with a stack for each sample.
 func (s *Sheet) Speedscope() []byte {
 	numbers := map[string]int{}
 	var frames []byte

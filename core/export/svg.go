@@ -25,7 +25,7 @@ const (
 type plot struct {
 	octaves  float64 // binary logarithm of the capacity in lines at the right edge
 	most     float64 // the miss ratio at the top
-	decades  float64 // number of decades of a logarithmic axis below the top; 0: the axis is linear and starts at 0
+	decades  float64 // number of decades of a logarithmic axis; 0 if the axis is linear and starts at 0
 	byteBits int     // binary logarithm of the line size
 }
 
@@ -83,8 +83,8 @@ func (p *plot) axes(to *page) {
 	to.text("axis", "start", 4, 16, "miss ratio")
 }
 
-// path returns the path of the curve, with a step for each breakpoint that is large enough to be
-// seen.
+// path returns the SVG path of the curve, with a step for each breakpoint that is large enough to
+// be visible.
 func (p *plot) path(c *profile.Curve) string {
 	b := []byte("M" + number(left) + " " + number(p.y(c.MissRatio(1))))
 	last := left
@@ -126,7 +126,8 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 	p.end(about)
 }
 
-// curveSentence describes the curve, which is exact or estimated.
+// curveSentence returns a sentence that describes the curve and says whether it is exact or
+// estimated.
 func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
 	if longest, ok := c.Longest(); ok {
@@ -158,7 +159,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		tall := (bottom - top) * float64(n) / float64(max(most, 1))
 		x := left + (float64(k)+0.5)*slot
 		p.raw("<rect class=\"", class, "\" x=\"", number(x-0.4*slot), "\" y=\"", number(bottom-tall), "\" width=\"", number(0.8*slot), "\" height=\"", number(tall), "\"/>\n")
-		if slot > 6.5*letter { // otherwise, only the table contains the labels
+		if slot > 6.5*letter { // if the bars are narrower, only the table contains the labels
 			p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
 		}
 		if long {
@@ -183,7 +184,7 @@ func shortBin(k, last int) string {
 	return strconv.Itoa(1<<((k-1)%10)) + "KMGTPE"[(k-1)/10-1:(k-1)/10] + "i–"
 }
 
-// begin starts a drawing, with a description for readers who cannot see it.
+// begin starts a drawing, with a description for people who cannot see it.
 func (p *page) begin(title, about string) {
 	p.raw("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
 	p.element("title", title)
@@ -204,11 +205,11 @@ func (p *page) text(class, anchor string, x, y float64, text string) {
 	p.raw("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", number(x), "\" y=\"", number(y), "\">", report.EscapeHTML(text), "</text>\n")
 }
 
-// usualBytes are the capacities drawn over time if there is no hierarchy.
+// usualBytes lists the capacities to draw over time if there is no hierarchy.
 var usualBytes = []uint64{32 << 10, 1 << 20}
 
 // watched returns the capacities to draw over time, as binary logarithms of lines. Windows contain
-// misses only at powers of two, so the sizes of levels are rounded down.
+// the misses only for capacities that are powers of two, so the sizes of levels are rounded down.
 func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	sizes := usualBytes
 	if len(levels) > 0 {
@@ -265,7 +266,7 @@ func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level, exact str
 	p.end(about)
 }
 
-// dashes distinguish lines when colours are not visible.
+// dashes distinguishes the lines if colours are not visible.
 var dashes = []string{"", ` stroke-dasharray="7 3"`, ` stroke-dasharray="2 3"`}
 
 // missesIn returns a window's miss ratio in a cache of 2^k lines.
