@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dense returns a profile with as many distinct distances as a real sort of 20,000 keys produces,
-// each occurring once.
+// dense returns a profile with as many distinct distances as a real sort of 20,000 keys produces.
+// Each distance occurs once.
 func dense() *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 22494}}}
 	for d := range uint64(22494) {
@@ -18,7 +18,7 @@ func dense() *profile.Profile {
 	return &profile.Profile{Locality: []profile.Locality{l}}
 }
 
-// BenchmarkPredict predicts three levels by SDCM, from a new profile in each iteration.
+// BenchmarkPredict predicts three levels with SDCM. Each iteration starts from a new profile.
 func BenchmarkPredict(b *testing.B) {
 	p := dense()
 	h, err := hierarchy.Preset("i7-4770K")
@@ -47,7 +47,7 @@ func BenchmarkPredictNext(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainSum computes SDCM's sum term by term, for one of the three levels.
+// BenchmarkPlainSum computes the sum of SDCM term by term, for one of the three levels.
 func BenchmarkPlainSum(b *testing.B) {
 	p := dense()
 	curve := profile.NewCurve(p.Locality[0].Histogram(trace.AllKinds))

@@ -79,8 +79,8 @@ var words = map[string]struct {
 	"no-allocate":   {"allocate", func(c *Cache) { c.Write = WriteOf(c.Write.Through(), true) }},
 }
 
-// WriteOf returns the write policy that writes through, or writes around the cache on a miss, as
-// requested.
+// WriteOf returns the write policy with the given properties: whether it writes through, and
+// whether store misses bypass (write around) the cache.
 func WriteOf(through, around bool) Write {
 	switch {
 	case through && around:
@@ -169,7 +169,7 @@ func (c Cache) String() string {
 	return s
 }
 
-// unusual returns the words for the properties that differ from their defaults.
+// unusual returns the words for the properties that do not have their default values.
 func (c Cache) unusual() (list []string) {
 	for _, w := range []struct {
 		word  string
@@ -216,8 +216,8 @@ func (m Memory) String() string {
 
 const units = "KMGT"
 
-// ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. K, M, G and T always
-// stand for powers of 1024. The error is a [*trace.OptionError].
+// ParseSize parses a number of bytes, ignoring case: 32KiB, 32KB, 32K, 32768. The prefixes K, M, G
+// and T always stand for powers of 1024. The error is a [*trace.OptionError].
 func ParseSize(s string) (uint64, error) {
 	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, as in 32KiB, 32K or 32768"}
 	whole := strings.ToUpper(strings.TrimSpace(s))

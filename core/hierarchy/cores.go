@@ -18,7 +18,7 @@ type Share struct {
 type stackKey struct {
 	lineBytes    uint32
 	kind         stackKind
-	domain, core int // if the kind has them
+	domain, core int // only for the kinds of stacks that have them
 }
 
 type stackKind uint8
@@ -26,11 +26,11 @@ type stackKind uint8
 const (
 	wholeStack     stackKind = iota // all accesses, as if made by one core
 	privateStack                    // a core's accesses
-	coherentStack                   // a core's accesses; accesses to invalidated lines are cold
+	coherentStack                   // a core's accesses; accesses to invalidated lines count as cold
 	lostStack                       // coherence misses, by the depth at which the line was invalidated
-	foreignStack                    // private distances of accesses that find another core's line
-	memberStack                     // a core's accesses, on the stack of a domain
-	foreignAtStack                  // the foreign accesses, on the stack of all cores
+	foreignStack                    // private distances of the accesses to lines that another core touched last
+	memberStack                     // a core's accesses, by their distances on the stack of a domain
+	foreignAtStack                  // the same accesses, by their distances on the stack of all cores
 )
 
 // stackCurve is the miss-ratio curve of a stack, with its set table, which may be nil.
@@ -46,7 +46,7 @@ type stackCache struct {
 	lines uint64
 }
 
-// keptAnswers is the maximum number of SDCM results that an Asker caches.
+// keptAnswers is the maximum number of SDCM results that an [Asker] caches.
 const keptAnswers = 1024
 
 // coreMisses holds the misses of one core in a cache that sees all the core's accesses.
@@ -55,7 +55,7 @@ type coreMisses struct {
 	method                            Method // Exact or SDCM
 }
 
-// whole returns the misses of a cache when a single core makes all accesses.
+// whole returns the misses of a cache under the assumption that a single core makes all accesses.
 func (a *Asker) whole(c Cache) coreMisses {
 	n := a.answer(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil, c)
 	if c.Full() {
@@ -69,8 +69,8 @@ func (a *Asker) whole(c Cache) coreMisses {
 	return n
 }
 
-// fetched returns how many lines a cache fetched, if the profile measured line utilisation for it.
-// That measurement simulates the sets, for any number of sets.
+// fetched returns how many lines a cache fetched, if the profile contains the line utilisation of
+// the cache. The measurement of the utilisation simulates the sets, whatever their number.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false
@@ -109,17 +109,17 @@ func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisse
 	return cores, nil
 }
 
-// coherent returns the misses of a core's private cache, coherence misses included.
+// coherent returns the misses of a core's private cache, including coherence misses.
 func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
-	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c) // as if their lines had not been invalidated
+	lost := a.answer(stackKey{lineBytes: s.LineBytes, kind: lostStack, core: core}, s, c) // the accesses that find an invalidated line, predicted as if the line had not been invalidated
 	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
 }
 
 // concurrent computes the misses of a cache that the cores of a domain share, and stores them in
-// cores. If the set table has the exact sum, concurrent divides this sum among the cores in
-// proportion to the misses that SDCM predicts.
+// cores. If the exact sum of the misses is in the set table, concurrent divides it among the cores
+// in proportion to the misses that SDCM predicts.
 func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))
@@ -140,8 +140,8 @@ func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []core
 	}
 }
 
-// apportion scales the cores' misses so that they sum to sum. If SDCM predicts more, apportion
-// scales the misses that are not cold; otherwise it scales the hits.
+// apportion scales the cores' misses so that their sum is the given sum. If SDCM predicts more
+// misses, apportion scales the misses that are not cold. Otherwise it scales the hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
@@ -250,9 +250,9 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 type coreGroup struct{ domain, core int }
 
 // groupsOf divides the cores into groups of sharedBy cores, such that the profile has a domain for
-// each group. Consecutive cores share a cache if the profile has their domain; otherwise the
-// domains of the profile decide. If fewer than sharedBy cores remain, they share the last cache.
-// ok is false if the profile lacks a domain.
+// each group. Consecutive cores share a cache if the profile has a domain for them. Otherwise the
+// domains in the profile determine which cores share one. If fewer than sharedBy cores remain at
+// the end, they share the last cache. ok is false if the profile lacks a domain.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))
@@ -286,8 +286,9 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainFrom returns the number of a domain of n cores, none of which is grouped yet and the lowest
-// of which is first, or -1 if there is none. It prefers consecutive cores.
+// domainFrom returns the number of a domain that consists of n cores, contains no core that is
+// already in a group, and has first as its lowest core. It returns -1 if there is no such domain.
+// It prefers consecutive cores.
 func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -309,7 +310,7 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 // [*trace.OptionError].
 type DomainError struct {
 	Level  Cache
-	Groups [][]uint32 // the threads that share each of its caches; an analysis needs these domains
+	Groups [][]uint32 // for each cache of the level, the threads that share it; the trace must be analysed with these domains
 	err    *trace.OptionError
 }
 
@@ -352,8 +353,8 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache per core. It returns nil if there are no
-// shares.
+// parts divides the last shared level into one cache for each core. It returns nil if no shares are
+// given.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
@@ -407,8 +408,9 @@ func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *pro
 	return of(privateStack), of(coherentStack), of(lostStack)
 }
 
-// MemberCurve returns the misses of a core's accesses in a cache that the cores of a domain share,
-// for every cache size. The profile must have the domain, and the domain must contain the core.
+// MemberCurve returns, for every cache size, the misses of one core's accesses in a cache that the
+// cores of a domain share. The profile must contain the domain, and the domain must contain the
+// core.
 func (a *Asker) MemberCurve(lineBytes uint32, domain, core int) *profile.Curve {
 	return a.stack(stackKey{lineBytes, memberStack, domain, core}, a.sharing(lineBytes)).Curve
 }
@@ -433,8 +435,9 @@ func (a *Asker) Domain(c Cache, core int) int {
 }
 
 // EffectiveShare returns the smallest capacity, in lines, of a private cache in which a core misses
-// no more often than in a shared level, both fully associative LRU (Anger, Figure 8). ok is false
-// if no capacity suffices, because other cores fetch lines for this one.
+// no more often than in a shared level. Both caches are fully associative, with LRU replacement
+// (Anger, Figure 8). ok is false if no capacity is large enough, because other cores fetch lines
+// that this core then uses.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {
@@ -444,15 +447,15 @@ func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	return private.CapacityFor(a.MemberCurve(c.LineBytes, domain, core).Misses(c.Lines()))
 }
 
-// Views holds the total misses of all cores' private caches under each of the models of MODELS §6.
-// Each cache sees all accesses of its core.
+// Views holds the total misses of the private caches of all cores, as predicted by each of the
+// models of MODELS §6. Each cache sees all accesses of its core.
 type Views struct {
 	Accesses float64
-	// Private ignores coherence (MODELS §6.1). Anger looks up a line that another core touched last
-	// in a single cache as large as all private caches together (MODELS §6.3). Coherent invalidates
-	// lines that another core stores to (MODELS §6.4).
+	// Private ignores coherence (MODELS §6.1). In Anger's model, lines that another core touched
+	// last are looked up in a single cache that is as large as all private caches together (MODELS
+	// §6.3). Coherent invalidates lines that another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
-	Exact                    bool // false if SDCM computed at least a part
+	Exact                    bool // false if at least a part was computed with SDCM
 }
 
 // Views compares the models for a private level. ok is false if the profile has no per-thread
@@ -488,8 +491,8 @@ func (a *Asker) Views(c Cache) (v Views, ok bool) {
 // MostCores is the maximum number of cores.
 const MostCores = profile.MaxCores
 
-// OrderDoubt returns a warning if the trace orders the references of several threads only by time
-// slices, and otherwise "".
+// OrderDoubt returns a warning if the trace records the order of different threads' references only
+// at the granularity of time slices, and otherwise "".
 func OrderDoubt(p *profile.Profile) Warning {
 	if !p.Input.Header.Sliced || len(p.Totals.Threads) < 2 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// stacked returns the stacks of cores that share no lines. Each core accesses the lines of one
+// stacked returns the stacks of cores that share no lines. Each core accesses the lines of its own
 // trace, and the traces run one after another.
 func stacked(traces [][]uint64) *profile.Profile {
 	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}
@@ -54,8 +54,8 @@ func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hie
 	return predicted, warnings
 }
 
-// Cores that share no lines miss in their private caches exactly as often as each core would alone,
-// in all levels, and the totals are the sums over the cores.
+// If cores share no lines, each core misses in all levels of its private caches exactly as often as
+// it would alone, and the totals are the sums over the cores.
 func TestCoresAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -84,8 +84,8 @@ func TestCoresAlone(t *testing.T) {
 	})
 }
 
-// If a shared cache is partitioned, each core sees a cache of its part's size; cores without an
-// explicit part divide the rest.
+// If a shared cache is partitioned, each core uses a cache of the size of its part. Cores without
+// an explicit part divide the rest.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -128,8 +128,8 @@ func TestApportion(t *testing.T) {
 	})
 }
 
-// The models agree if no line is shared. In Anger's model, the shared cache contains the lines that
-// one core takes over from another.
+// The models agree if the cores share no line. In Anger's model, lines that another core touched
+// last are looked up in a common cache.
 func TestViews(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
 	asker := hierarchy.NewAsker(p)
@@ -137,8 +137,8 @@ func TestViews(t *testing.T) {
 	if v, ok := asker.Views(c); !ok || v != (hierarchy.Views{Accesses: 8, Private: 6, Anger: 6, Coherent: 6, Exact: true}) {
 		t.Errorf("%+v", v)
 	}
-	// Each core's last access finds a line that the other core touched last, at private distances 1
-	// and 2 and common distances 3 and 4.
+	// The last access of each core is to a line that the other core touched last. The private
+	// distances are 1 and 2, and the common distances are 3 and 4.
 	for n := range p.Sharing[0].Cores {
 		p.Sharing[0].Cores[n].Foreign.Distances.Add(uint64(n + 1))
 		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
@@ -150,7 +150,8 @@ func TestViews(t *testing.T) {
 		t.Errorf("two lines: %+v", v)
 	}
 	c.SizeBytes = 3 * 64
-	// Three lines: both accesses hit in the private caches, and in a common cache of six lines.
+	// Private caches of three lines: both accesses hit in the private caches, and in a common cache
+	// of six lines.
 	if v, _ = hierarchy.NewAsker(p).Views(c); v.Anger != 5 || v.Private != 5 {
 		t.Errorf("three lines: %+v", v)
 	}
@@ -220,8 +221,8 @@ func join(warnings []hierarchy.Warning) (text string) {
 	return text
 }
 
-// For a profile with one core, and for threads placed on one core, the prediction is for one core,
-// without a warning about threads that share a core.
+// If the profile has one core, or the threads are placed on one core, the prediction is for one
+// core. There is no warning about threads that share a core.
 func TestOneCore(t *testing.T) {
 	h := hierarchy.Hierarchy{Threads: hierarchy.OnOneCore,
 		Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}
@@ -252,7 +253,7 @@ func TestOneCore(t *testing.T) {
 	}
 }
 
-// Predict, which most callers use, returns the sums over the cores.
+// The function Predict, which most callers use, returns the sums over the cores.
 func TestPredictSumsCores(t *testing.T) {
 	several := stacked([][]uint64{{1, 2, 1, 3, 1}, {1, 2, 1, 3, 1}})
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64}}}
@@ -290,7 +291,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// BenchmarkCores predicts three levels for four cores, from a new profile in each iteration.
+// BenchmarkCores predicts three levels for four cores. Each iteration starts from a new profile.
 func BenchmarkCores(b *testing.B) {
 	l := dense().Locality[0].Kinds[0]
 	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}

@@ -35,8 +35,8 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	return warnings
 }
 
-// warnOneCore warns that levels that several cores would share, or private levels of several
-// threads, were predicted for one core.
+// warnOneCore warns that some levels were predicted for one core although several cores would share
+// them, or although several threads would each have a private cache.
 func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	threads := len(a.p.Totals.Threads)
 	var names []string
@@ -58,8 +58,8 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	}
 }
 
-// ProfileDoubts returns the caveats that apply to every prediction from a profile. The warnings of
-// a prediction begin with them.
+// ProfileDoubts returns the caveats that apply to every prediction from a profile. They come first
+// in the warnings of each prediction.
 func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))
@@ -91,7 +91,7 @@ func areNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 }
 
-// warnSDCM names the levels that SDCM predicts, grouped by the reason.
+// warnSDCM adds warnings that name the levels that SDCM predicts, grouped by the reason.
 func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 	var reasons []string
 	names := map[string][]string{}
@@ -111,7 +111,7 @@ func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 	}
 }
 
-// whySDCM returns the reason why there is no exact prediction.
+// whySDCM returns the reason why a level has no exact prediction.
 func (a *Asker) whySDCM(c Cache) string {
 	sets := c.Sets()
 	switch {
@@ -127,9 +127,9 @@ func (a *Asker) whySDCM(c Cache) string {
 	return "An analysis with set tables makes this prediction exact"
 }
 
-// otherPolicy names the policies of a cache that its prediction does not model, in words that
-// follow the cache's name, or returns "". exclusive means that the cache is exclusive but was not
-// predicted as such.
+// otherPolicy returns a phrase that names the policies of a cache that its prediction does not
+// model, or "" if there are none. The phrase is written after the cache's name. exclusive means
+// that the cache is exclusive but was predicted as if it were not.
 func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
@@ -159,11 +159,12 @@ func otherPolicy(c Cache, exclusive bool) string {
 	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models its actual policies)"
 }
 
-// fewTimes is the size ratio from which an inclusive level rarely evicts lines that are in use in
-// the level above.
+// fewTimes is the smallest ratio between the sizes of an inclusive level and the level above at
+// which the inclusive level rarely evicts lines that the level above still uses.
 const fewTimes = 4
 
-// sizeMisfit returns a warning if a level is smaller than the level above, and otherwise "".
+// sizeMisfit returns a warning if a level is smaller than the level above it. Otherwise it returns
+// "".
 func sizeMisfit(c, above *Cache) string {
 	switch {
 	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:
@@ -184,7 +185,7 @@ func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
 	return warnings
 }
 
-// warnSizes warns of levels whose size or line size does not fit the level above.
+// warnSizes warns about levels whose size or line size does not fit the level above.
 func (p *Prediction) warnSizes(say func(...string)) {
 	mixed := false
 	for i := 1; i < len(p.Levels); i++ {

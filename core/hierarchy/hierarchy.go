@@ -4,25 +4,26 @@
 //   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
 //     line size: the hits are the accesses with a stack distance below its number of lines
 //     (MODELS §2).
-//   - A set-associative level is predicted exactly if a set table of the profile covers it: up to
-//     65,536 sets, a power of two, selected by the low bits of the line number, with up to 32 ways
-//     (MODELS §4). The prediction is also exact if the profile measured line utilisation for the
-//     level, because that simulates its sets.
-//   - Any other set-associative level is predicted by SDCM, which computes the probability of a hit
-//     at each distance if lines fall into sets at random (MODELS §5). A warning says so. Exact
-//     predictions include SDCM's result for comparison.
+//   - A set-associative level is predicted exactly if a set table of the profile covers it. This
+//     requires a number of sets that is a power of two and at most 65,536, sets that are selected
+//     by the low bits of the line number, and at most 32 ways (MODELS §4). The prediction is also
+//     exact if the profile contains the line utilisation of the level, because measuring it
+//     simulates the sets.
+//   - Any other set-associative level is predicted with SDCM, which computes the probability of a
+//     hit at each distance, assuming that lines are mapped to sets at random (MODELS §5). A warning
+//     says so. Exact predictions include the result of SDCM for comparison.
 //
-// Every level is predicted from the whole stream of accesses (the independent-level model,
-// MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that
-// sees the whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of the level
-// above, which come in another order; a warning says so. Exclusive LRU levels with as many sets as
-// the first one are exact: together with the levels above, they behave as one cache whose number of
-// ways is the sum of theirs. Package simulate models other replacement policies, other exclusive
-// levels and write policies.
+// Every level is predicted from the whole stream of accesses (the independent-level model, MODELS
+// §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that sees the
+// whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of the
+// level above, which arrive in a different order. A warning says so. Exclusive LRU levels with as
+// many sets as the first level are predicted exactly: together with the levels above, they behave
+// like a single cache that has as many ways as all these levels together. Package simulate models
+// other replacement policies, other exclusive levels and write policies.
 //
-// If the profile has per-thread stacks, private levels are predicted from each core's own stack,
-// where other cores' stores invalidate lines, and shared levels from the common stack of the cores
-// that share them (MODELS §6).
+// If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
+// which stores of other cores invalidate lines. A shared level is predicted from the common stack
+// of the cores that share it (MODELS §6).
 //
 // Times are averages over accesses (MODELS §13.1). The latency of a level is the load-to-use
 // latency of a load that hits there.
@@ -43,13 +44,14 @@ type Cache struct {
 	Ways      uint32 // 0 if fully associative
 	LineBytes uint32
 
-	// Hashed means that a hash of the address selects the set, not the low bits.
+	// Hashed means that the set is selected by a hash of the address instead of the low bits of the
+	// line number.
 	Hashed      bool
 	Replacement Replacement
 	Inclusion   Inclusion
 	Write       Write
 
-	SharedBy      uint32  // number of consecutive cores; 0 or 1 if private
+	SharedBy      uint32  // number of consecutive cores that share the cache; 0 or 1 if it is private
 	LatencyCycles float64 // load-to-use latency of a hit; 0 if unknown
 	BytesPerCycle float64 // bandwidth to the level above; 0 if unknown
 }
@@ -89,10 +91,10 @@ const (
 	WriteThroughAround              // does not allocate on a store miss
 )
 
-// Through reports whether every store is written to the next level.
+// Through reports whether every store is passed on to the next level.
 func (w Write) Through() bool { return w == WriteThrough || w == WriteThroughAround }
 
-// Around reports whether store misses do not allocate.
+// Around reports whether store misses bypass the level instead of allocating a line.
 func (w Write) Around() bool { return w == WriteBackAround || w == WriteThroughAround }
 
 // Memory is the memory below the last level.
@@ -135,7 +137,7 @@ func (c Cache) Check() error {
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
 	Name   string
-	Title  string // name of the processor for display; "" if Name is enough
+	Title  string // name of the processor for display; "" if Name suffices
 	About  string // remarks, one or two sentences
 	Levels []Cache
 	Memory Memory
@@ -157,8 +159,9 @@ const (
 // MostLevels is the maximum number of levels of a hierarchy in text form.
 const MostLevels = 16
 
-// Add parses one line: a cache for [ParseCache], memory= with a value for [ParseMemory], clock=GHZ,
-// or threads=one-core. The error is a [*trace.OptionError].
+// Add parses one line and adds it to the hierarchy. A line is a cache in the syntax of
+// [ParseCache], memory= followed by a value in the syntax of [ParseMemory], clock=GHZ, or
+// threads=one-core. The error is a [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
 	name, value, _ := strings.Cut(line, "=")

@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSets returns a profile with the histogram and the set tables of a trace of line numbers,
-// counted directly with a list of lines for each set, most recently used first.
+// withSets returns a profile with the histogram and the set tables of a trace of line numbers. They
+// are counted naively, with a list of lines for each set, most recently used first.
 func withSets(lines []uint64) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -109,8 +109,8 @@ func TestPredictIsExact(t *testing.T) {
 	})
 }
 
-// Without a table, SDCM makes the prediction, with the same number as when it is shown next to
-// another method.
+// Without a table, SDCM makes the prediction, and predicts the same number as when it is shown
+// beside another method.
 func TestPredictFallsBack(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {
@@ -241,8 +241,8 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	}
 }
 
-// SDCM's fast sums equal the plain sums: for gaps, for dense distances, and for numbers of ways for
-// which the sum is computed from its other end.
+// The fast sums of SDCM equal the plain sums for sparse distances, for dense distances, and for
+// numbers of ways for which the sum is computed from its other end.
 func TestExpectedHits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 3}}}
@@ -284,7 +284,7 @@ func TestAskerIsPure(t *testing.T) {
 	}
 }
 
-// exactProbability sums SDCM's terms with a precision of 400 bits.
+// exactProbability sums the terms of SDCM with a precision of 400 bits.
 func exactProbability(distance, lines, ways uint64) float64 {
 	if distance < ways {
 		return 1
@@ -328,7 +328,7 @@ func TestHitProbability(t *testing.T) {
 		switch n % 3 {
 		case 0:
 			distance >>= rng.UintN(41)
-		case 1: // where the probability is neither 0 nor 1
+		case 1: // only where the probability is neither 0 nor 1
 			distance = min(uint64(float64(lines)*(0.3+2*rng.Float64())), 1<<40)
 		}
 		got, want := hierarchy.HitProbability(distance, lines, ways), exactProbability(distance, lines, ways)
@@ -403,7 +403,7 @@ func TestPredictSDCM(t *testing.T) {
 	}
 }
 
-// A small lower level cannot have more misses than accesses, and a warning says so.
+// The misses of a small lower level are limited to its accesses, and a warning says so.
 func TestPredictLimitsMisses(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
@@ -472,7 +472,7 @@ func TestParseMemory(t *testing.T) {
 	}
 }
 
-// Whatever can be read can be written, and reads back as the same value.
+// Every value that can be read can be written, and is the same after it is read back.
 func FuzzParseCache(f *testing.F) {
 	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L2=1M,8,shared=all", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
 		f.Add(s)
@@ -541,8 +541,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestPresetsInclusion checks that levels have the inclusion policies of the processors, and that
-// levels from papers are non-inclusive, the default.
+// TestPresetsInclusion checks that the levels of processors have the processors' inclusion
+// policies, and that levels from papers have the default policy, non-inclusive.
 func TestPresetsInclusion(t *testing.T) {
 	words := map[hierarchy.Inclusion]string{hierarchy.Inclusive: "inclusive", hierarchy.NonInclusive: "-", hierarchy.Exclusive: "exclusive"}
 	for name, want := range map[string]string{

@@ -13,7 +13,7 @@ type Method string
 
 // The methods.
 const (
-	Exact       Method = "exact"       // first level, LRU: from the histogram or the set table, or counted with the line utilisation (MODELS §2, MODELS §4)
+	Exact       Method = "exact"       // first level with LRU: from the histogram or the set table, or counted together with the line utilisation (MODELS §2, MODELS §4)
 	AsIfLRU     Method = "as-lru"      // first level with another replacement or write policy, predicted as LRU
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
@@ -23,17 +23,18 @@ const (
 // Level is the prediction for one cache, in line accesses.
 type Level struct {
 	Cache    Cache
-	Accesses float64 // a whole number if the methods of this level and the levels above are exact
+	Accesses float64 // an integer if the methods of this level and of all levels above are exact
 	Hits     float64
 	Misses   float64
 	Method   Method
 
-	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level, at most
-	// Accesses. Beside is set if Method is not SDCM, so that the two can be compared.
+	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level. It is at
+	// most Accesses. Beside is set if Method is not SDCM, so that the results of the two methods
+	// can be compared.
 	SDCMMisses float64
 	Beside     bool
-	// Approximate means that the line size of this level, or of one above, differs from that of the
-	// first level, so that accesses and misses are in different units.
+	// Approximate means that this level or a level above has a different line size than the first
+	// level, so that accesses and misses are counted in different units.
 	Approximate bool
 	// Together means that this exclusive level and all levels above it behave as one LRU cache, and
 	// were predicted as one.
@@ -41,13 +42,13 @@ type Level struct {
 	// Low and High are the limits of the 95 % confidence interval of the misses, if Bounded is set.
 	Low, High float64
 	Bounded   bool
-	cut       bool // on its own, the cache would have more misses than the number of accesses that reach it
+	cut       bool // on its own, the cache would have more misses than there are accesses that reach it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.
 	AverageCycles float64
 	// Bytes is the number of bytes transferred from this level to the level above, or to the core.
-	// LeastCycles is the time of this transfer at Cache.BytesPerCycle; 0 if unknown.
+	// LeastCycles is the time that this transfer takes at Cache.BytesPerCycle; 0 if unknown.
 	Bytes, LeastCycles float64
 }
 
@@ -57,21 +58,23 @@ type Prediction struct {
 	MemoryAccesses float64
 
 	// MemoryBytes is the number of bytes fetched from memory, excluding write-backs.
-	// MemoryLeastCycles is the time of this transfer at Memory.BytesPerCycle; 0 if unknown.
+	// MemoryLeastCycles is the time that this transfer takes at Memory.BytesPerCycle; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
-	// AverageCycles is the average memory access time (MODELS §13.1), and AverageNanoseconds the
-	// same time at the hierarchy's clock rate; 0 if unknown.
+	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the
+	// same time at the hierarchy's clock rate. They are 0 if unknown.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // number of references in the run
 	Instructions uint64 // number of instructions in the run; 0 if unknown
 }
 
-// PerKiloReference returns n per thousand references of the run, or 0 if there are no references.
+// PerKiloReference returns n divided by the thousands of references in the run, or 0 if there are
+// no references.
 func (p *Prediction) PerKiloReference(n float64) float64 { return perKilo(n, p.References) }
 
-// PerKiloInstruction returns n per thousand instructions, or 0 if their number is unknown.
+// PerKiloInstruction returns n divided by the thousands of instructions in the run, or 0 if the
+// number of instructions is unknown.
 func (p *Prediction) PerKiloInstruction(n float64) float64 { return perKilo(n, p.Instructions) }
 
 func perKilo(n float64, of uint64) float64 {
@@ -95,7 +98,7 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 type ByCore struct {
 	Prediction           // sums over the cores
 	Cores      []OneCore // in the order of their first threads; nil if there is only one core
-	Coherence  []float64 // by level: misses on lines that another core's store invalidated
+	Coherence  []float64 // by level: misses for lines that another core's store had invalidated
 }
 
 // OneCore is the prediction for one core. For a shared level, it contains the core's part.
@@ -107,24 +110,24 @@ type OneCore struct {
 // CoreLevel counts one core's accesses to a level.
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
-	// Coherence is the number of Misses whose line was invalidated by another core's store while it
-	// was in this level (or above, if the level is exclusive). It is an expected value if the level
-	// has sets.
+	// Coherence is the number of Misses whose line was in this level (or above, if the level is
+	// exclusive) when another core's store invalidated it. It is an expected value if the level is
+	// set-associative.
 	Coherence float64
 }
 
 // Asker makes predictions from a profile, which must not change. It caches miss-ratio curves, and
 // the results of SDCM, which take longest to compute.
 //
-// If the profile has per-thread stacks, private levels are predicted from each core's coherent
-// stack, where stores of other cores invalidate lines, and a shared level is predicted, core by
-// core, from the concurrent stack of the cores that share it (MODELS §6.5; Kulkarni §4.1.2).
+// If the profile has per-thread stacks, a private level is predicted from the core's coherent
+// stack, in which stores of other cores invalidate lines. A shared level is predicted for each core
+// separately, from the concurrent stack of the cores that share it (MODELS §6.5; Kulkarni §4.1.2).
 // Otherwise the prediction assumes that all threads ran on one core. A core's misses in a level are
 // at most its misses in the level above.
 type Asker struct {
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
-	sdcm         map[stackCache]float64 // misses by SDCM
+	sdcm         map[stackCache]float64 // misses that SDCM predicts
 	instructions uint64
 }
 
@@ -138,9 +141,9 @@ func NewAsker(p *profile.Profile) *Asker {
 	return a
 }
 
-// Predict predicts every level of h. shares divides the last level that cores share; each core's
+// Predict predicts every level of h. shares divides the last level that cores share. Each core's
 // part is then predicted from the core's private stack (Anger, Fig. 8). Cores without a share
-// receive equal parts of the rest.
+// receive equal parts of the remaining capacity.
 func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
 	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
 	if single && len(shares) > 0 {
@@ -222,10 +225,10 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// together returns the single cache that behaves as level i and all levels above, and true, if the
-// levels are exclusive LRU caches with equal numbers of sets and the same choice of sets. Each
-// level then receives the lines that the level above evicts, so that together they contain the most
-// recently used lines of each set. Otherwise it returns level i and false.
+// If level i and all levels above are exclusive LRU caches with equal numbers of sets and the same
+// choice of sets, together returns a single cache that behaves like these levels, and true. Each
+// level receives the lines that the level above evicts, so that together the levels contain the
+// most recently used lines of each set. Otherwise, together returns level i and false.
 func (h *Hierarchy) together(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {
@@ -248,7 +251,7 @@ func (h *Hierarchy) together(i int) (Cache, bool) {
 	return whole, true
 }
 
-// sameCores reports whether the levels above i are shared by the same cores as level i.
+// sameCores reports whether the same cores share level i and each level above it.
 func (h *Hierarchy) sameCores(i int) bool {
 	for _, above := range h.Levels[:i] {
 		if max(above.SharedBy, 1) != max(h.Levels[i].SharedBy, 1) {
@@ -258,8 +261,8 @@ func (h *Hierarchy) sameCores(i int) bool {
 	return true
 }
 
-// add appends a level to a core, and adds it to the sum over the cores. A core's misses are at most
-// its accesses to the level.
+// add appends the prediction for a level to a core, and adds it to the sum over the cores. A core's
+// misses are at most its accesses to the level.
 func (c *OneCore) add(n coreMisses, sum *Level) (coherence float64) {
 	one := CoreLevel{Accesses: n.accesses, Misses: n.misses}
 	if len(c.Levels) > 0 {
@@ -310,7 +313,7 @@ func (p *Prediction) time(h Hierarchy) {
 	}
 }
 
-// move fills in the number of bytes that each level transfers upwards.
+// move fills in the number of bytes that each level transfers to the level above.
 func (p *Prediction) move(h Hierarchy, totals *profile.Totals) {
 	var bytes float64
 	for _, n := range totals.Bytes {
@@ -350,7 +353,7 @@ func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction 
 	return out
 }
 
-// curve checks a cache, and returns the miss-ratio curve of all accesses at its line size.
+// curve checks a cache, and returns the miss-ratio curve of all accesses at the cache's line size.
 func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -361,7 +364,8 @@ func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	return a.stack(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil).Curve, nil
 }
 
-// lineSizes names the line sizes of the profile, and says how to add another one.
+// lineSizes returns a phrase that names the line sizes of the profile and says how to add another
+// one.
 func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
 		return "a profile with stack distances, but this profile has none; analyse the trace again, with locality among the analyses"

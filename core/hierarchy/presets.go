@@ -1,7 +1,7 @@
 package hierarchy
 
 import (
-	_ "embed" // embeds the presets
+	_ "embed" // for embedding the presets
 	"sort"
 	"strings"
 
@@ -9,8 +9,8 @@ import (
 )
 
 // presetsText describes the presets, separated by blank lines. A preset consists of the keywords
-// "name", "title", "about" and "source", each followed by a text, and of lines that [Hierarchy.Add]
-// reads.
+// "name", "title", "about" and "source", each followed by a text, and of lines in the syntax that
+// [Hierarchy.Add] reads.
 //
 //go:embed presets.txt
 var presetsText string
@@ -18,10 +18,10 @@ var presetsText string
 // Presets returns common hierarchies, the default first. A hierarchy consists of the data caches
 // that one core of a processor uses. A level is non-inclusive unless its sources say that it is
 // inclusive or exclusive. Every level and memory has a latency, in cycles of ClockGHz. Sources
-// gives the origin of each number, and says which numbers are estimates. Bandwidths that no source
+// states the origin of each number, and which numbers are estimates. Bandwidths that no source
 // states are zero. All levels use LRU replacement, which real caches approximate.
 func Presets() []Hierarchy {
-	list, _ := parsePresets(presetsText) // a test checks that there is no error
+	list, _ := parsePresets(presetsText) // a test checks that this never fails
 	return list
 }
 

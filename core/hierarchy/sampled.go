@@ -16,8 +16,8 @@ const (
 	WindowedSDCM       Method = "windowed-sdcm" // from sampled executions of each block (package multicore/blocksample)
 )
 
-// estimated reports whether a profile's distances are estimates. They are exact for
-// segments of the run that were analysed completely.
+// estimated reports whether a profile's distances are estimates. Distances are exact, rather than
+// estimates, if complete segments of the run were analysed.
 func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 
 // IsSDCM reports whether the stack distance cache model computed the misses.
@@ -35,8 +35,8 @@ func (l *Level) markSampled() {
 	}
 }
 
-// bound sets the level's confidence interval to that of a fully associative cache of the same
-// capacity, scaled by misses/fullMisses.
+// bound sets the level's confidence interval to the interval of a fully associative cache of the
+// same capacity, scaled by misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {
@@ -49,8 +49,8 @@ func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	l.Low, l.High = min(l.Low, misses), max(l.High, misses)
 }
 
-// boundBy limits the level's interval to the misses of the level above or, if it has one, to its
-// interval.
+// boundBy limits the level's interval by the interval of the level above or, if that level has no
+// interval, by its misses.
 func (l *Level) boundBy(above *Level) {
 	low, high := above.Misses, above.Misses
 	if above.Bounded {
@@ -76,7 +76,7 @@ func SampleDoubt(s *profile.Sampled) string {
 }
 
 // ModelledSets returns the set table that the stack distance cache model predicts from the
-// distances of a line size (MODELS §5), for profiles without a set table.
+// distances at one line size (MODELS §5). It is used for profiles without a set table.
 func ModelledSets(l *profile.Locality) *profile.SetTable {
 	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
 	t := new(profile.SetTable)

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sampledRun analyses a random walk or a sample of it.
+// sampledRun analyses a random walk, or a sample of one.
 func sampledRun(t *testing.T, text string) *profile.Profile { return sampledBy(t, text, 0) }
 
 func sampledBy(t *testing.T, text string, seed uint64) *profile.Profile {
@@ -59,8 +59,8 @@ func TestSampledMethods(t *testing.T) {
 	}
 }
 
-// TestSampledLevelsBelow checks a level that is not much larger than the level above, whose misses
-// are equally uncertain: the interval must not end at the estimate for the level above.
+// TestSampledLevelsBelow checks a level that is only slightly larger than the level above. The
+// misses of the level above are equally uncertain, so the interval must not end at their estimate.
 func TestSampledLevelsBelow(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)
@@ -87,7 +87,8 @@ func TestSampledLevelsBelow(t *testing.T) {
 	}
 }
 
-// TestModelledSets checks that lines chosen at random fall into sets as the model predicts.
+// TestModelledSets checks that randomly chosen lines are distributed among the sets as the model
+// predicts.
 func TestModelledSets(t *testing.T) {
 	l := &sampledRun(t, "").Locality[0]
 	table := hierarchy.ModelledSets(l)

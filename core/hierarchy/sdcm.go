@@ -8,13 +8,14 @@ import (
 )
 
 // HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
-// lines) hits in a cache with the given numbers of lines and ways, where lines ≥ ways ≥ 1, if lines
-// fall into sets at random. This is the stack distance cache model (SDCM; SASMM §2.2, MODELS §5).
-// The probability is 1 for distances below ways. For a fully associative cache (ways = lines), it
-// is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
+// lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1), if lines are
+// mapped to sets at random. This is the stack distance cache model (SDCM; SASMM §2.2, MODELS §5).
+// The probability is 1 for distances less than ways. For a fully associative cache (ways = lines),
+// it is 0 for all other distances. The absolute error is below 1e-9 for distances up to 2^40.
 //
-// P(h|Δ) is the binomial probability that fewer than ways of the Δ lines accessed in between fell
-// into the same set, each with probability p = ways/lines:
+// P(h|Δ) is the binomial probability that, of the Δ lines accessed in between, fewer than ways
+// lines are in the same set as the accessed line. Each line is in that set with probability p =
+// ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
@@ -47,7 +48,8 @@ func HitProbability(distance, lines, ways uint64) float64 {
 // negligible is the fraction of a sum below which decreasing terms can be ignored.
 const negligible = 1e-18
 
-// sumUp sums the terms a to ways-1. term is term a; the terms decrease after the mode.
+// sumUp sums the terms from a to ways-1. term is the value of term a. The terms decrease after the
+// mode.
 func sumUp(term, n, odds float64, a, mode, ways uint64) float64 {
 	var sum float64
 	for ; a < ways; a++ {
@@ -85,7 +87,7 @@ func stirlingError(n float64) float64 {
 	return (1./12 - (1./360-(1./1260-(1./1680-1./1188/n2)/n2)/n2)/n2) / n
 }
 
-// deviance returns x ln(x/m) + m - x, computed without cancellation.
+// deviance returns x ln(x/m) + m - x, and avoids cancellation.
 func deviance(x, m float64) float64 {
 	if math.Abs(x-m) >= 0.1*(x+m) {
 		return x*math.Log(x/m) + m - x

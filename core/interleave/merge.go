@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// strip is the number of rows that are ordered before any of them is copied. It is small enough for
-// all their columns to stay in the first-level cache.
+// strip is the number of rows whose order is determined before any of them is copied. It is small
+// enough for all columns of these rows to stay in the first-level cache.
 const strip = 1024
 
 // Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
@@ -24,19 +24,19 @@ const strip = 1024
 //
 //   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
 //     begins with the first core.
-//   - Uniform: a random core with rows left. All phases use the same sequence of random numbers.
+//   - Uniform: a random core with rows left. All phases draw from one sequence of random numbers.
 //   - ByTime: the core with the earliest clock, or the first of them. At its end, a turn advances
 //     the core's clock by the block's Cycles, or by one for each of its references. All clocks are
 //     0 at the beginning of a phase, because cores leave a barrier together.
 //
-// A Merger can be reused, and allocates nothing from its second phase on.
+// A Merger can be used for any number of phases, and allocates no memory from its second phase on.
 type Merger struct {
 	order  Order
 	lanes  []lane   // one for each core of the phase
 	live   []*lane  // lanes with rows left, in order
 	next   int      // index in live of the lane whose turn it is
-	inTurn bool     // the turn of live[next] has begun and is not over
-	fresh  bool     // no stream has been read yet
+	inTurn bool     // the turn of live[next] has begun and has not ended
+	fresh  bool     // no stream of the phase has been read yet
 	random splitmix // for Uniform
 }
 
@@ -45,22 +45,23 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The remaining rows of the stream are those of batch from at on, with their kinds. The waiting
-	// rows before at are already ordered, but not yet copied.
+	// The stream's remaining rows that have been read are the rows of batch from at on. kinds
+	// contains their kinds. The waiting rows before at have their places in the order, but are not
+	// copied yet.
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
-	plain   int // if plain is after at, the rows from at to plain are references
+	plain   int // if plain is greater than at, the rows from at up to plain are references
 	waiting int
-	places  [strip]uint16 // positions of the waiting rows in the strip
+	places  [strip]uint16 // positions of the waiting rows within the strip
 
-	inBlock    bool // a BlockEntry was seen in the phase
+	inBlock    bool // whether a BlockEntry has been seen in this phase
 	block      uint32
-	references uint64 // number in the turn
+	references uint64 // number of references in the turn
 	clock      float64
 }
 
-// New returns a Merger for an order, which must pass its Check.
+// New returns a Merger for an order, for which [Order.Check] must return nil.
 func New(order Order) *Merger {
 	return &Merger{order: order, random: splitmix(order.Seed)}
 }
@@ -81,10 +82,10 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows to b, up to its capacity. Thread is set to the core's number. b gets each other
-// optional column if a stream whose rows were appended has that column. Fill returns io.EOF if no
-// stream had rows left and nothing was appended. If a stream returns an error, b contains the rows
-// before the error.
+// Fill appends rows to b, up to its capacity. Thread is set to the core's number. b gets any other
+// optional column if one of the streams whose rows were appended has that column. Fill returns
+// io.EOF if no stream had rows left and nothing was appended. If a stream returns an error, b
+// contains the rows before the error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()
@@ -127,8 +128,8 @@ func (m *Merger) start(b *trace.Batch) error {
 	return nil
 }
 
-// fillStrip copies rows to b from base on, at most up to end, and returns the position after the
-// last one.
+// fillStrip copies rows to b, starting at position base and ending at most at end. It returns the
+// position after the last copied row.
 func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	var used int
 	if m.order.Policy <= Uniform {
@@ -142,10 +143,10 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences orders up to room rows if turns are references. It is a single loop for speed,
-// because it handles every row.
+// byReferences determines the order of up to room rows, for policies whose turns are references.
+// For speed, it is a single loop, because it handles every row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
-	try := 0 // the position at which to check for rounds again
+	try := 0 // position at which to call rounds again
 	if m.order.Policy != RoundRobin {
 		try = room
 	}
@@ -192,11 +193,11 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	return used, nil
 }
 
-// fewRounds is a number of rounds that is too small for copying lane by lane.
+// fewRounds is the smallest number of rounds for which copying lane by lane pays off.
 const fewRounds = 8
 
-// rounds returns the number of rounds in which all cores make references, limited by room, such
-// that each core has a row left afterwards.
+// rounds returns the number of rounds in which every core makes a reference, limited by room. Each
+// core must have at least one row left after these rounds.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -212,7 +213,8 @@ func (m *Merger) rounds(room int) int {
 	return n
 }
 
-// copyRounds copies rounds references of each lane to b, one of each in turn.
+// copyRounds copies the given number of references (rounds) of each lane to b, one of each lane in
+// turn.
 func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	lanes := len(m.live)
 	for i, l := range m.live {
@@ -231,7 +233,7 @@ func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	}
 }
 
-// spread copies a column to every lanes-th element of to.
+// spread copies a column to the elements of to, with a stride of lanes elements.
 func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {
@@ -240,7 +242,7 @@ func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	}
 }
 
-// spreadOr does the same as spread, for an optional column; it writes zeros if the stream does not
+// spreadOr does the same as spread for an optional column. It writes zeros if the stream does not
 // have the column.
 func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	switch {
@@ -254,7 +256,7 @@ func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	}
 }
 
-// byBlocks does the same as byReferences, for turns that are executions of blocks.
+// byBlocks does the same as byReferences for policies whose turns are executions of blocks.
 func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
 	for used < room && len(m.live) > 0 {
 		l := m.live[m.next]
@@ -298,7 +300,8 @@ func (m *Merger) choose() {
 	}
 	switch m.order.Policy {
 	case Uniform:
-		// The bias of using a product instead of a remainder is below 2^-57 for 64 cores.
+		// Multiplying instead of computing a remainder causes a bias of less than 2^-57 for 64
+		// cores.
 		hi, _ := bits.Mul64(m.random.next(), uint64(len(m.live)))
 		m.next = int(hi)
 	case ByTime:
@@ -315,7 +318,8 @@ func (m *Merger) choose() {
 	}
 }
 
-// more copies the waiting rows and reads the stream. It returns false at the end of the stream.
+// more copies the waiting rows, and reads the next rows of the stream. It returns false at the end
+// of the stream.
 func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	l.copy(b, base)
 	for {
@@ -336,9 +340,10 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// execution orders rows up to the first row of the next block, limited by the available rows and
-// the room. over reports whether the turn ends there; if not, the next row decides. begun means
-// that the turn has already begun, so that a BlockEntry in the next row belongs to another turn.
+// execution determines the order of the rows up to the first row of the next block, limited by the
+// available rows and the room. over reports whether the turn is known to end there. If over is
+// false, this depends on the next row. begun means that the turn has already begun, so that a
+// BlockEntry in the next row belongs to another turn.
 func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)
@@ -369,7 +374,7 @@ func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	return used + n, false
 }
 
-// copy copies the waiting rows to their places in b from base on.
+// copy copies the waiting rows to their places in b. The strip begins at base.
 func (l *lane) copy(b *trace.Batch, base int) {
 	if l.waiting == 0 {
 		return
@@ -386,7 +391,7 @@ func (l *lane) copy(b *trace.Batch, base int) {
 	scatter(b.PC, l.batch.PC, base, from, places)
 }
 
-// scatter copies an optional column; it writes zeros if the stream does not have the column.
+// scatter copies an optional column. It writes zeros if the stream does not have the column.
 func scatter[T uint32 | uint64](to, of []T, base, from int, places []uint16) {
 	switch {
 	case to == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// row is a row of a batch; missing columns are 0.
+// row is a row of a batch. Missing columns are 0.
 type row struct {
 	addr   trace.Addr
 	bytes  uint32
@@ -27,8 +27,8 @@ type row struct {
 // columns says which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
-// pieces is a stream that returns its rows in random lengths, each as a part of a larger batch,
-// which is overwritten by the next call.
+// pieces is a stream that returns its rows in pieces of random length. Each piece is a part of a
+// larger batch, which the next call overwrites.
 type pieces struct {
 	rows []row
 	has  columns
@@ -79,7 +79,7 @@ func (p *pieces) Next() (*trace.Batch, int, int, error) {
 	return b, before, before + n, nil
 }
 
-// turns divides a stream into turns, as documented for Merger.
+// turns divides a stream into turns, as the documentation of [Merger] defines them.
 func turns(rows []row, blocks bool) (list [][]row) {
 	var turn []row
 	inBlock := false
@@ -101,7 +101,7 @@ func turns(rows []row, blocks bool) (list [][]row) {
 	return list
 }
 
-// naive merges whole phases, turn by turn.
+// naive is a reference implementation that merges a whole phase turn by turn.
 func naive(o Order, phases [][][]row) (merged []row) {
 	random := splitmix(o.Seed)
 	for _, streams := range phases {
@@ -315,7 +315,7 @@ func TestOrdersByHand(t *testing.T) {
 }
 
 // TestUniformIsUniform checks that each of four cores has a quarter of the turns, within five
-// standard deviations, and follows every core equally often.
+// standard deviations, and that each core follows every core equally often.
 func TestUniformIsUniform(t *testing.T) {
 	const rows = 1 << 16
 	m, b := New(Order{Policy: Uniform, Seed: 7}), trace.NewBatch(rows)
@@ -348,7 +348,7 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 }
 
-// TestSplitMix compares the numbers with those of the reference implementation
+// TestSplitMix compares the numbers with the output of the reference implementation
 // (https://prng.di.unimi.it/splitmix64.c, seed 1234567).
 func TestSplitMix(t *testing.T) {
 	s := splitmix(1234567)
@@ -393,7 +393,7 @@ func (r *repeated) Next() (*trace.Batch, int, int, error) {
 	return r.b, 0, n, nil
 }
 
-// references returns n loads, with sites and second values.
+// references returns n loads, with the columns for sites and second values.
 func references(n int) *trace.Batch {
 	b := trace.NewBatch(n)
 	b.NeedSite()

@@ -37,7 +37,7 @@ const (
 
 // Error is an error in a description, with its location.
 type Error struct {
-	Line int // 0 if the error has no particular line
+	Line int // line number, or 0 if the error does not belong to a line
 	Text string
 }
 
@@ -51,12 +51,14 @@ func (e *Error) Error() string {
 func errorAt(line int, parts ...string) *Error { return &Error{line, strings.Join(parts, "")} }
 
 const (
-	// mostBytes exceeds the size of any sensible description.
+	// mostBytes is the largest accepted size of a description. No sensible description is that
+	// large.
 	mostBytes  = 1 << 20
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise detects the form of a description. Text of no other form is taken as Lines.
+// Recognise detects the form of a description. Text that has none of the other forms is treated as
+// Lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON
@@ -142,7 +144,7 @@ func check(h *hierarchy.Hierarchy) error {
 	return nil
 }
 
-// validName reports whether every form can express the name.
+// validName reports whether the name can be written in every form.
 func validName(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.Contains(name, "=") && utf8.ValidString(name)
 }
@@ -162,7 +164,8 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// wantOf returns the Want text of an option error, for messages that state their own location.
+// wantOf returns only the Want text of an option error, for messages that already contain a
+// location.
 func wantOf(err error) string {
 	var option *trace.OptionError
 	if errors.As(err, &option) {

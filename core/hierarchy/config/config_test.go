@@ -107,7 +107,7 @@ func TestReadsEveryForm(t *testing.T) {
 		text  string
 		form  config.Form
 		want  hierarchy.Hierarchy
-		notes []string // words that each note must contain
+		notes []string // for each note, words that it must contain
 	}{
 		"JSON": {jsonSample, config.JSON, toy, nil},
 		"lines": {"# mine\nL1=32KiB,8,latency=4\n\n L2 = 1M,full,128 \nmemory=latency=200\nclock = 3.5 GHz\n", config.Lines,
@@ -177,7 +177,7 @@ func TestIgnoredParameters(t *testing.T) {
 	}
 }
 
-// Errors state the location.
+// Errors contain the location.
 func TestRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "no cache",
@@ -272,7 +272,7 @@ func format(h hierarchy.Hierarchy) []byte {
 	return text
 }
 
-// Every preset can be written as JSON and read back unchanged, and the JSON is valid under the
+// Every preset can be written as JSON and read back unchanged, and the JSON conforms to the
 // published schema.
 func TestReadPresetsAsJSON(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy) {
@@ -287,7 +287,8 @@ func TestReadPresetsAsJSON(t *testing.T) {
 	}
 }
 
-// Hierarchies in the form Lines keep their levels, memory and clock.
+// A hierarchy that is written in the form Lines and read again has the same levels, memory and
+// clock.
 func TestLinesKeepHierarchy(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy) {
 		again, _, err := config.Read([]byte(strings.Join(h.Lines(), "\n")))
@@ -320,8 +321,8 @@ func document(t *rapid.T) map[string]any {
 	return d
 }
 
-// The schema accepts every document that the reader accepts. The reader also rejects sizes and ways
-// that do not fit each other, which a schema cannot express.
+// The schema accepts every document that the reader accepts. The reader also rejects inconsistent
+// sizes and ways, which a schema cannot describe.
 func TestSchemaAgrees(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -451,8 +452,9 @@ func ofType(want string, v any) string {
 	return ""
 }
 
-// FuzzRead checks that no input makes Read panic, that every hierarchy it returns is possible and
-// survives writing and reading, and that encoding/json accepts all JSON that Read accepts.
+// FuzzRead checks that no input makes Read panic, that every hierarchy that Read returns is valid
+// and is unchanged after it is written and read, and that encoding/json accepts all JSON that Read
+// accepts.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{jsonSample, pptSample, drSample, "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
 		f.Add([]byte(s))

@@ -33,7 +33,7 @@ type unit struct {
 	line        int
 	cache       hierarchy.Cache
 	instruction bool
-	core        int // -1 if it is not a core's first-level cache
+	core        int // -1 unless it is the first-level cache of a core
 	parent      string
 }
 
@@ -116,7 +116,7 @@ func (p *drParser) statement() error {
 }
 
 // ignored adds a note about a parameter that describes the simulation rather than the caches,
-// unless it has its default value.
+// unless the parameter has its default value.
 func (p *drParser) ignored(name, value string) {
 	n, err := strconv.ParseFloat(value, 64)
 	off := err == nil && n == 0 || strings.EqualFold(value, "false")
@@ -145,7 +145,7 @@ func (p *drParser) ignored(name, value string) {
 	}
 }
 
-// unit reads a cache, from after the opening brace.
+// unit reads the settings of a cache, after the opening brace.
 func (p *drParser) unit(name token) error {
 	if len(p.units) == mostUnits {
 		return errorAt(name.line, "more than ", strconv.Itoa(mostUnits), " caches")
@@ -239,7 +239,7 @@ func (p *drParser) policy(u *unit, value string) {
 	}
 }
 
-// path returns the data caches from the first core to memory.
+// path returns the data caches on the path from the first core to memory.
 func (p *drParser) path() (list []*unit, err error) {
 	first := -1
 	for i := range p.units {

@@ -10,8 +10,8 @@ import (
 // deepest is the maximum nesting depth of lists and objects.
 const deepest = 32
 
-// parseJSON reads one value and records its line numbers, for error messages. A JSON library would
-// be larger than the rest of this package.
+// parseJSON reads one value and records its line numbers, for error messages. Using a JSON library
+// would add more code than the rest of this package contains.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)
@@ -54,7 +54,7 @@ func (p *jsonParser) blank() {
 	}
 }
 
-// next skips blanks and reads the next byte if it is c.
+// next skips white space, and reads the next byte if it is c.
 func (p *jsonParser) next(c byte) bool {
 	p.blank()
 	if p.at < len(p.text) && p.text[p.at] == c {
@@ -155,7 +155,7 @@ func isNumber(s string) bool {
 	return s == ""
 }
 
-// quoted reads the text between quotation marks, beginning at the first one.
+// quoted reads a text in quotation marks, starting at the first quotation mark.
 func (p *jsonParser) quoted() string {
 	var b strings.Builder
 	for p.at++; p.at < len(p.text); p.at++ {
@@ -179,8 +179,8 @@ func (p *jsonParser) quoted() string {
 	return ""
 }
 
-// escape writes the character that an escape sequence stands for, and stops at the sequence's last
-// byte.
+// escape writes the character that an escape sequence stands for, and stops at the last byte of the
+// sequence.
 func (p *jsonParser) escape(b *strings.Builder) {
 	if p.at >= len(p.text) {
 		p.fail("a quotation mark")

@@ -21,13 +21,13 @@ type Kind uint8
 
 // The kinds.
 const (
-	Scalar Kind = iota // a text, a number, true, false or null; Text is as written
+	Scalar Kind = iota // a string, a number, true, false or null; Text contains it as written
 	String
 	List
 	Object
 )
 
-// Member is a key of an object, with its value.
+// Member is a key of an object and its value.
 type Member struct {
 	Key   string
 	Line  int
@@ -46,7 +46,8 @@ func (n *Node) describe() string {
 	return n.Text
 }
 
-// FromNode converts a document of this project's schema to a hierarchy. The error is an [*Error].
+// FromNode converts a document that follows this project's schema to a hierarchy. The error is an
+// [*Error].
 func FromNode(n Node) (h hierarchy.Hierarchy, err error) {
 	r := reader{}
 	r.object(n, "the document", map[string]func(Node){
@@ -71,7 +72,7 @@ func FromNode(n Node) (h hierarchy.Hierarchy, err error) {
 	return h, err
 }
 
-// reader records the first error in a document.
+// reader reads a document, and records the first error.
 type reader struct{ err *Error }
 
 func (r *reader) fail(n Node, want string) {
@@ -80,7 +81,8 @@ func (r *reader) fail(n Node, want string) {
 	}
 }
 
-// object passes each field of an object to its reader; must lists the required fields.
+// object passes each field of an object to the function that reads it. must lists the required
+// fields.
 func (r *reader) object(n Node, what string, fields map[string]func(Node), must ...string) {
 	if n.Kind != Object {
 		r.fail(n, "an object: "+what)
@@ -152,7 +154,7 @@ func (r *reader) yes(n Node) bool {
 	return n.Text == "true"
 }
 
-// oneOf returns the index of a text in a list of words.
+// oneOf returns the index of a node's text in a list of words.
 func (r *reader) oneOf(n Node, words ...string) int {
 	for i, word := range words {
 		if n.Kind == String && n.Text == word {

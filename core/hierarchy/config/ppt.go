@@ -48,7 +48,7 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 }
 
 // positive rounds x to a millionth if it is a positive number that a hierarchy can contain, and
-// otherwise returns 0. Products of times and clock rates are not more precise than that.
+// otherwise returns 0. Products of times and clock rates are no more precise than that.
 func positive(x float64) float64 {
 	x = math.Round(x*1e6) / 1e6
 	if _, ok := hierarchy.ParsePositive(hierarchy.FormatNumber(x)); !ok {
@@ -57,7 +57,7 @@ func positive(x float64) float64 {
 	return x
 }
 
-// cache returns level i, counted from 0.
+// cache returns the cache of level i, where 0 is the first level.
 func (p pptFile) cache(i int, clock float64) (hierarchy.Cache, error) {
 	c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: hierarchy.DefaultLineBytes}
 	whole := func(name string, most float64) (uint64, error) {
