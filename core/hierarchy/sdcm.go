@@ -104,26 +104,27 @@ func deviance(x, m float64) float64 {
 	}
 }
 
-// Probabilities above surely count as 1, and probabilities below hardly count as 0.
+// A probability greater than surely is treated as 1, and a probability less than hardly is treated
+// as 0.
 const (
 	surely = 1 - 1e-13
 	hardly = 1e-12
 )
 
 // stepsByRecurrence is the number of distances over which a probability is updated by the
-// recurrence before it is computed directly again. Over these steps, rounding errors add up to
-// 1e-13.
+// recurrence before it is computed directly again. Over this number of steps, rounding errors
+// accumulate to 1e-13.
 const stepsByRecurrence = 512
 
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
-// associative. The probability decreases with the distance, so both ends, where it is 1 or 0, cost
-// nothing. In the middle, one more line between two accesses reduces the probability by exactly the
-// probability that this line is one too many,
+// associative. The probability decreases as the distance grows, so distances at both ends, where
+// the probability is 1 or 0, cost nothing. In the middle, one more line between two accesses
+// reduces the probability by exactly the probability that this line is the one that fills the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// and that term follows from the previous one by one multiplication, so that the dense distances of
-// histograms cost only a few operations each.
+// The subtracted term is computed from the previous one with a single multiplication, so each
+// distance costs only a few operations where a histogram's distances are dense.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
@@ -139,7 +140,7 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	for d, upto := range c.From(first) {
 		at.moveTo(d)
 		if at.hit < hardly {
-			break // the probability only decreases from here on
+			break // the probability is even smaller for all further distances
 		}
 		hits += at.hit * float64(upto-before)
 		before = upto
@@ -152,8 +153,8 @@ type chance struct {
 	lines, ways uint64
 	distance    uint64
 	hit         float64 // P(h|Δ)
-	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1): exactly A-1 others in the set
-	steps       uint64  // since hit and last were computed directly; 0 if they were not
+	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1), the probability of exactly A-1 other lines in the set
+	steps       uint64  // number of steps since hit and last were computed directly; 0 if they have not been computed
 }
 
 func (c *chance) moveTo(distance uint64) {

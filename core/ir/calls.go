@@ -9,8 +9,8 @@ import (
 )
 
 // mathFunctions contains the functions of the C library that never call back into the program and
-// touch no memory that it sees, except errno. A call of one does not end a block. Each function has
-// variants for float (f) and long double (l).
+// access no memory that the program sees, except errno. A call to such a function does not end a
+// block. Each function has variants for float (f) and long double (l).
 var mathFunctions = makeMathFunctions(`acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc
 	exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma llrint llround log log10 log1p log2
 	logb lrint lround nearbyint nextafter pow remainder rint round roundeven scalbln scalbn sin sinh sqrt tan tanh tgamma
@@ -26,7 +26,7 @@ func makeMathFunctions(names string) map[string]bool {
 
 func isIntrinsic(callee string) bool { return strings.HasPrefix(callee, "llvm.") }
 
-// hints lists name prefixes of intrinsics that only inform the compiler.
+// hints lists the name prefixes of intrinsics that only give information to the compiler.
 var hints = strings.Fields(`llvm.dbg. llvm.lifetime. llvm.assume llvm.invariant. llvm.experimental.noalias.scope.decl
 	llvm.annotation llvm.var.annotation llvm.ptr.annotation llvm.donothing llvm.pseudoprobe llvm.sideeffect llvm.fake.use`)
 
@@ -55,8 +55,7 @@ func isMangledType(s string) bool {
 	return len(s) > 1 && strings.IndexByte("pifva", s[0]) >= 0 && isDigit(s[1]) || s == "isVoid" || s == "x86mmx"
 }
 
-// touchesNoMemory reports whether an intrinsic does not access memory through its pointer
-// arguments.
+// touchesNoMemory reports whether an intrinsic never accesses memory through its pointer arguments.
 func touchesNoMemory(base string) bool {
 	switch base {
 	case "llvm.prefetch", "llvm.stackrestore", "llvm.objectsize", "llvm.launder.invariant.group",
@@ -104,7 +103,7 @@ type site struct {
 	flags  trace.SiteFlags
 	bytes  uint32
 	inst   int32 // index of its instruction
-	atOnce bool  // the values are known when the block begins
+	atOnce bool  // the values are already known when the block begins
 	typ    string
 	object string
 	values [2]recipe
@@ -133,8 +132,8 @@ func (a arguments) has(kind typeKind, at ...int) bool {
 	return true
 }
 
-// sized returns a site that accesses n bytes at an address. If n is constant, it is part of the
-// site, not a recorded value.
+// sized returns a site that accesses n bytes at an address. If n is constant, it is stored in the
+// site instead of being recorded.
 func sized(kind trace.Kind, address recipe, n operand) site {
 	if c := number(n.text); c > 0 && n.id < 0 {
 		s := event(kind, address)
@@ -192,8 +191,8 @@ func isInteger(o operand) bool {
 	return o.text != "" && o.typ != nil && o.typ.kind == intType && o.typ.bits <= 64
 }
 
-// allocation returns the Alloc site after a call that returns memory; argument at is the size in
-// bytes.
+// allocation returns the Alloc site after a call that returns memory. The argument with index at is
+// the size in bytes.
 func allocation(a arguments, result operand, at int) []site {
 	if !a.has(intType, at) || !isPointer(result) {
 		return nil
@@ -201,7 +200,8 @@ func allocation(a arguments, result operand, at int) []site {
 	return []site{sized(trace.Alloc, pointer(result), a[at])}
 }
 
-// clearedAllocation returns the Alloc site after calloc; the size is the product of the arguments.
+// clearedAllocation returns the Alloc site after a call of calloc, where the size is the product of
+// the arguments.
 func clearedAllocation(a arguments, result operand) []site {
 	if !a.has(intType, 0, 1) || a[0].typ != a[1].typ || !isPointer(result) {
 		return nil
@@ -213,8 +213,8 @@ func clearedAllocation(a arguments, result operand) []site {
 	return []site{s}
 }
 
-// rangeArguments says which arguments of a function that copies or sets memory are the source (-1 for
-// none), the destination and the number of bytes.
+// rangeArguments contains the positions of arguments of a function that copies or sets memory: the
+// source (-1 if there is none), the destination, and the number of bytes.
 type rangeArguments struct{ from, to, bytes int }
 
 var rangeFunctions = makeTable(map[rangeArguments]string{
@@ -225,7 +225,7 @@ var rangeFunctions = makeTable(map[rangeArguments]string{
 	{-1, 0, 1}: "bzero",
 })
 
-// makeTable inverts lists of names: it maps each name to the key of its list.
+// makeTable inverts a map of lists of names: the result maps each name to the key of its list.
 func makeTable[T comparable](lists map[T]string) map[string]T {
 	table := map[string]T{}
 	for value, names := range lists {
@@ -251,8 +251,8 @@ func ranges(callee string, a arguments) (list []site) {
 	return append(list, sized(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
 }
 
-// aroundOpenMP is the equivalent of around for LLVM's OpenMP runtime (openmp/runtime/src/kmp.h);
-// name lacks the prefix __kmpc_.
+// aroundOpenMP does the same as around for functions of LLVM's OpenMP runtime
+// (openmp/runtime/src/kmp.h). name is the function's name without the prefix __kmpc_.
 func aroundOpenMP(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":
@@ -283,7 +283,7 @@ func aroundOpenMP(name string, a arguments, result operand) (before, after []sit
 	return worksharing(name, a, result)
 }
 
-// zero is the constant that ends a statically scheduled loop.
+// zero is the constant that is recorded at the end of a statically scheduled loop.
 var zero = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
 
 // chunkArguments maps name prefixes of the functions that begin a worksharing loop to the position
@@ -292,7 +292,7 @@ var chunkArguments = map[string]int{
 	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
 }
 
-// worksharing is the equivalent of around for the functions that divide a loop's iterations among
+// worksharing does the same as around for the functions that divide a loop's iterations among
 // threads. Their names end in the type of the loop counter.
 func worksharing(name string, a arguments, result operand) (before, after []site) {
 	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {

@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chases returns [trace.LinkSite] and [trace.ChasingSite] if a variable of the surrounding loop
-// gets its next value from its current value through this load, as in a loop that traverses a list.
-// It returns [trace.ChasingSite] if the load's address is such a variable plus an offset that needs
-// no load, as for a field of a list element. Links may be pointers, indices or offsets. The
+// chases returns [trace.LinkSite] and [trace.ChasingSite] if this load computes the next value of a
+// loop variable from its current value, as in a loop that traverses a list. It returns only
+// [trace.ChasingSite] if the load's address is such a variable plus an offset that is computed
+// without a load, as for a field of a list element. Links may be pointers, indices or offsets. The
 // variables are phis or, as in unoptimised code, local variables in memory.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
@@ -35,7 +35,7 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	return flags
 }
 
-// links returns the loads through which a variable of a loop gets its next value from its current
+// links returns the loads by which the next value of a loop variable is computed from its current
 // value.
 func (p *plan) links(header, variable int32) []int32 {
 	key := loopVariable{header, variable}
@@ -82,15 +82,15 @@ const treeStep = "_ZSt18_Rb_tree_"
 type chase struct {
 	p        *plan
 	header   int32
-	variable int32 // the variable whose next value is traced back; -1 for any variable of a loop
+	variable int32 // the variable to find; -1 for any variable of the loop
 	near     bool  // only loads of local variables are followed
 	reached  []int32
-	loads    []int32 // loads that were followed, except those of local variables
+	loads    []int32 // loads that were followed, except loads of local variables
 	seen     map[int32]bool
-	found    bool // the variable was found
+	found    bool // whether the variable was found
 }
 
-// value traces a value back to its operands.
+// value traces a value back through the operands that it is computed from.
 func (c *chase) value(id int32) {
 	f := c.p.f
 	if id < 0 || c.seen[id] || len(c.seen) == mostSteps {
@@ -134,7 +134,7 @@ func (c *chase) value(id int32) {
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":
-		return // the processor predicts branches
+		return // the address does not wait for a comparison, because the processor predicts branches
 	case in.word == "select" && len(uses) > 1:
 		uses = uses[1:]
 	}
@@ -143,7 +143,8 @@ func (c *chase) value(id int32) {
 	}
 }
 
-// meets records a variable of the loop, and reports whether it is the wanted one.
+// meets records that a variable of the loop was reached, and reports whether it is the wanted
+// variable.
 func (c *chase) meets(id int32) bool {
 	if c.variable < 0 {
 		c.reached = append(c.reached, id)

@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestChases checks that loads from a list's elements are marked, and that the loads of the next
-// address are also marked as links. Loads of data that an element points to are not marked, because
-// they can overlap.
+// TestChases checks that loads from the elements of a list are marked as chasing, and that loads of
+// the next address are also marked as links. Loads of data that an element points to are not
+// marked, because they can overlap.
 func TestChases(t *testing.T) {
 	r, err := Instrument([]byte(`
 define i64 @list(ptr %head, i64 %key) {

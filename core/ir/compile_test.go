@@ -19,7 +19,7 @@ type toolchain struct {
 	version             string
 	clang, clangxx, opt string
 	flang               string // "" if it is not installed
-	openMP              string // folder of the runtime library
+	openMP              string // folder of LLVM's runtime library
 	stub, coverage      string
 }
 
@@ -77,7 +77,7 @@ type subject struct {
 	flags   []string
 	libs    []string
 	openMP  bool
-	needs   string // a flag of /proc/cpuinfo
+	needs   string // a CPU flag that must be in /proc/cpuinfo
 	fortran bool
 	levels  []string // optimisation levels in addition to -O0, -O2 and -O3
 }
@@ -95,9 +95,9 @@ var subjects = []subject{
 // soak makes TestRewrittenPrograms use every optimisation level with every toolchain.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestRewrittenPrograms checks that rewritten programs print the same output as before, and that
-// their recorded steps contain, for every size, as many loads and stores as an independent
-// instrumentation of the same text counts.
+// TestRewrittenPrograms checks that rewritten programs print the same output as before, and that,
+// for every access size, they record as many loads and stores as an independent instrumentation of
+// the same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no rewritten module is compiled and run in short mode")
@@ -137,7 +137,7 @@ func TestRewrittenPrograms(t *testing.T) {
 type build struct {
 	c                        *toolchain
 	dir                      string
-	programs                 []*trace.Program // program of each source
+	programs                 []*trace.Program // the program of each source file
 	plain, traced, coverages []string         // object files
 }
 
@@ -226,7 +226,7 @@ func (b *build) link(t *testing.T, s *subject, name string, objects []string) st
 var oneThread = []string{"OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1"}
 
 // run runs a program and returns its output, its exit status, and the counts that the counting code
-// wrote to the file.
+// wrote to a file.
 func run(t *testing.T, program, counts string, environment ...string) (printed, counted string) {
 	t.Helper()
 	cmd := exec.Command("timeout", "60", program)
@@ -251,7 +251,7 @@ func (e *executions) sites() []trace.Site {
 	return e.program.Sites[e.block.FirstSite : e.block.FirstSite+e.block.Sites]
 }
 
-// executions reads the counts that the stub wrote.
+// executions reads the counts that the stub runtime wrote.
 func (b *build) executions(steps string) []executions {
 	var list []executions
 	for line := range strings.Lines(steps) {
@@ -299,8 +299,8 @@ func (b *build) compare(t *testing.T, steps, covers string) {
 	}
 }
 
-// checkLanes checks that the conditional loops of masked.c access the same elements as the source,
-// however the compiler translates them.
+// checkLanes checks that the conditional loops of masked.c access the elements that the source code
+// says, however the compiler translates the loops.
 func (b *build) checkLanes(t *testing.T, steps, level string) {
 	const n = 203
 	want := map[string]uint64{}

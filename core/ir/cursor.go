@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// cursor reads tokens of IR text from left to right. It records its first failure. Values read
-// after a failure are meaningless but harmless, so callers need to check for one only at their end.
+// cursor reads tokens of IR text from left to right. It records its first failure. Values that are
+// read after a failure are meaningless but harmless, so callers have to check for a failure only
+// once, at the end.
 type cursor struct {
 	text  string
 	at    int
-	wants string // what was expected at the failure; "" if there was none
+	wants string // what was expected where the first failure occurred; "" if there was no failure
 }
 
 func (c *cursor) fail(wants string) {
@@ -84,7 +85,7 @@ func (c *cursor) wantWord(word string) {
 	}
 }
 
-// takeWord skips a keyword if it comes next.
+// takeWord skips the given keyword if it comes next.
 func (c *cursor) takeWord(word string) bool {
 	before := *c
 	if c.word() == word {
@@ -94,8 +95,7 @@ func (c *cursor) takeWord(word string) bool {
 	return false
 }
 
-// name reads the text after a sigil: an unquoted name, or a string, which is returned with its
-// quotes.
+// name reads a name, without the sigil before it. A quoted name is returned with its quotes.
 func (c *cursor) name() string {
 	if c.at < len(c.text) && c.text[c.at] == '"' {
 		return c.quoted()
@@ -139,7 +139,7 @@ func (c *cursor) group() string {
 	return c.text[from:end]
 }
 
-// groupHere reads a group if one begins at the cursor, without a space before it.
+// groupHere reads a group that begins exactly at the cursor, without a space before it.
 func (c *cursor) groupHere() {
 	if c.at < len(c.text) && c.text[c.at] == '(' {
 		c.group()
@@ -174,8 +174,8 @@ func (c *cursor) list(end byte, item func()) {
 	}
 }
 
-// groupEnd returns the end of the group of brackets that opens at from, or -1. It does not distinguish
-// kinds of brackets, because IR text nests them properly.
+// groupEnd returns the end of the group of brackets that opens at from, or -1. It does not
+// distinguish between kinds of brackets, because they are properly nested in IR text.
 func groupEnd(text string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {
@@ -200,8 +200,8 @@ func groupEnd(text string, from int) int {
 	return -1
 }
 
-// unquote returns the characters that a name stands for. It removes the quotes and replaces
-// hexadecimal escapes (\xx).
+// unquote removes the quotes of a name, and replaces hexadecimal escapes (\xx) by the characters
+// that they stand for.
 func unquote(name string) string {
 	if len(name) < 2 || name[0] != '"' {
 		return name

@@ -8,8 +8,8 @@ import (
 // abiVersion is the value of SG_ABI in tools/capture/runtime/abi.h.
 const abiVersion = 1
 
-// types defines the structs of abi.h, which must come before their first use. It returns the
-// position at which the number of blocks must be inserted once it is known.
+// types writes the definitions of the structs in abi.h, which must precede their first use. It
+// returns the position at which the number of blocks must be inserted when it is known.
 func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
@@ -19,7 +19,7 @@ func (e *emitter) types() (blocksAt int) {
 	return blocksAt
 }
 
-// numberRoom is the number of digits of the largest number of blocks.
+// numberRoom is the maximum number of digits of the number of blocks.
 const numberRoom = 10
 
 // data writes the data that the runtime reads: the blocks, the tables, the objects, and the
@@ -47,7 +47,8 @@ func (e *emitter) data(t *tables, tables []byte) {
 	}
 }
 
-// entry returns, for llvm.used, the address of the entry in section __sg_modules.
+// entry returns the address of the module's entry in section __sg_modules, in the notation of
+// llvm.used.
 func (e *emitter) entry() string {
 	if !e.m.typed {
 		return "ptr @" + e.prefix + "entry"
@@ -98,7 +99,7 @@ func (e *emitter) bytes(name string, content []byte) string {
 	return array
 }
 
-// objects writes the table of the global variables' addresses and returns its type.
+// objects writes a table with the addresses of the global variables, and returns the table's type.
 func (e *emitter) objects() string {
 	array := "[" + strconv.Itoa(len(e.m.globals)) + " x " + e.m.bytePointer() + "]"
 	e.put("@", e.prefix, "objects = internal constant ", array, " [")

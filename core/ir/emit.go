@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// emitter writes functions with their recording code. New names begin with prefixes that occur
-// nowhere else in the module, so they cannot clash with existing names. Unnamed values keep their
-// numbers.
+// emitter writes functions with the code that records their references. New names begin with
+// prefixes that occur nowhere else in the module, so they cannot clash with existing names. Unnamed
+// values keep their numbers.
 type emitter struct {
 	m      *module
 	out    []byte
-	done   int    // how much of the module's text has been copied
-	prefix string // for globals and types
-	local  string // for local values and labels
-	serial int    // number in the last name
-	word   string // a pointer to a word: "i64*" or "ptr"
+	done   int    // number of bytes of the module's text that have been copied
+	prefix string // name prefix for globals and types
+	local  string // name prefix for local values and labels
+	serial int    // the number in the most recent name
+	word   string // the type of a pointer to a word: "i64*" or "ptr"
 	widest uint64 // maximum number of lanes of the function's gathers and scatters
 	need   needs
 
-	more       string // the beginning of a call of __sg_more
+	more       string // the beginning of a call to __sg_more
 	begin      template
 	slot       template
 	pointer    template
@@ -48,8 +48,8 @@ func newEmitter(m *module) *emitter {
 	return e
 }
 
-// beginStep is the code that begins a step. {0} is the suffix of its names, {1} the number of words
-// of the step, {2} the label of its basic block, and {3} the block's number.
+// beginStep is the code that begins a step. {0} is the suffix of the code's names, {1} the number
+// of words in the step, {2} the label of the code's basic block, and {3} the block's number.
 //
 //	cursor = thread.cursor
 //	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
@@ -75,7 +75,7 @@ $g{0}:
   store WORD %$o{0}, CURSOR
 `
 
-// compile returns a template in the module's notation.
+// compile returns a template in the notation of the module's LLVM version.
 func (e *emitter) compile(text string) template {
 	words := "ptr"
 	if e.m.typed {
@@ -90,7 +90,7 @@ func (e *emitter) compile(text string) template {
 	block, _ := strings.CutSuffix(e.block(0), "0)")
 	clock := "load atomic i64, " + e.word + " @__sg_clock monotonic, align 8"
 	if e.m.types.layout.pointerBits(0) < 64 {
-		// On these targets, an atomic read of 64 bits may be a library call.
+		// On these targets, an atomic 64-bit read may be compiled to a library call.
 		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
 	}
 	return makeTemplate(strings.NewReplacer(
@@ -99,7 +99,7 @@ func (e *emitter) compile(text string) template {
 	).Replace(text))
 }
 
-// thread returns the address of a field of the thread's state.
+// thread returns the address of a field in the thread's state.
 func (e *emitter) thread(field int) string {
 	if !e.m.typed && field == 0 {
 		return "@__sg_thread"
@@ -117,8 +117,8 @@ func freeGlobalPrefix(text string) string {
 	return prefix
 }
 
-// freeLocalPrefix returns a prefix that no local value or label has. It is short, because it is
-// written often.
+// freeLocalPrefix returns a prefix with which no name of a local value or label begins. The prefix
+// is short, because it is written often.
 func freeLocalPrefix(text string) string {
 	prefix := "$."
 	for n := 0; strings.Contains(text, "%"+prefix) || strings.Contains(text, "\n"+prefix); n++ {
@@ -173,8 +173,8 @@ func (e *emitter) basicBlock(p *plan, basic int32) {
 	}
 }
 
-// renameLabels copies a phi, and replaces each label by that of the part in which the named block
-// now ends.
+// renameLabels copies a phi, and replaces the label of each block by the label of the part that is
+// now the end of the block.
 func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	if in.op != opPhi {
 		return
@@ -230,7 +230,7 @@ func (e *emitter) hoist(p *plan) {
 	}
 }
 
-// leaveHoisted writes the code that remains where a hoisted alloca was.
+// leaveHoisted writes the code that replaces a hoisted alloca at its original position.
 func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	e.copyTo(int(in.from))
 	e.done = int(in.to)
@@ -242,8 +242,8 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	}
 }
 
-// piece writes the code that begins a step, and the piece's instructions, each after the code that
-// stores its values.
+// piece writes the code that begins a step, followed by the piece's instructions. The code that
+// stores an instruction's values precedes the instruction.
 func (e *emitter) piece(p *plan, i int32, before *string) {
 	q := &p.pieces[i]
 	f := p.f
@@ -291,7 +291,7 @@ func (p *plan) isHoisted(i int32) bool {
 	return found
 }
 
-// edge writes the block between an invoke and its normal successor.
+// edge writes a new block between an invoke and its normal successor.
 func (e *emitter) edge(p *plan, i int32) {
 	q := &p.pieces[i]
 	in := &p.f.insts[p.f.blocks[q.basic].last-1]
@@ -314,7 +314,7 @@ func (e *emitter) step(q *piece, label string) string {
 	return e.name("g", q.number)
 }
 
-// stepNamed writes the code that begins a step; its new names end in name.
+// stepNamed writes the code that begins a step. The names that it defines end in name.
 func (e *emitter) stepNamed(name arg, q *piece, label string) {
 	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number))
 }
@@ -406,14 +406,14 @@ func (e *emitter) stack() string {
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }
 
-// stackPointer is the intrinsic's name before LLVM 18, which later versions accept.
+// stackPointer is the name that the intrinsic had before LLVM 18. Later versions still accept it.
 const stackPointer = "llvm.stacksave"
 
 // template is IR text with placeholders {0} to {9}. It is split at the placeholders in advance, so
 // that filling it is fast: most of the output consists of the same few lines.
 type template []segment
 
-// segment is text and the number of the placeholder after it, or -1.
+// segment is a text, and the number of the placeholder that follows it, or -1.
 type segment struct {
 	text string
 	hole int

@@ -14,9 +14,9 @@ type function struct {
 
 	name      string // name with its quotes
 	words     []string
-	groups    []string // attribute groups: "#0"
+	groups    []string // attribute groups, such as "#0"
 	section   string
-	collected bool // uses a garbage collector, which must see every call
+	collected bool // uses a garbage collector, which has to know every call
 	debug     int  // node of its DISubprogram, or -1
 	profile   int  // node of its !prof, or -1
 	refusal   string
@@ -44,14 +44,14 @@ const undefined = -1 << 30
 type basicBlock struct {
 	label       string // as written after %
 	from        int    // where its text begins, after the line of its label
-	first, last int32  // its instructions, from first up to but not including last
+	first, last int32  // range of its instructions, excluding last
 	header      int32  // end of its phis and landing pads, which must stay first
 }
 
 // labelRef is a label in an instruction.
 type labelRef struct {
-	from, to    int32 // its text in the module, without %
-	open, close int32 // in a phi: the text of the pair, with its brackets
+	from, to    int32 // range of its text in the module, without %
+	open, close int32 // in a phi: range of the pair's text, including its brackets
 	label       int32
 }
 
@@ -104,7 +104,7 @@ func (f *function) label(name string) int32 {
 	return id
 }
 
-// readHeader reads the line that begins with define.
+// readHeader reads a function's first line, which begins with define.
 func (f *function) readHeader() *problem {
 	text := f.m.text[f.from:lineEnd(f.m.text, f.from)]
 	c := cursor{text: text, at: len("define")}
@@ -153,7 +153,7 @@ func (f *function) readParams(c *cursor) int {
 	return unnamed
 }
 
-// readProperties reads the text between the parameters and the brace.
+// readProperties reads the text between the parameters and the opening brace.
 func (f *function) readProperties(c *cursor) {
 	for !c.failed() {
 		switch b := c.peek(); {
@@ -188,7 +188,7 @@ func (f *function) readProperties(c *cursor) {
 	}
 }
 
-// isLast reports whether text contains nothing but a comment.
+// isLast reports whether text contains nothing except white space and a comment.
 func isLast(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || text[0] == ';'
@@ -214,7 +214,7 @@ func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	return t, c.text[from:c.at], -1
 }
 
-// attributes skips keywords before a type or value, with their arguments in parentheses, and
+// attributes reads the keywords before a type or value, including arguments in parentheses, and
 // appends them to words.
 func (f *function) attributes(c *cursor, words []string) []string {
 	for {
@@ -297,7 +297,7 @@ func (f *function) labelLine(l string, from, line int) *problem {
 	}
 	b := &f.blocks[len(f.blocks)-1]
 	if len(f.blocks) == 1 && len(f.insts) == 0 {
-		*b = basicBlock{} // the first block has its own label
+		*b = basicBlock{} // the first block has an explicit label
 		delete(f.labels, b.label)
 		f.blocks, f.blockOf = f.blocks[:0], f.blockOf[:0]
 		clear(f.labels)
@@ -318,7 +318,7 @@ func (f *function) startBlock(label string, from int) {
 	f.blocks = append(f.blocks, basicBlock{label: label, from: from, first: n, last: n, header: n})
 }
 
-// joined extends an instruction's extent to its continuation lines.
+// joined extends the extent of an instruction's first line to its continuation lines.
 func (f *function) joined(e extent) extent {
 	text := f.m.text
 	first := f.m.in(e)
@@ -349,7 +349,7 @@ func (f *function) joined(e extent) extent {
 	return e
 }
 
-// close checks the conditions that can be checked only at the function's end.
+// close checks the conditions that can be checked only at the end of the function.
 func (f *function) close(line int) *problem {
 	f.blocks[len(f.blocks)-1].last = int32(len(f.insts))
 	for _, r := range f.refs {
@@ -400,7 +400,8 @@ func (f *function) record(text string) {
 	}
 }
 
-// described reads the value of a debug record, and returns -1 if the value is not local.
+// described reads the value of a debug record. It returns the number of the value, or -1 if the
+// value is not local.
 func (f *function) described(c *cursor) int32 {
 	if c.peek() == '!' {
 		c.at++
@@ -439,7 +440,7 @@ func (f *function) debugCall(callee string, a []operand) {
 	case callee == "llvm.dbg.assign" && len(a) > 4:
 		at = 4
 	case callee == "llvm.dbg.value" && a[2].text != "!DIExpression()":
-		return // the variable is computed from the value
+		return // the variable is computed from the value, rather than equal to it
 	}
 	f.describe(a[at].id, reference(a[1].text))
 }

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzInstrument checks that no text makes the rewriter panic, and that its tables are consistent.
+// FuzzInstrument checks that no text makes the rewriter panic, and that the resulting tables are
+// consistent.
 func FuzzInstrument(f *testing.F) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, file := range files {
@@ -62,8 +63,8 @@ func checkText(t *testing.T, src, text string) {
 	}
 }
 
-// snippets are functions with rare constructs. The result is "" if they are instrumented, and
-// otherwise the beginning of the reason why they are not.
+// snippets are functions with rare constructs. The expected result is "" if the function is
+// instrumented, and otherwise the beginning of the reason why it is not.
 var snippets = []struct{ name, text, why string }{
 	{"naked", "define void @f() naked {\n  ret void\n}\n", "it is naked"},
 	{"coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { presplitcoroutine \"x\"=\"y\" }\n", "it is a coroutine"},
@@ -126,7 +127,8 @@ func TestRareFunctions(t *testing.T) {
 	}
 }
 
-// TestBrokenModules checks that errors state the location, the text and the expected form.
+// TestBrokenModules checks that errors contain the location, the text, and the form that was
+// expected.
 func TestBrokenModules(t *testing.T) {
 	for text, want := range map[string]string{
 		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" at the end of this function; the text is not in the form that LLVM 14 to 19 print`,
@@ -197,8 +199,8 @@ func damage(t *rapid.T, text string) string {
 	return strings.Join(parts, between)
 }
 
-// BenchmarkInstrument rewrites a module as LLVM prints it, with debug
-// information.
+// BenchmarkInstrument rewrites a module with debug information, in the form in which LLVM prints
+// it.
 func BenchmarkInstrument(b *testing.B) {
 	src := manyFunctions(b)
 	b.SetBytes(int64(len(src)))
@@ -210,7 +212,8 @@ func BenchmarkInstrument(b *testing.B) {
 	}
 }
 
-// manyFunctions returns a module with debug information that contains its functions many times.
+// manyFunctions returns a module with debug information, in which the functions of a small module
+// are repeated many times.
 func manyFunctions(b *testing.B) []byte {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {

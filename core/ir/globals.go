@@ -12,11 +12,11 @@ type global struct {
 	name     string // name with its quotes, without @
 	typeText string
 	debug    int  // node of its DIGlobalVariableExpression, or -1
-	address  bool // a table may contain its address
+	address  bool // whether tables may contain its address
 }
 
-// linkages lists words between a global's name and its kind. The value is false if the variable is
-// defined in another module.
+// linkages lists the words that may stand between the name of a global and its kind. The value is
+// false if the variable is defined in another module.
 var linkages = map[string]bool{
 	"private": true, "internal": true, "linkonce": true, "weak": true, "common": true,
 	"linkonce_odr": true, "weak_odr": true, "external": false, "extern_weak": false,
@@ -63,7 +63,7 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	end := typeEnd(c.text, c.at)
 	g.typeText = c.text[c.at:end]
 	rest := c.text[end:]
-	// Only code within a group that the linker may drop may refer to a local symbol of the group.
+	// A local symbol in a group that the linker may drop can be used only within that group.
 	if local && strings.Contains(rest, ", comdat") {
 		g.address = false
 	}

@@ -37,8 +37,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenCompiles checks that the compiler whose notation a module uses accepts and verifies the
-// rewritten text.
+// TestGoldenCompiles checks that the compiler that wrote a module accepts the rewritten text as
+// valid.
 func TestGoldenCompiles(t *testing.T) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, c := range toolchains(t) {

@@ -67,12 +67,12 @@ done:
 	}
 	want := []string{
 		"app.cpp:31", // a system header, which has code on several lines
-		"app.cpp:32", // the same in an accessor
+		"app.cpp:32", // a system header, whose code is used in an accessor
 		"app.cpp:33", // an accessor
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line
 		"app.cpp:33", // an accessor in the same file
-		"app.cpp:33", // and its copies in an unrolled loop
+		"app.cpp:33", // copies of it in an unrolled loop
 		"app.cpp:33",
 		"app.h:62", // a loop of which only the body is left
 	}
@@ -87,8 +87,8 @@ done:
 	}
 }
 
-// TestLocationsInCycles checks that resolving a location ends even if locations are inlined at each
-// other.
+// TestLocationsInCycles checks that resolving a location terminates even if locations are inlined
+// at each other in a cycle.
 func TestLocationsInCycles(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %v) {

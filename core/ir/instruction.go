@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// opcode is a class of instructions that the rewriter treats alike; inst.word is LLVM's opcode.
+// opcode is a class of instructions that the rewriter treats alike. inst.word contains LLVM's
+// opcode.
 type opcode uint8
 
 const (
@@ -16,7 +17,7 @@ const (
 	opFence
 	opCall
 	opAlloca
-	opAddress // getelementptr, bitcast, addrspacecast: points to its first operand's object, or to a part of it
+	opAddress // getelementptr, bitcast, addrspacecast: the result points to the object of the first operand, or into it
 	opVaArg
 	opPhi
 	opLandingPad
@@ -32,7 +33,7 @@ const (
 // ends reports whether op is a terminator.
 func (op opcode) ends() bool { return op >= opInvoke }
 
-// leads reports whether op must be at the beginning of a basic block.
+// leads reports whether instructions of this class must be at the beginning of a basic block.
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
 type inst struct {
@@ -52,9 +53,9 @@ type inst struct {
 	address       operand   // address of a load or store, or base of another instruction that addresses an object
 	atomic        bool
 	volatile      bool
-	contract      bool   // a product and a sum may be fused into one operation
+	contract      bool   // a product and a sum may be fused into a single operation
 	static        bool   // alloca of a constant number of elements
-	count         uint64 // number of these elements
+	count         uint64 // the number of elements of this alloca
 	resultName    string
 	swiftError    bool
 	shift         shift // the offset that an address computation adds
@@ -64,7 +65,7 @@ type inst struct {
 // bytes, and a variable number of elements.
 type shift struct {
 	constant int64
-	element  uint64 // bytes per element; 0 if there are no elements
+	element  uint64 // size of an element in bytes; 0 if there are no elements
 	unknown  bool
 }
 
@@ -72,7 +73,7 @@ type call struct {
 	callee   string // name with its quotes; "" if unknown
 	indirect bool
 	assembly bool
-	tail     bool // the caller's stack frame may no longer exist
+	tail     bool // the caller's stack frame may no longer exist during the call
 	mustTail bool
 	returns  *datatype
 	typeText string // type of the result
@@ -81,7 +82,7 @@ type call struct {
 type reader struct {
 	cursor
 	f    *function
-	base int // position of its text in the module
+	base int // position of the call's text in the module
 }
 
 // instruction reads one instruction and appends it. It returns "", or the reason why it cannot read
@@ -151,7 +152,7 @@ func (r *reader) trailer(in *inst) {
 }
 
 // syntax describes the effect of an instruction and the notation of its operands. Each letter of
-// form is a step:
+// the form is one step in reading the operands:
 //
 //	f  flags such as nuw and fast             w  a word
 //	o  an operand: a type and a value         v  a value without a type
@@ -314,7 +315,7 @@ func isFlag(word string) bool {
 	return false
 }
 
-// flags skips flags, and reports whether one of them allows fused operations.
+// flags skips flags, and reports whether one of the flags allows operations to be fused.
 func (r *reader) flags() (contract bool) {
 	for {
 		before := r.at
@@ -330,7 +331,7 @@ func (r *reader) flags() (contract bool) {
 	}
 }
 
-// isValueWord reports whether a constant may begin with the word.
+// isValueWord reports whether a constant can begin with this word.
 func isValueWord(word string) bool {
 	switch word {
 	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer",
@@ -398,7 +399,7 @@ func (r *reader) constant() {
 			return
 		}
 	}
-	for isLetter(r.peek()) { // such as inbounds, nuw or a predicate
+	for isLetter(r.peek()) { // a word such as inbounds, nuw or a predicate
 		if r.word() == "inrange" {
 			r.groupHere()
 		}
@@ -466,7 +467,7 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 		if err == nil {
 			s.constant += n * int64(of.elem.allocBytes())
 		}
-		return of.elem // a variable index does not matter, because all elements of an array share a name
+		return of.elem // a variable index does not matter here, because all elements of an array share a name
 	case of.kind == structType && err == nil && 0 <= n && int(n) < len(of.fields):
 		s.constant += int64(of.fieldOffset(int(n)))
 		return of.fields[n]
@@ -514,7 +515,7 @@ func (r *reader) ordering() {
 	}
 }
 
-// comma skips a comma if the character after it can begin the expected element.
+// comma skips a comma if the character after it is one with which the expected element can begin.
 func (r *reader) comma(begins func(b byte) bool) bool {
 	before := r.at
 	if r.take(',') && begins(r.peek()) {
@@ -559,7 +560,7 @@ func (r *reader) phi(in *inst) {
 		r.want('[')
 		open := r.base + r.at - 1
 		if _, id := r.value(); id < 0 {
-			r.f.uses = append(r.f.uses, -1) // so that uses and labels correspond
+			r.f.uses = append(r.f.uses, -1) // so that the entries of uses and refs correspond
 		}
 		r.want(',')
 		r.labelName()
@@ -735,7 +736,7 @@ func (r *reader) callProperties(in *inst) {
 	}
 }
 
-// bundles skips operand bundles. Values in them count as uses.
+// bundles skips operand bundles. Values in operand bundles count as uses.
 func (r *reader) bundles() {
 	list := reader{cursor: cursor{text: r.group()}, f: r.f}
 	for list.at < len(list.text) {

@@ -13,49 +13,53 @@
 //  2. Each function is parsed instruction by instruction. A function that cannot be parsed to its
 //     last character is left unchanged, and is listed under Missed: the trace never takes
 //     precedence over correct compilation.
-//  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every call that may run
-//     other code (which may not return, or may throw), around atomic operations (so that the
-//     threads' steps are ordered like the operations), and where a piece would have more than 48
-//     values. A piece runs completely or not at all. There is no cut after a tail call that is
-//     followed by the return, so that the compiler can still turn it into a jump and deep recursion
-//     needs no stack. The step of the return, or of the block that only returns, therefore comes
-//     before the steps of the callee.
+//  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. They are cut after
+//     every call that may run other code, which may not return or may throw; around atomic
+//     operations, so that the steps of different threads are ordered like these operations; and
+//     where a piece would have more than 48 values. A piece runs completely or not at all. There is
+//     no cut between a tail call and the return that follows it, so that the compiler can still
+//     turn the call into a jump and deep recursion needs no stack. The step of the return, or of
+//     the block that only returns, therefore comes before the steps of the callee.
 //  4. At the beginning of each piece, the new code opens a step in the thread's buffer. Before each
 //     load, store or event, it stores the address in the step (tools/capture/runtime/abi.h shows
-//     the layout). Phis and landing pads stay first, and name the last part of the predecessor
-//     block. New values have names, so that the numbering of unnamed values does not change.
+//     the layout). Phis and landing pads remain at the beginning of their blocks, and refer to the
+//     last part of each predecessor block. New values have names, so that the numbering of unnamed
+//     values does not change.
 //  5. Tables of everything that is known before the run — functions, blocks, loops by dominators,
 //     sites, instructions and their operands, source locations, variables — go into the module as
 //     the body of a MODL frame (core/trace/sgt).
 //
-// [Read] builds the same tables from the text alone, for models that need no run, and adds the
-// branch weights of a profile (!prof). It also reads functions that must not be rewritten, and text
-// for other systems and from newer versions. It skips functions and lines that it cannot parse, and
-// lists them.
+// [Read] builds the same tables from the text alone, for models that need no run. It adds the
+// branch weights of a profile (!prof). It also reads functions that must not be rewritten, modules
+// for other systems, and modules from newer LLVM versions. It skips functions and lines that it
+// cannot parse, and lists them.
 //
 // # Contents of the tables
 //
-// Opcodes are LLVM's. Calls that do not end a block are named after their callees: "llvm.fmuladd"
-// for intrinsics, without their types, "call sin" for functions of the mathematical library, "asm"
-// for inline assembly. Calls that end a block are named "call" and "invoke". Intrinsics that
-// produce no code do not count. A conditional branch has the type i1, and an unconditional branch
-// has none. An atomic exchange has the type of the exchanged value. Every pointer is a "ptr".
+// Opcodes have the names that LLVM gives them. Calls that do not end a block are named after their
+// callees: intrinsics without their types, as in "llvm.fmuladd", functions of the mathematical
+// library as in "call sin", and inline assembly as "asm". Calls that end a block are named "call"
+// and "invoke". Intrinsics that produce no code are not counted. A conditional branch has the type
+// i1, and an unconditional branch has none. The type of an atomic exchange is the type of the
+// exchanged value. Every pointer is a "ptr".
 //
-// An instruction uses its operands. A load also uses the store before it, in its block or in the
-// previous iteration, if the text shows that the addresses are equal: the same value, or values
-// computed in the same way.
+// An instruction uses its operands. A load also uses the preceding store, in its block or in the
+// previous iteration, if the text shows that both addresses are equal because they are the same
+// value or values that are computed in the same way.
 //
 // A function's target is determined by the module's triple and the function's attributes
-// "target-cpu" and "target-features". It decides which operations llvm.fma and llvm.fmuladd consist
-// of. The tables contain them as in the text; package pipeline splits them.
+// "target-cpu" and "target-features". The target determines which operations llvm.fma and
+// llvm.fmuladd consist of. The tables contain these intrinsics as they are in the text, and package
+// pipeline splits them.
 //
 // A site's object is the local variable, argument or global variable from which its address is
 // computed, or the pointer from which it was loaded: a variable, or a member of a structure, as in
-// s->table. If several objects are possible, the site has none.
+// s->table. If several objects are possible, the site has no object.
 //
-// A site is located where its code is written. Code that was inlined from a system header or from
-// an accessor is located at its call. An accessor is a function with code on only one line, no loop
-// and, if it is defined in the same file, at most two loads and stores.
+// The location of a site is the source line on which its code is written. For code that was inlined
+// from a system header or from an accessor, it is the line of the call. An accessor is a function
+// with code on only one line, no loop and, if it is defined in the same file, at most two loads and
+// stores.
 package ir
 
 import (
@@ -70,8 +74,8 @@ import (
 
 // Options contains the options of [Instrument].
 type Options struct {
-	Source         string   // the source file's name; if "", the name in the module is used
-	CompileOptions string   // the options it is compiled with, for the tables
+	Source         string   // the name of the source file; if "", the name in the module is used
+	CompileOptions string   // the options with which it is compiled, for the tables
 	Instrs         bool     // list every block's instructions, for pipeline models
 	Skip           []string // linker names of functions to leave unchanged
 	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain
@@ -86,7 +90,7 @@ type Result struct {
 	Missed  []trace.Missed // code in the module that is not instrumented
 }
 
-// checkSize limits the size of modules, because positions in them have 32 bits.
+// checkSize limits the size of modules, because positions in the text are stored in 32 bits.
 func checkSize(src []byte, instead string) error {
 	if len(src) < 1<<31 {
 		return nil
@@ -94,8 +98,8 @@ func checkSize(src []byte, instead string) error {
 	return errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; " + instead + " its source files separately")
 }
 
-// Instrument rewrites a module so that it records its references. It returns an error, with its
-// location, only if the module as a whole cannot be parsed or must not be rewritten.
+// Instrument rewrites a module so that it records its references. It returns an error, which
+// includes a location, only if the module as a whole cannot be parsed or must not be rewritten.
 func Instrument(src []byte, o Options) (*Result, error) {
 	if err := checkSize(src, "compile"); err != nil {
 		return nil, err
@@ -194,7 +198,8 @@ func (e *emitter) line(l extent) {
 // external is the reason given for functions whose code is in another module.
 const external = "external"
 
-// read reads the function, and returns the reason to leave it unchanged, or "".
+// read reads the function. It returns the reason to leave the function unchanged, or "" if there is
+// none.
 func (f *function) read(skip []string) string {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -240,7 +245,7 @@ var refusals = map[string]string{
 	"swifterror":                        "it has a swifterror argument, whose address must not be taken",
 }
 
-// bootSections lists sections whose code runs before there are threads.
+// bootSections lists the sections whose code runs before threads are set up.
 var bootSections = []string{".init.text", ".head.text", ".noinstr.text", ".entry.text", ".boot", ".init"}
 
 // refusedBy returns the reason why the function's first line or attributes forbid instrumentation,
@@ -286,8 +291,8 @@ func groupRefuses(group string) string {
 	return ""
 }
 
-// withoutMemory removes the attributes that say which memory a function uses, because an
-// instrumented function writes to its thread's buffer.
+// withoutMemory removes the attributes that say which memory a function accesses, because an
+// instrumented function also writes to its thread's buffer.
 func withoutMemory(group string) string {
 	c := cursor{text: group}
 	out := make([]byte, 0, len(group))

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access, whose active lanes are known only at run time. The runtime records its
-// references as steps of a separate block: one step for each run of contiguous lanes or, for
-// gathers and scatters, for each lane.
+// lanes is a masked access, whose active lanes are known only at run time. The runtime records the
+// references as steps of a separate block. There is one step for each run of contiguous lanes or,
+// for gathers and scatters, one step for each lane.
 type lanes struct {
 	number    uint32 // number of the block
 	inst      int32
@@ -18,19 +18,19 @@ type lanes struct {
 	count     uint64
 	elem      *datatype
 	mask      operand
-	signs     bool    // the mask is the lanes' sign bits
+	signs     bool    // the mask consists of the sign bits of the lanes
 	packed    bool    // active lanes are contiguous in memory
 	scattered bool    // each lane has its own address
 	address   operand // address of the first lane, or a vector of addresses
-	index     operand // index of each lane, if address is a base
+	index     operand // vector with the index of each lane, if address is a base
 	scale     operand
 }
 
 // mostLanes is the maximum number of lanes that fit in a mask.
 const mostLanes = 64
 
-// lanesOf reads a masked access. It returns nil if the instruction is not one, or cannot be
-// recorded.
+// lanesOf reads a masked access. It returns nil if the instruction is not a masked access or cannot
+// be recorded.
 func (p *plan) lanesOf(i int32) *lanes {
 	in := &p.f.insts[i]
 	if in.op != opCall || p.f.m.types.layout.bigEndian {
@@ -49,7 +49,7 @@ func (p *plan) lanesOf(i int32) *lanes {
 type laneForm struct {
 	prefix, part string // prefix and inner part of the intrinsic's name
 	arguments    int
-	stored       int // the stored value; 0 for a load
+	stored       int // position of the stored value; 0 for a load
 	address      int
 	mask         int
 	index, scale int
@@ -73,7 +73,7 @@ var laneForms = []laneForm{
 	{prefix: "llvm.x86.avx512.mask.scatter", arguments: 5, stored: 4, address: 1, mask: 2, index: 3, scale: 5, scattered: true},
 }
 
-// newLanes reads a masked access from a call. It returns nil if the call is not one.
+// newLanes reads a masked access from a call. It returns nil if the call is not a masked access.
 func newLanes(callee string, a arguments, result *datatype) *lanes {
 	i := slices.IndexFunc(laneForms, func(f laneForm) bool {
 		return len(a) == f.arguments && strings.HasPrefix(callee, f.prefix) && strings.Contains(callee, f.part)
@@ -110,7 +110,7 @@ func vector(l *lanes, t *datatype) *lanes {
 	return l
 }
 
-// sound reports whether the operands have the shapes that the rewriter relies on.
+// sound reports whether the operands have the types that the rewriter relies on.
 func (l *lanes) sound() bool {
 	mask := l.mask.typ
 	if l.count == 0 || l.count > mostLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
@@ -180,12 +180,12 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones returns a mask whose low bits are set, as many as the given mask has set bits, because the
-// active lanes of an expanding load or compressing store are contiguous in memory.
+// ones returns a mask with as many low bits set as the given mask has set bits, because the active
+// lanes of an expanding load or compressing store are contiguous in memory.
 func (e *emitter) ones(mask string) string {
 	e.need.ones = true
 	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
-	wide := e.compute("zext i64 ", n, " to i128") // because there may be 64 of them
+	wide := e.compute("zext i64 ", n, " to i128") // because n may be 64
 	high := e.compute("shl i128 -1, ", wide)
 	return e.compute("trunc i128 ", e.compute("xor i128 ", high, ", -1"), " to i64")
 }

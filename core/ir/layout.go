@@ -12,8 +12,8 @@ import (
 // "Data Layout"). Alignments are in bytes.
 type layout struct {
 	bigEndian      bool
-	pointers       map[uint32]uint64 // bits by address space
-	ints           []alignment       // ascending by bits
+	pointers       map[uint32]uint64 // size of a pointer in bits, by address space
+	ints           []alignment       // in ascending order of bits
 	floats         []alignment
 	vectors        []alignment
 	aggregateAlign uint64
@@ -70,8 +70,8 @@ func (l *layout) setPointer(fields []string) {
 	}
 }
 
-// bitsToBytes reads a number of bits and returns the number of bytes, or 0 if the number is
-// unreasonable.
+// bitsToBytes reads a number of bits and returns the corresponding number of bytes, or 0 if the
+// number is not plausible.
 func bitsToBytes(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n > 1<<16 || n%8 != 0 || n != 0 && n&(n-1) != 0 {
@@ -104,8 +104,8 @@ func (l *layout) pointerBits(space uint32) uint64 {
 	return l.pointers[0]
 }
 
-// intAlign returns the alignment of an integer of n bits. Widths that are not listed have the
-// alignment of the next larger width or, failing that, of the largest.
+// intAlign returns the alignment of an integer of n bits. A width that is not listed has the
+// alignment of the next larger listed width or, if there is none, of the largest.
 func (l *layout) intAlign(n uint64) uint64 {
 	for _, a := range l.ints {
 		if a.bits >= n {
@@ -115,8 +115,8 @@ func (l *layout) intAlign(n uint64) uint64 {
 	return l.ints[len(l.ints)-1].align
 }
 
-// exactAlign returns the alignment of a float or vector. Widths that are not listed are aligned to
-// their size, rounded up to a power of two.
+// exactAlign returns the alignment of a float or vector. A width that is not listed is aligned to
+// its size, rounded up to a power of two.
 func exactAlign(list []alignment, n, bytes uint64) uint64 {
 	for _, a := range list {
 		if a.bits == n {

@@ -12,7 +12,7 @@ type graph struct {
 func (g *graph) order() (order, position []int32) {
 	n := len(g.successors)
 	position = slices.Repeat([]int32{-1}, n)
-	next := make([]int32, n) // 1 + the successor to visit next; 0 if not seen yet
+	next := make([]int32, n) // 1 + the index of the successor to visit next; 0 if the vertex has not been seen yet
 	order = make([]int32, 0, n)
 	stack := make([]int32, 0, n)
 	if n > 0 {
@@ -102,8 +102,9 @@ type loops struct {
 	outer  []int32 // by header: the header of the enclosing loop, or -1
 }
 
-// findLoops finds the natural loops. It visits headers from the innermost outwards; the body of a
-// loop consists of the vertices that reach its latches.
+// findLoops finds the natural loops. It visits the headers from the innermost loop outwards. The
+// body of a loop consists of the header and the vertices from which a latch can be reached without
+// passing through the header.
 func (g *graph) findLoops() loops {
 	n := len(g.successors)
 	order, position := g.order()
@@ -138,8 +139,8 @@ func (g *graph) findLoops() loops {
 	return l
 }
 
-// body adds the vertices of the loop with header h. For a vertex that is already in a loop, it adds
-// the outermost loop around it.
+// body adds vertices to the loop with header h. If a vertex is already in another loop, it adds the
+// outermost loop around the vertex instead.
 func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {
@@ -165,7 +166,7 @@ func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []i
 	}
 }
 
-// dominates reports whether every path to v leads through d.
+// dominates reports whether every path to vertex v leads through vertex d.
 func dominates(dominator, position []int32, d, v int32) bool {
 	for v >= 0 && position[v] > position[d] {
 		v = dominator[v]

@@ -8,17 +8,18 @@ type sourceType struct {
 	tag           string // such as DW_TAG_pointer_type
 	name          string
 	bytes, offset uint64
-	base          int // the type that it is derived from, or the type of a member; -1 if there is none
+	base          int // the type from which it is derived, or the type of a member; -1 if there is none
 	elements      int // the list of its members, or -1
 }
 
-// mostTypes limits chains of types, which hostile text may turn into cycles.
+// mostTypes limits the length of chains of types, which can be cyclic in malicious text.
 const mostTypes = 64
 
-// mostMembers is the maximum number of pointers that an expression follows; a->b->c follows two.
+// mostMembers is the maximum number of pointers that an expression follows. For example, a->b->c
+// follows two pointers.
 const mostMembers = 4
 
-// sourceType reads node n; the tag is empty if the node is not a type.
+// sourceType reads the type in node n. The tag of the result is empty if the node is not a type.
 func (m *metadata) sourceType(n int) sourceType {
 	return remembered(&m.types, n, func() sourceType {
 		t := sourceType{base: -1, elements: -1}
@@ -72,7 +73,7 @@ func (m *metadata) pointedAt(n int) (to int, access string) {
 }
 
 // members returns the name, such as a.b, and the type of the member that begins at an offset in a
-// type. The name omits members whose names are reserved for libraries.
+// type. The name omits members whose names are reserved for the library.
 func (m *metadata) members(n int, offset uint64) (name string, of int) {
 	for range mostTypes {
 		n = m.plainType(n)
@@ -167,7 +168,8 @@ func (m *metadata) variableType(n int) int {
 }
 
 // expression returns the name, such as s->table, and the type of the variable or member at an
-// address. The name is "" if there is none. It follows at most the given number of pointers.
+// address. The name is "" if no variable or member is known. It follows at most the given number of
+// pointers.
 func (f *function) expression(address operand, pointers int) (name string, of int) {
 	var moved shift
 	o := address

@@ -88,7 +88,7 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 }
 
-// TestNamesInCycles checks that naming ends even if types contain each other in a cycle.
+// TestNamesInCycles checks that naming terminates even if types contain each other in a cycle.
 func TestNamesInCycles(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %s) {

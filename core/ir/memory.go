@@ -7,14 +7,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// memory finds, within a piece, the stores that loads read from: the dependences that go through
-// memory. Two accesses have the same address if the addresses are the same value, the same
-// constant, or computed in the same way from the same values. The tables assume that all other
-// accesses do not alias, as a speculating processor does.
+// memory finds the stores within a piece whose values loads of the piece read, which are
+// dependences through memory. Two addresses are considered equal if they are the same value, the
+// same constant, or computed in the same way from the same values. Other accesses are assumed not
+// to alias, as a speculating processor assumes.
 type memory struct {
-	first   int32           // the instruction that writers[0] belongs to
+	first   int32           // the instruction to which writers[0] belongs
 	writers []int32         // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
-	stores  map[place]int32 // the number, in the piece, of the last store to each address
+	stores  map[place]int32 // number of the last store to each address, counted within the piece
 	alike   map[string]int32
 }
 
@@ -29,11 +29,12 @@ const mostCasts = 16
 // noWriter means that the instruction reads nothing that the piece has written.
 const noWriter = -1
 
-// writer returns the store that instruction i reads from, as an operand.
+// writer returns the store whose value instruction i reads, as an operand.
 func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
 
-// followMemory finds the writers of a piece's loads. In a piece that is a whole loop, a load before a
-// store at the same, constant address reads the value of the previous iteration.
+// followMemory finds the stores whose values a piece's loads read. If a piece is a whole loop, and
+// a load precedes a store to the same constant address, the load reads the value that the previous
+// iteration stored.
 func (p *plan) followMemory(q *piece, loop bool) {
 	m, f := &p.memory, p.f
 	m.first, m.writers = q.first, m.writers[:0]
@@ -72,7 +73,8 @@ func (p *plan) followMemory(q *piece, loop bool) {
 	}
 }
 
-// followAround finds the writers of loads that precede their stores in the loop body.
+// followAround finds the stores whose values are read in the next iteration, by loads that precede
+// the stores in the loop body.
 func (p *plan) followAround(q *piece) {
 	m, f := &p.memory, p.f
 	for i := q.first; i < q.last; i++ {
@@ -112,7 +114,7 @@ func (p *plan) placeOf(in *inst) place {
 }
 
 // computation returns the text of an instruction after its result, without metadata. Operands do
-// not change within the piece, so equal texts have equal results.
+// not change within the piece, so instructions with equal texts have equal results.
 func (p *plan) computation(i int32) string {
 	in := &p.f.insts[i]
 	from := int(in.from) + len(in.resultName)
@@ -124,7 +126,7 @@ func (p *plan) computation(i int32) string {
 	return text
 }
 
-// noteAlike records the first of several equal address computations.
+// noteAlike records an address computation, unless an equal one has been recorded before.
 func (p *plan) noteAlike(i int32) {
 	result := p.f.insts[i].result
 	if result < 0 {
@@ -185,7 +187,7 @@ func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 					before = 1
 				}
 				if d >= q.first && d < q.last && (before == 0 || whole) {
-					continue // it is in Uses or, if it precedes the definition, unreachable
+					continue // the use is already in Uses or, if it precedes the definition, unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
 					list = append(list, trace.Flow{Block: q.number, Instr: uint32(p.local[k]), FromBlock: p.pieces[from].number, FromInstr: uint32(p.local[d]), Before: before})

@@ -33,8 +33,7 @@ type location struct {
 	known        bool
 }
 
-// body contains the source lines on which a function has code, except for the line of its
-// signature.
+// body records on which source lines a function has code, except for the line of its signature.
 type body struct {
 	line    uint32
 	several bool
@@ -48,7 +47,7 @@ type scope struct {
 	line     uint32
 }
 
-// define records the position of node n.
+// define records the position of the text of node n.
 func (m *metadata) define(n, at int) {
 	// LLVM numbers nodes densely. Other numbers are ignored, to save memory.
 	if n < 0 || n > len(m.text)/4+16 {
@@ -76,8 +75,8 @@ func (m *metadata) ident() string {
 	return text
 }
 
-// visitFields calls visit for the fields of a node such as `!DIFile(filename: "a.c", directory: "/")`, and
-// reports whether the node is of that kind.
+// visitFields calls visit for each field of a node such as `!DIFile(filename: "a.c", directory:
+// "/")`, and reports whether the node is of the given kind.
 func visitFields(node, kind string, visit func(key, value string)) bool {
 	node = strings.TrimPrefix(node, "distinct ")
 	rest, ok := strings.CutPrefix(node, kind)
@@ -139,7 +138,7 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-// location reads node n; if the node is not a DILocation, the result has no source location.
+// location reads node n. If the node is not a DILocation, the result contains no source location.
 func (m *metadata) location(n int) *location {
 	if m.locations == nil {
 		m.locations = make([]location, len(m.at)+1)
@@ -184,7 +183,7 @@ func parseLine(text string) uint32 {
 	return uint32(n)
 }
 
-// mostScopes limits chains of scopes, which hostile text may turn into cycles.
+// mostScopes limits the length of chains of scopes, which can be cyclic in malicious text.
 const mostScopes = 256
 
 func (m *metadata) scope(n int) scope { return m.scopeWithin(n, mostScopes) }
@@ -229,8 +228,8 @@ func (m *metadata) fileName(n int) string {
 	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
 }
 
-// paths returns the path of each file whose name was read. A name may be relative to a folder other
-// than the one in which the compiler ran.
+// paths returns the path of each file whose name was read. A name may be relative to a different
+// folder than the one in which the compiler ran.
 func (m *metadata) paths() map[string]string {
 	all := make(map[string]string, len(m.files))
 	for _, n := range slices.Sorted(maps.Keys(m.files)) {
@@ -245,14 +244,14 @@ func (m *metadata) paths() map[string]string {
 	return all
 }
 
-// mostInlined limits chains of inlined calls, which hostile text may turn into cycles.
+// mostInlined limits the length of chains of inlined calls, which can be cyclic in malicious text.
 const mostInlined = 256
 
 // place returns the source location of location n. Code that was inlined from a system header or an
 // accessor is located at its call, because that is the line that uses the data. An accessor is a
-// function with code on one line only. does reports whether a location belongs to the loop around
-// the code, and how many loads and stores the inlined function has there. A function with a loop is
-// not an accessor. Neither is a function in the same file with more than two loads and stores,
+// function with code on only one line. does reports whether a location belongs to the loop around
+// the code, and how many loads and stores the inlined function makes there. A function with a loop
+// is not an accessor. Neither is a function in the same file with more than two loads and stores,
 // because it computes something.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
@@ -282,7 +281,7 @@ func isSystemHeader(file string) bool {
 	return strings.Contains(file, "/include/c++/") || strings.HasPrefix(file, "/usr/include/") || strings.HasPrefix(file, "/usr/lib/")
 }
 
-// isAccessor reports whether a function has code on one line only, apart from its signature.
+// isAccessor reports whether a function has code on only one line, apart from its signature.
 func (m *metadata) isAccessor(function int) bool {
 	if m.bodies == nil {
 		m.bodies = map[int]body{}
@@ -322,7 +321,8 @@ func (m *metadata) variable(n int) string {
 	return remembered(&m.names, n, func() string { return field(m.node(n), "!DILocalVariable", "name") })
 }
 
-// field returns the string in a field of a node of the given kind, or "".
+// field returns the string in a field of a node, or "" if the node is not of the given kind or
+// lacks the field.
 func field(node, kind, name string) (text string) {
 	visitFields(node, kind, func(key, value string) {
 		if key == name {
@@ -332,7 +332,7 @@ func field(node, kind, name string) (text string) {
 	return text
 }
 
-// globalVariable returns a global's name and source location from its !dbg node.
+// globalVariable returns the name and the source location of a global variable from its !dbg node.
 func (m *metadata) globalVariable(n int) (name string, place trace.Place) {
 	node := m.node(n)
 	if inner := field(node, "!DIGlobalVariableExpression", "var"); inner != "" {

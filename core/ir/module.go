@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// module is the top level of an IR text: its functions, and the data needed to interpret them.
+// module is the top level of a module: its functions, and the data needed to interpret them.
 //
 // The reader relies only on LLVM printing one item per line, and ending a function with a line that
 // consists of a single brace.
@@ -18,28 +18,28 @@ type module struct {
 	typed         bool // pointers are typed, as in LLVM up to version 14
 	functions     []extent
 	globals       []global
-	defined       map[string]bool   // defined functions, by name with quotes
-	declared      map[string]bool   // declared functions
+	defined       map[string]bool   // names of defined functions, with quotes
+	declared      map[string]bool   // names of declared functions
 	entries       map[string]bool   // resolvers of ifuncs, which run before relocation is complete
 	groups        map[string]string // attribute groups: "#0" → its line
 	metadata      metadata
 	ofDefinitions map[string]bool   // attribute groups that function definitions use
 	assembly      int               // number of lines of assembly outside functions
 	used          bool              // the module has an llvm.used line
-	lines         []extent          // lines to change: llvm.used and attribute groups
+	lines         []extent          // lines that must be changed: llvm.used and attribute groups
 	lastMeta      int               // highest number of a metadata node
-	compiler      string            // from !llvm.ident
-	globalNames   map[string]string // source names by linker name
+	compiler      string            // the compiler's name and version, from !llvm.ident
+	globalNames   map[string]string // source names, keyed by linker name
 
-	skipping bool      // skip lines that cannot be parsed
-	endAt    int       // if skipping: where the next function ends, or -1
+	skipping bool      // whether to skip lines that cannot be parsed
+	endAt    int       // if skipping: position at which the next function ends, or -1
 	skipped  []problem // the skipped lines, up to a limit
 	more     uint32    // the number of further skipped lines
 }
 
 type extent struct {
 	from, to int
-	line     int // number of its first line
+	line     int // number of its first line in the module
 }
 
 func (m *module) in(e extent) string { return m.text[e.from:e.to] }
@@ -56,7 +56,7 @@ func (e *syntaxError) Error() string {
 		"; the text is not in the form that LLVM 14 to 19 print"
 }
 
-// short returns the line, or the beginning of a long line.
+// short returns the line, or only its beginning if the line is long.
 func (e *syntaxError) short() string {
 	if len(e.got) > 60 {
 		return strconv.Quote(e.got[:60] + "…")
@@ -139,8 +139,8 @@ func (m *module) header(line string) bool {
 
 const mostSkipped = 100
 
-// skip skips a line that cannot be parsed or, if a function has no end, everything up to the next
-// function.
+// skip skips a line that cannot be parsed or, if it begins a function that has no end, all lines up
+// to the next function.
 func (m *module) skip(e extent, err *syntaxError) extent {
 	if strings.HasPrefix(err.got, "define ") {
 		e.to = len(m.text)
@@ -176,13 +176,13 @@ func lineEnd(text string, at int) int {
 	return len(text)
 }
 
-// functionEnd returns the end of the function that begins at e, or -1 if it has none or, with skipping, if
-// another function begins before.
+// functionEnd returns the end of the function that begins at e, or -1 if the function has no end.
+// If lines are skipped, it also returns -1 if another function begins before that end.
 func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)
 	}
-	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still the end of the next function
+	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is already the end of the next function
 		m.endAt = functionEnd(m.text, e.from)
 	}
 	if m.endAt < 0 || strings.Contains(m.text[e.from:m.endAt], "\ndefine ") {
@@ -215,14 +215,15 @@ func (m *module) function(e extent) {
 	}
 }
 
-// calledName returns the name after the first @ of a line, with its quotes, or "".
+// calledName returns the name after the first @ in a line, including its quotes, or "" if there is
+// none.
 func calledName(line string) string {
 	for i := 0; i < len(line); i++ {
 		switch line[i] {
 		case '@':
 			c := cursor{text: line, at: i + 1}
 			return c.name()
-		case '"': // names of types or sections
+		case '"': // skip quoted names of types or sections
 			n := strings.IndexByte(line[i+1:], '"')
 			if n < 0 {
 				return ""
@@ -238,7 +239,7 @@ func (m *module) groupLine(e extent) {
 	m.lines = append(m.lines, e)
 }
 
-// groupName returns the #0 of a line `attributes #0 = { ... }`, or "".
+// groupName returns the name #0 from a line such as `attributes #0 = { ... }`, or "".
 func groupName(line string) string {
 	rest, ok := strings.CutPrefix(line, "attributes ")
 	if !ok {
@@ -264,7 +265,7 @@ func (m *module) metadataLine(e extent) {
 	}
 }
 
-// digits counts the digits that text begins with.
+// digits returns the number of digits with which text begins.
 func digits(text string) (n int) {
 	for n < len(text) && isDigit(text[n]) {
 		n++
@@ -272,7 +273,8 @@ func digits(text string) (n int) {
 	return n
 }
 
-// number reads the digits that text begins with. It returns -1 if there are none or too many.
+// number returns the number with which text begins. It returns -1 if text begins with no digits or
+// with too many.
 func number(text string) int {
 	end := digits(text)
 	if end == 0 || end > 9 {

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// object finds the variable that contains an address: through address arithmetic to a local
-// variable, an argument, a global variable, or a pointer that was loaded from one of them. Where
+// object finds the variable that contains an address. It follows address arithmetic back to a local
+// variable, an argument, a global variable, or a pointer that was loaded from one of these. Where
 // paths join, all paths must lead to the same variable.
 func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	var seen [16]int32
@@ -47,8 +47,8 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	return name, flags
 }
 
-// base follows address arithmetic to its start; if that is a phi or select, more contains its
-// values.
+// base follows address arithmetic back to its start. If the start is a phi or select, more contains
+// the phi's or select's values.
 func (f *function) base(o operand) (at operand, more []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {
@@ -104,7 +104,7 @@ func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	return f.localName(o.id, ""), 0
 }
 
-// pointerVariable returns the name of the variable that a pointer was loaded from, if the pointer
+// pointerVariable returns the name of the variable from which a pointer was loaded, if the pointer
 // is the whole variable.
 func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
 	o := in.address

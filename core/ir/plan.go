@@ -9,11 +9,11 @@ import (
 
 const mostValues = 48
 
-// aggregateBytes is the size above which local arrays and structs are recorded as objects.
+// aggregateBytes is the size in bytes above which local arrays and structs are recorded as objects.
 const aggregateBytes = 16
 
 // piece is a part of a basic block that becomes a block of the trace. It is straight-line code that
-// runs completely or not at all.
+// is executed completely or not at all.
 type piece struct {
 	basic       int32 // number of its basic block
 	part        uint32
@@ -23,11 +23,11 @@ type piece struct {
 	values      int
 	references  uint32
 	callee      string
-	lanes       *lanes // a masked access whose references come directly before this piece
+	lanes       *lanes // the masked access whose references come directly before this piece, or nil
 	edge        bool   // the piece is on the edge from an invoke to its normal successor
 }
 
-// plan is the planned rewriting of one function: its pieces and how they are connected.
+// plan describes how one function is rewritten: its pieces, and how they are connected.
 type plan struct {
 	f      *function
 	t      *tables
@@ -37,21 +37,21 @@ type plan struct {
 	tails  []int32 // by basic block: the piece that contains its terminator
 	edges  []int32 // by basic block: the piece after its invoke, or -1
 	loops  loops
-	task   bool // the function is the body of a task
+	task   bool // whether the function is the body of a task
 
-	loopFrames map[loopFrame]bool       // nil if not computed yet, as is inlined
-	inlined    map[inlined]int          // number of loads and stores
+	loopFrames map[loopFrame]bool       // nil if not computed yet, in which case inlined is also nil
+	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
-	linked     map[loopVariable][]int32 // results of links; nil if there are none yet
+	linked     map[loopVariable][]int32 // results of the function links; nil if there are none yet
 
 	returnings []returning // by basic block
 
 	local   []int32 // by instruction: its number in its piece, or -1 if it produces no code
-	siteOf  []int32 // by instruction: 1 + its first site in the plan
+	siteOf  []int32 // by instruction: 1 + the index of its first site in sites
 	hoisted []int32 // allocas to be moved to the function's beginning
-	pending []site  // first sites of the next piece
+	pending []site  // the first sites of the next piece
 	widest  uint64  // maximum number of lanes of a gather or scatter
-	memory  memory  // for the piece whose instructions are being listed
+	memory  memory  // state for the piece whose instructions are being listed
 }
 
 func (p *plan) reset(f *function, t *tables) {
@@ -109,12 +109,12 @@ func (p *plan) cut(basic int32) {
 	}
 }
 
-// next ends a piece before instruction i and begins another.
+// next ends a piece before instruction i and begins a new one.
 func (p *plan) next(now *piece, i int32) *piece {
 	return p.flush(p.begin(now.basic, i, now.part+1))
 }
 
-// flush puts the pending sites into a piece.
+// flush adds the pending sites to a piece.
 func (p *plan) flush(now *piece) *piece {
 	for _, s := range p.pending {
 		s.atOnce = true
@@ -180,7 +180,7 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 		return now
 	}
 	if now.first == i && now.sites == now.site {
-		return now // nothing precedes it in the piece
+		return now // no instruction precedes it in the piece
 	}
 	in := &p.f.insts[i]
 	values := now.values
@@ -193,7 +193,8 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	return now
 }
 
-// endsPiece reports whether other code may run within the instruction, or whether it synchronises threads.
+// endsPiece reports whether other code may run during the instruction, or whether the instruction
+// synchronises threads.
 func (p *plan) endsPiece(i int32) bool {
 	in := &p.f.insts[i]
 	if in.call == nil {
@@ -212,7 +213,7 @@ func (p *plan) calleeOf(in *inst) string {
 	return linkerName(in.call.callee)
 }
 
-// enter puts the events at the function's beginning into its first piece: the allocation of local
+// enter adds the events at the beginning of a function to its first piece: the allocation of local
 // arrays and structs, and the beginning of a task.
 func (p *plan) enter(now *piece) *piece {
 	b := &p.f.blocks[0]
@@ -246,7 +247,7 @@ func (p *plan) enter(now *piece) *piece {
 	return now
 }
 
-// taskPointer returns the second parameter of a task's body, which is the task.
+// taskPointer returns the second parameter of a task's body, which is a pointer to the task.
 func (p *plan) taskPointer() operand {
 	if len(p.f.params) < 2 {
 		return operand{}
@@ -352,14 +353,15 @@ func (p *plan) access(in *inst) []site {
 	return p.t.one[:]
 }
 
-// nameObject sets the variable that contains the site's address.
+// nameObject sets the site's object to the variable that contains the site's address.
 func (p *plan) nameObject(s *site) {
 	name, flags := p.f.object(s.values[0].of)
 	s.object = name
 	s.flags |= flags
 }
 
-// callSites returns the sites of a call, and counts the references that the call hides.
+// callSites returns the sites of a call. If the call makes references that cannot be recorded, it
+// counts the call as missed.
 func (p *plan) callSites(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	callee := unquote(in.call.callee)
@@ -379,8 +381,8 @@ func (p *plan) callSites(i int32) (before, after []site) {
 			p.t.missed(base, "the references of this intrinsic are unknown")
 		}
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
-		// A memcpy that the module defines makes its own references. An allocator that the module
-		// defines is recorded like any other.
+		// If the module itself defines memcpy, the references of its code are recorded instead. An
+		// allocator that the module defines is recorded like any other allocator.
 		if ranges(callee, p.arguments(in)) == nil {
 			before, after = around(callee, p.arguments(in), p.f.resultOf(i))
 		}
@@ -423,10 +425,10 @@ func (p *plan) passesPointers(in *inst) bool {
 	})
 }
 
-// hidden is the reason why assembly is not recorded.
+// hidden is the reason why the references of inline assembly are not recorded.
 const hidden = "its reads and writes are unknown"
 
-// assembly counts inline assembly that may access memory.
+// assembly counts inline assembly that may access memory as missed.
 func (p *plan) assembly(in *inst) {
 	text := p.f.m.text[in.from:in.to]
 	if strings.Contains(text, "~{memory}") || p.passesPointers(in) {

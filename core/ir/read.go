@@ -10,30 +10,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Module contains the tables of a module. Its blocks are the pieces of [Instrument], in the same
-// order and with the same names, so that they match a trace of the compiled program: functions
-// match by name, and the blocks of a function by order.
+// Module contains the tables of a module. Its blocks are the pieces that [Instrument] creates, in
+// the same order and with the same names, so that they can be matched with a trace of the compiled
+// program. Functions are matched by name, and the blocks of a function by their order.
 type Module struct {
 	// Program contains the module's functions, including those that Instrument leaves unchanged,
 	// with the instructions of every block. Its Missed lists code whose references are unknown.
 	Program *trace.Program
 
 	// Weights contains, by block, how often each of its Successors was taken in a profile
-	// (branch_weights of !prof), or nil. The weights are estimates: compilers scale them, and
-	// optimisations change them.
+	// (branch_weights of !prof), or nil. The weights are estimates, because compilers scale them
+	// and optimisations change them.
 	Weights [][]uint64
 	Entries []uint64 // by function: number of invocations in the same profile, or 0
-	Entered []bool   // by function: whether Entries is known
+	Entered []bool   // by function: whether the number in Entries is known
 
-	Flow    []trace.Flow   // values that flow between blocks of a function
+	Flow    []trace.Flow   // values that blocks of a function pass to each other
 	Skipped []trace.Missed // functions and lines that could not be parsed, with location and reason
 
-	Compiler string // "clang version 19.1.7"
-	Triple   string // the target that the module is compiled for: "x86_64-pc-linux-gnu"
+	Compiler string // such as "clang version 19.1.7"
+	Triple   string // the target for which the module is compiled, such as "x86_64-pc-linux-gnu"
 }
 
 // Read reads the tables of a module. It skips functions and lines that it cannot parse, and lists
-// them under Skipped, so that it reads as much as possible of text from future LLVM versions. It
+// them in Skipped, so that it reads as much as possible of a module from a future LLVM version. It
 // returns an error only for text that is not a module at all.
 func Read(src []byte) (*Module, error) {
 	if err := checkSize(src, "read"); err != nil {
@@ -69,7 +69,7 @@ func Read(src []byte) (*Module, error) {
 	return r, nil
 }
 
-// readWhole reads the function, whether or not it can be instrumented.
+// readWhole reads the function even if it cannot be instrumented.
 func (f *function) readWhole() *problem {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -92,7 +92,7 @@ func (r *Module) noteLines(m *module) {
 	}
 }
 
-// addWeights adds the profile of the most recent function.
+// addWeights adds the weights of the function that was added most recently.
 func (r *Module) addWeights(p *plan) {
 	for len(r.Weights) < len(r.Program.Blocks) {
 		r.Weights = append(r.Weights, nil)
@@ -114,8 +114,8 @@ func (r *Module) addWeights(p *plan) {
 //	!{!"branch_weights", !"expected", i32 2000, i32 1}
 //
 // for a terminator with the given number of successors; it returns nil for any other node. The
-// numbers are unsigned, but printed as if they were signed. An invoke may have a single weight, the
-// number of calls; then no call threw.
+// numbers are unsigned, but are printed as signed numbers. An invoke may have a single weight,
+// which is the number of calls. This means that no call has thrown an exception.
 func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {

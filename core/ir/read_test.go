@@ -83,7 +83,7 @@ func TestReadAsInstrumented(t *testing.T) {
 	}
 }
 
-// TestReadRare checks that code that cannot be rewritten can still be read, and that code that
+// TestReadRare checks that code that must not be rewritten can still be read, and that code that
 // cannot be read is reported.
 func TestReadRare(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
@@ -144,7 +144,7 @@ done:
 	}
 }
 
-// TestReadWeights checks that the weights of every terminator that has some are read, in the order
+// TestReadWeights checks that the weights of every terminator with weights are read, in the order
 // of its successors.
 func TestReadWeights(t *testing.T) {
 	m := read(t, `define i32 @f(i32 %a, ptr %p) !prof !0 personality ptr @q {
@@ -359,8 +359,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadDamaged checks the same for modules in which lines or characters were lost, duplicated or
-// swapped.
+// TestReadDamaged checks the same properties as FuzzRead, for modules in which lines or characters
+// were lost, duplicated or swapped.
 func TestReadDamaged(t *testing.T) {
 	whole := seeds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -374,8 +374,8 @@ func TestReadDamaged(t *testing.T) {
 	})
 }
 
-// BenchmarkRead reads a module as LLVM prints it, with debug information: the file $STACKGLASS_IR,
-// or a small module many times.
+// BenchmarkRead reads a module with debug information, in the form in which LLVM prints it. The
+// module is the file $STACKGLASS_IR, or consists of many copies of a small module.
 func BenchmarkRead(b *testing.B) {
 	src, err := os.ReadFile(os.Getenv("STACKGLASS_IR"))
 	if err != nil {
@@ -436,7 +436,7 @@ exit:
 	}
 }
 
-// TestReadNewer reads the notation that LLVM has added from version 20 on.
+// TestReadNewer checks that the notation that LLVM introduced in version 20 and later is read.
 func TestReadNewer(t *testing.T) {
 	m := read(t, `source_filename = "new.c"
 @g = dso_local global i32 0, align 4, code_model "large"

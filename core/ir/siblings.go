@@ -2,10 +2,10 @@ package ir
 
 import "slices"
 
-// A call that the compiler marks as a tail call, and after which the function only returns, becomes
-// a jump, so that such recursion needs no stack. The jump is only possible if there is no code
-// between the call and the return, so no piece begins after such a call. If the call shares its
-// return with others,
+// A call becomes a jump if the compiler marks it as a tail call and the function only returns after
+// it, so that deep recursion needs no stack. The jump is possible only if there is no code between
+// the call and the return, so no piece begins after such a call. If the call shares its return with
+// other code, as in
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)
@@ -13,17 +13,17 @@ import "slices"
 //	  %v = phi i32 [ %r, %more ], [ 1, %entry ]
 //	  ret i32 %v
 //
-// it is given its own return, as the code generator would do, and the step of the block that
-// returns comes before the call.
+// it gets a return of its own, as the code generator would do, and the step of the block that
+// returns precedes the call.
 
-// returning describes how a basic block returns after a tail call.
+// returning describes how a basic block returns directly after a tail call.
 type returning struct {
-	call int32 // the instruction, or -1
+	call int32 // the call instruction, or -1
 	by   int32 // the basic block that contains the return
 }
 
-// returnsBy reports whether the function does nothing but return after call i, and records whether
-// the return is in another basic block.
+// returnsBy reports whether the function only returns after call i, and records whether the return
+// is in another basic block.
 func (p *plan) returnsBy(basic, i int32) bool {
 	f := p.f
 	in := &f.insts[i]
@@ -55,7 +55,7 @@ func (p *plan) nextCode(i int32) int32 {
 	return i
 }
 
-// givesBack reports whether a return instruction returns either nothing or the given value.
+// givesBack reports whether a return instruction returns the given value or no value.
 func (f *function) givesBack(end *inst, value int32) bool {
 	uses := f.uses[end.uses:end.usesEnd]
 	if len(uses) == 0 {
@@ -64,8 +64,8 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns reports whether a basic block does nothing but return, and whether it returns nothing
-// or, when entered from block from, the given value.
+// onlyReturns reports whether a basic block does nothing except return, with no value or, when it
+// is entered from the given block, with the given value.
 func (p *plan) onlyReturns(basic, from, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]
@@ -87,18 +87,20 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 	return f.givesBack(&f.insts[b.last-1], -1)
 }
 
-// isDead reports whether all predecessors of a basic block now return directly after their calls.
+// isDead reports whether a basic block is no longer reached, because all of its predecessors now
+// return directly after their calls.
 func (p *plan) isDead(basic int32) bool {
 	first := &p.f.insts[p.f.blocks[basic].first]
 	if first.op != opPhi {
-		return false // the block needs no predecessor
+		return false // such a block needs no predecessor
 	}
 	return !slices.ContainsFunc(p.f.refs[first.refs:first.refsEnd], func(r labelRef) bool {
 		return p.returnings[p.f.blockOf[r.label]].call < 0
 	})
 }
 
-// returnStep writes, before the call, the step of the basic block that contains the return.
+// returnStep writes the step of the basic block that contains the return. It is placed before the
+// call.
 func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
 	e.copyTo(int(p.f.insts[call].from))
 	by := &p.pieces[p.heads[p.returnings[q.basic].by]]
@@ -118,8 +120,8 @@ func (e *emitter) returnOfCall(p *plan, basic int32) {
 	e.done = int(f.refs[jump.refs].to)
 }
 
-// deadEntry returns the label of an unreachable basic block, which becomes the predecessor in the
-// phis of a basic block without predecessors, because a phi must name one.
+// deadEntry returns the label of a new, unreachable basic block. If a basic block has lost all its
+// predecessors, its phis name this block, because a phi must name a predecessor.
 func (e *emitter) deadEntry(p *plan, basic int32) string {
 	return e.name("y", p.pieces[p.heads[basic]].number)
 }

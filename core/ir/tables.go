@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Bits of tables.outlined: the role of a function for the OpenMP runtime.
+// Bits of tables.outlined, which describe the role of a function for the OpenMP runtime.
 const (
 	regionBody = 1 << iota
 	taskBody
@@ -19,9 +19,9 @@ type tables struct {
 	m        *module
 	program  *trace.Program
 	instrs   bool
-	blocks   uint32 // number of block numbers in use
+	blocks   uint32 // number of blocks so far
 	missing  map[trace.Missed]uint32
-	outlined map[string]int // by function name, with quotes
+	outlined map[string]int // keyed by function name, with quotes
 	values   []uint8        // number of values of each block
 	refs     []uint32       // number of references of each block
 	scale    []byte         // scale of each value
@@ -40,7 +40,8 @@ func newTables(m *module, o Options) *tables {
 	return t
 }
 
-// findOutlined finds the functions that calls into the OpenMP runtime pass as argument at.
+// findOutlined finds the functions that are passed to the OpenMP runtime, as the argument with
+// index at.
 func (t *tables) findOutlined(callee string, as, at int) {
 	text := t.m.text
 	for {
@@ -90,7 +91,7 @@ func (t *tables) nextBlock() uint32 {
 	return t.blocks - 1
 }
 
-// missed counts a piece of code whose references are not recorded.
+// missed counts code whose references are not recorded.
 func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
 
 func (t *tables) add(p *plan) {
@@ -212,8 +213,8 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the piece's source lines: the lines of the function whose code comes first in the
-// piece, whether inlined or not.
+// lines finds the source lines of a piece. They are lines of the function whose code comes first in
+// the piece, which may have been inlined.
 func (t *tables) lines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
@@ -235,8 +236,8 @@ func (t *tables) lines(b *trace.Block, insts []inst) {
 	}
 }
 
-// opName returns the name of an instruction in the tables, and whether it produces code. Calls that
-// do not end a block are named after their callees.
+// opName returns the name that an instruction has in the tables, and reports whether it produces
+// code. Calls that do not end a block are named after their callees.
 func opName(in *inst) (name string, code bool) {
 	k := in.call
 	if k == nil || k.indirect {
@@ -313,7 +314,8 @@ func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 	return list
 }
 
-// isWholeLoop reports whether the piece is a whole basic block that jumps back to its own beginning.
+// isWholeLoop reports whether the piece is a complete loop: a whole basic block that jumps back to
+// its own beginning.
 func (p *plan) isWholeLoop(q *piece) bool {
 	at := p.heads[q.basic]
 	return p.tails[q.basic] == at && p.pieces[at].number == q.number && p.loops.header[q.basic] == q.basic && p.loops.latch[q.basic]
@@ -332,7 +334,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	list := make([]int32, 0, len(uses))
 	for k, id := range uses {
 		if id < 0 {
-			continue // a constant operand of a phi
+			continue // a constant operand of a phi has no number
 		}
 		local, d := int32(-1), f.defs[id]
 		if d >= q.first && d < q.last {
@@ -345,7 +347,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 				local = -1
 			}
 		} else if d >= i {
-			local = -1 // in unreachable code, uses may come before definitions
+			local = -1 // in unreachable code, uses may precede definitions
 		}
 		list = append(list, local)
 	}
@@ -365,7 +367,8 @@ func isMultiplyAdd(in *inst) bool {
 	return base == "llvm.fmuladd" || base == "llvm.fma"
 }
 
-// usesByPosition lists an intrinsic's dependences by argument position, including constants.
+// usesByPosition lists the dependences of an intrinsic by argument position, with entries for
+// constants.
 func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 	in := &p.f.insts[i]
 	list := make([]int32, 0, in.argsEnd-in.args)
@@ -408,23 +411,25 @@ func (p *plan) place(s *site) trace.Place {
 	})
 }
 
-// inlined identifies a function, by its DISubprogram, and the call at which it was inlined.
+// inlined identifies an inlined function by its DISubprogram and by the call that it replaced.
 type inlined struct{ function, at int }
 
-// loopFrame identifies a loop, by its header, and a function that contains one of its jumps.
+// loopFrame identifies a loop by its header, together with a function that contains one of the
+// loop's jumps.
 type loopFrame struct {
 	header int32
 	inlined
 }
 
-// findInlined finds the functions that contain loops, and counts the loads and stores of each.
+// findInlined finds the inlined functions that contain loops, and counts the loads and stores of
+// each inlined function.
 func (p *plan) findInlined() {
 	p.loopFrames, p.inlined = map[loopFrame]bool{}, map[inlined]int{}
 	frame := func(i int32) inlined {
 		l := p.f.m.metadata.location(int(p.f.insts[i].debug))
 		return inlined{l.function, l.inlinedAt}
 	}
-	seen := map[int32]bool{} // locations seen: copies that the compiler made by unrolling count once
+	seen := map[int32]bool{} // locations that have been seen, so that the copies in an unrolled loop count once
 	for i := range p.f.insts {
 		in := &p.f.insts[i]
 		if op := in.op; (op == opLoad || op == opStore || op == opModify) && !seen[in.debug] {
@@ -444,7 +449,7 @@ func (p *plan) basicOf(i int32) int32 {
 	return int32(n)
 }
 
-// scaleOf returns the number of low bits that are 0 in most differences between the site's
+// scaleOf returns the number of low bits that are usually 0 in the differences between the site's
 // addresses.
 func scaleOf(s *site) byte {
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// features maps words of "target-features" to the features that they imply.
+// features maps the words of the attribute "target-features" to the features that they imply.
 var features = map[string]trace.Target{
 	"sse4.1": trace.SSE41, "sse4.2": withSSE42, "popcnt": trace.POPCNT, "avx": withAVX, "avx2": withAVX2,
 	"fma": withAVX | trace.FMA, "fma4": withAVX | trace.FMA, "avx512f": withAVX512,
@@ -24,15 +24,15 @@ const (
 	level4 = withAVX512 | trace.POPCNT
 )
 
-// neededBy maps a feature to all features that are lost when it is disabled.
+// neededBy maps a feature to all features that are lost when this feature is disabled.
 var neededBy = map[string]trace.Target{
 	"sse4.1": withAVX512, "sse4.2": withAVX512 &^ trace.SSE41, "popcnt": trace.POPCNT,
 	"avx": withAVX512 &^ withSSE42, "avx2": trace.AVX2 | trace.AVX512, "fma": trace.FMA | trace.AVX512, "avx512f": trace.AVX512,
 }
 
-// processors maps values of "target-cpu" to their features, for functions that list no features,
-// because compilers other than clang omit them. All other processors have the baseline features of
-// x86-64.
+// processors maps values of the attribute "target-cpu" to features. It is needed because compilers
+// other than clang do not list the features of a function. All other processors have the baseline
+// features of x86-64.
 var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",
@@ -51,9 +51,10 @@ func isX86(triple string) bool {
 	return strings.HasPrefix(machine, "x86_64") || machine == "amd64" || len(machine) == 4 && machine[0] == 'i' && machine[2:] == "86"
 }
 
-// target returns the function's target. It depends on the module's triple, on the function's
-// attributes "target-cpu" and "target-features", which it reads like LLVM's code generators
-// (without either, it assumes the minimum for the triple), and on the flags of the instructions.
+// target returns the function's target. The target depends on the module's triple, on the
+// function's attributes "target-cpu" and "target-features", and on the flags of the instructions.
+// The attributes are interpreted as in LLVM's code generators. Without either attribute, the
+// minimum for the triple is assumed.
 func (f *function) target() trace.Target {
 	if f.contracts() {
 		return f.machine() | trace.Contract
@@ -61,8 +62,8 @@ func (f *function) target() trace.Target {
 	return f.machine()
 }
 
-// contracts reports whether all products and sums may be fused, as with -ffast-math or
-// -ffp-contract=fast.
+// contracts reports whether all products and sums may be fused, as after compilation with
+// -ffast-math or -ffp-contract=fast.
 func (f *function) contracts() bool {
 	some := false
 	for i := range f.insts {

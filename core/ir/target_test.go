@@ -26,7 +26,7 @@ func TestTarget(t *testing.T) {
 		{x86, `"target-features"="+avx512f"`, haswell&^trace.POPCNT | trace.AVX512},
 		{x86, `"target-cpu"="of tomorrow"`, trace.X86},
 		{x86, `nounwind`, trace.X86},
-		{x86, `"target-features"="`, trace.X86}, // does not end
+		{x86, `"target-features"="`, trace.X86}, // the string has no end
 		{"i686-pc-linux-gnu", `"target-cpu"="pentium4"`, trace.X86},
 		{"amd64-portbld-freebsd", `"target-cpu"="x86-64-v3"`, haswell},
 		{arm, `"target-cpu"="generic" "target-features"="+fp-armv8,+neon"`, 0},
@@ -65,7 +65,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestCaptureTargets checks that the data embedded in a program states the same target as the
+// TestCaptureTargets checks that the data embedded in a program contains the same target as the
 // program's module.
 func TestCaptureTargets(t *testing.T) {
 	src, err := os.ReadFile("testdata/golden/loop.ll")

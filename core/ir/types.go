@@ -17,13 +17,13 @@ const (
 	arrayType
 	structType
 	functionType
-	otherType // label, token, metadata and target types, which are never in memory
+	otherType // label, token, metadata and target types, whose values are never in memory
 )
 
 // datatype is an IR type. Its size follows the module's data layout.
 type datatype struct {
 	kind     typeKind
-	text     string // the same for all compiler versions: every pointer is "ptr"
+	text     string // the type's name, which is the same for all compiler versions: every pointer is "ptr"
 	bits     uint64 // number of bits of an integer, float or pointer
 	count    uint64 // number of elements of a vector or array
 	scalable bool   // a vector whose count is known only at run time
@@ -33,7 +33,7 @@ type datatype struct {
 	space    uint32 // address space of a pointer
 
 	bytes, align uint64 // number of bytes that a store writes, and alignment in arrays and structs
-	sized        bool   // bytes and align are known
+	sized        bool   // whether bytes and align are known
 }
 
 // allocBytes returns the distance between neighbouring elements of an array.
@@ -54,7 +54,7 @@ func (t *datatype) fieldOffset(n int) (at uint64) {
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
-// mostBytes limits sizes, so that products of hostile counts do not overflow.
+// mostBytes limits sizes, so that products of counts from malicious text do not overflow.
 const mostBytes = 1 << 48
 
 const mostNesting = 64
@@ -62,10 +62,10 @@ const mostNesting = 64
 // types reads and caches the types of a module.
 type types struct {
 	layout layout
-	named  map[string]string    // %name → its definition
-	known  map[string]*datatype // by their text in the module
+	named  map[string]string    // maps %name to its definition
+	known  map[string]*datatype // keyed by their text in the module
 	depth  int
-	ptr    *datatype // the pointer of address space 0
+	ptr    *datatype // the type of pointers in address space 0
 }
 
 func newTypes(l layout, named map[string]string) *types {
@@ -110,7 +110,7 @@ func (t *types) of(text string) *datatype {
 	return typ
 }
 
-// typeEnd returns the end of the type that begins at from, or from if none does.
+// typeEnd returns the end of the type that begins at from, or from if no type begins there.
 func typeEnd(text string, from int) int {
 	i := typeBaseEnd(text, from)
 	for i > from && i < len(text) {
@@ -123,7 +123,7 @@ func typeEnd(text string, from int) int {
 	return i
 }
 
-// typeBaseEnd returns the end of a type before its suffixes, or from if none begins there.
+// typeBaseEnd returns the end of a type without its suffixes, or from if no type begins there.
 func typeBaseEnd(text string, from int) int {
 	i := from
 	if i >= len(text) {
@@ -176,7 +176,7 @@ func suffixEnd(text string, i int) int {
 }
 
 func isTypeWord(word string) bool {
-	switch word { // faster than wordTypes
+	switch word { // this is faster than a look-up in wordTypes
 	case "void", "ptr", "half", "bfloat", "float", "double", "x86_fp80", "fp128", "ppc_fp128",
 		"label", "token", "metadata", "x86_mmx", "x86_amx", "opaque":
 		return true
@@ -213,7 +213,7 @@ func (t *types) parse(text string) *datatype {
 	return t.word(text)
 }
 
-// spaceOf reads the address space that text ends with, or 0.
+// spaceOf returns the address space at the end of text, or 0 if there is none.
 func spaceOf(text string) uint32 {
 	i := strings.LastIndex(text, " addrspace(")
 	if i < 0 || text[len(text)-1] != ')' {
@@ -235,7 +235,7 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// function returns the type of a function; its elem is the type of the result.
+// function returns the type of a function. Its elem is the type of the result.
 func (t *types) function(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {
@@ -248,7 +248,8 @@ func (t *types) function(text string) *datatype {
 	return &datatype{kind: functionType, text: text, elem: returns}
 }
 
-// parametersOf returns where the parameters begin in a function type, with the space before them, or -1.
+// parametersOf returns the position in a function type at which the parameters begin, including the
+// space before them, or -1.
 func parametersOf(text string) int {
 	for i := typeBaseEnd(text, 0); i > 0 && i < len(text); {
 		end := suffixEnd(text, i)

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// someType draws the text of a type that can be in memory.
+// someType draws the text of a type whose values can be in memory.
 func someType(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		scalars := []string{"i1", "i8", "i16", "i24", "i32", "i48", "i64", "i65", "i128", "i200", "half", "float", "double", "x86_fp80", "fp128", "PTR"}
@@ -91,8 +91,8 @@ func TestSizesMatchLLVM(t *testing.T) {
 	}
 }
 
-// TestTypes checks that type names do not depend on how an LLVM version writes pointers, and that a
-// store writes no padding.
+// TestTypes checks that the names of types do not depend on how an LLVM version writes pointers,
+// and that the sizes of stores do not include padding.
 func TestTypes(t *testing.T) {
 	types := newTypes(parseLayout("e-i64:64-f80:128"), map[string]string{"%s": "{ i8, double* }", "%none": "opaque", "%ring": "{ i32, %ring }"})
 	for _, x := range []struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCompilerWeights checks that both notations of the weights that compilers write for an
-// expected branch direction are read.
+// TestCompilerWeights checks that the weights that compilers write for an expected branch direction
+// are read in both notations.
 func TestCompilerWeights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no module is compiled in short mode")
