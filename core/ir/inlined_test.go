@@ -67,7 +67,7 @@ done:
 	}
 	want := []string{
 		"app.cpp:31", // a system header, which has code on several lines
-		"app.cpp:32", // a system header, whose code is used in an accessor
+		"app.cpp:32", // code of a system header, inlined in an accessor
 		"app.cpp:33", // an accessor
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line

@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// BenchmarkFold repeatedly folds products of 64 × 64 matrices with block entries, and programs with
-// data-dependent addresses or trip counts, in bounded memory. It encodes each tree that the folder
-// passes on.
+// BenchmarkFold repeatedly folds, in bounded memory, the traces of products of 64 × 64 matrices
+// with block entries, and the traces of programs with data-dependent addresses or trip counts. It
+// encodes each tree that the folder passes on.
 func BenchmarkFold(b *testing.B) {
 	all := append(irregular[:len(irregular):len(irregular)], struct {
 		name string
@@ -50,7 +50,7 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// BenchmarkExpand expands the trace of a product of 64 × 64 matrices.
+// BenchmarkExpand expands the loop-compressed trace of a product of 64 × 64 matrices.
 func BenchmarkExpand(b *testing.B) {
 	c := code{blocks: true}
 	gemm(&c, 64)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestContextsMatchStacks checks that two rows have the same context if and only if their call
-// stacks, without recursion, are equal.
+// stacks are equal after recursion is removed.
 func TestContextsMatchStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -88,8 +88,8 @@ func TestContextsMatchStacks(t *testing.T) {
 }
 
 // TestCallsFromManyPlaces checks a function that is called from many places in a nest, each with
-// its own array. The nest remains a single nest, however long it is, even with another function in
-// between.
+// its own array. The nest remains a single nest, however long it is, even if another function is
+// called in between.
 func TestCallsFromManyPlaces(t *testing.T) {
 	const places = 40
 	for _, deep := range []bool{false, true} {
@@ -132,8 +132,8 @@ func TestCallsFromManyPlaces(t *testing.T) {
 	}
 }
 
-// TestRecursionHasFewContexts checks that recursion of any depth, with calls in any order, has few
-// contexts.
+// TestRecursionHasFewContexts checks that recursion has few contexts, whatever its depth and the
+// order of its calls.
 func TestRecursionHasFewContexts(t *testing.T) {
 	var c code
 	c.blocks = true

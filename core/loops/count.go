@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// mostCounted limits the work, in parameters, of counting iterations one by one where no formula is
-// known to hold.
+// mostCounted limits the work of counting iterations one by one if no formula is known to hold. The
+// work is measured in parameters processed.
 const mostCounted = 1 << 26
 
 // everyLeaf means all leaves; it is not the number of any shape.
@@ -17,19 +17,19 @@ const everyLeaf = math.MaxUint32
 type count struct {
 	rows   uint64  // modulo 2^64
 	about  float64 // approximate number
-	bodies float64 // iterations of all loops, including those without records
+	bodies float64 // number of iterations of all loops, including iterations without records
 }
 
 // counter counts the records of a nest without expanding it.
 //
 // Trip counts are affine in the iterations of the surrounding loops. As long as no trip count is
 // negative, the number of records in an iteration is therefore a polynomial in the iteration's
-// number. Its degree is at most the number of nested loops. The polynomial is summed over all
-// iterations with Newton's forward differences of the first few. If some trip count may be
-// negative, iterations are counted one by one.
+// number. Its degree is at most the number of nested loops. The sum of the polynomial over all
+// iterations is computed from Newton's forward differences of its first values. If some trip count
+// may be negative, iterations are counted one by one.
 type counter struct {
 	all  []shape
-	left int    // work, in parameters, that may still be spent on counting
+	left int    // remaining work that may be spent on counting, measured in parameters processed
 	only uint32 // the shape of the leaves to count, or everyLeaf
 }
 
@@ -38,7 +38,7 @@ type counter struct {
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
-	within := make([][]uint32, len(t.shapes.all)) // the wild leaves in each shape
+	within := make([][]uint32, len(t.shapes.all)) // the wild leaves that each shape contains
 	for id := range t.shapes.all {
 		within[id] = t.shapes.wildIn(uint32(id), within)
 	}
@@ -72,7 +72,8 @@ func tooManyToCount(node int) error {
 	}
 }
 
-// count counts the records of the tree; left limits the work over all nodes, in parameters.
+// count counts the records of the tree. left limits the total work on all nodes, measured in
+// parameters processed.
 func (t *Tree) count(left int) (total count, err error) {
 	c := counter{all: t.shapes.all, left: left, only: everyLeaf}
 	node := 0
@@ -99,7 +100,7 @@ func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)
 	}
-	total, _ := t.count(math.MaxInt) // cannot fail, because the records were counted when the tree was built
+	total, _ := t.count(math.MaxInt) // this cannot fail, because the records were counted when the tree was built
 	return total.about
 }
 
@@ -142,7 +143,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	known := trips
 	if terms := uint64(s.height); terms < trips && c.neverNegative(s, p) {
 		known = terms
-		c.left -= s.height * s.height * s.height / 8 // the cost of sumOf
+		c.left -= s.height * s.height * s.height / 8 // the work that sumOf takes
 	}
 	cur := slices.Clone(p[1:])
 	var first []count
@@ -173,13 +174,14 @@ func (c *counter) body(s *shape, p []uint64) (sum count) {
 	return sum
 }
 
-// varies reports whether a trip count below changes from one iteration to the next.
+// varies reports whether the trip count of an inner loop changes from one iteration to the next.
 func (s *shape) varies() bool {
 	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
-// neverNegative reports whether no trip count below a loop is ever negative. It suffices to check
-// the first and last iterations of the loops that run, because trip counts are affine.
+// neverNegative reports whether the trip counts of all loops inside a loop are never negative. It
+// is enough to check the first and the last iterations of the loops that run, because trip counts
+// are affine.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	for _, trip := range s.trips[1:] {
 		if overflows(p[trip], s.steps[trip-1], p[0]-1) {
@@ -215,7 +217,8 @@ func overflows(first, step, times uint64) bool {
 	return hi != 0 || int64(lo) < 0 || int64(first+lo) < int64(first)
 }
 
-// sumOf sums a polynomial, given by its first values, over the numbers below n.
+// sumOf returns the sum of a polynomial, which is given by its first values, over the numbers from
+// 0 to n - 1.
 func sumOf(first []count, n uint64) (sum count) {
 	ways := 1.0
 	for k := range first {
@@ -233,8 +236,9 @@ func sumOf(first []count, n uint64) (sum count) {
 	return sum
 }
 
-// Sum sums a polynomial over the numbers below n, modulo 2^64. first contains the polynomial's
-// first values: more values than its degree, but at most n. Sum overwrites them.
+// Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. first contains
+// the polynomial's first values. Their number must be greater than the polynomial's degree, but at
+// most n. Sum overwrites them.
 func Sum(first []uint64, n uint64) (sum uint64) {
 	for k := range first {
 		sum += first[0] * Binomial(n, uint64(k)+1)

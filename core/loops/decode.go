@@ -10,7 +10,7 @@ import (
 // FormError reports an error in the bytes of a tree.
 type FormError struct {
 	Offset int    // position in the bytes
-	What   string // "shape", "step", ...
+	What   string // such as "shape" or "step"
 	Got    uint64
 	Want   string
 }
@@ -21,11 +21,12 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode reads a tree from the bytes that [Tree.Append] writes. It retains no part of data. Its
-// time and memory are proportional to the number of bytes, whatever they contain. It does not check
-// whether a wild reference has as many addresses as records; expansion does.
+// Decode reads a tree from the bytes that [Tree.Append] writes. It retains no part of data. The
+// time and memory that it needs are proportional to the number of bytes, whatever the bytes
+// contain. It does not check whether a wild reference has as many addresses as records. Expanding
+// the tree checks this.
 //
-// Errors are a [*FormError], or a [*NestError] if records cannot be counted.
+// The error is a [*FormError], or a [*NestError] if records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
 	r := &decoder{data: data, tree: newTree()}
 	r.sequel = sequel{next: []uint32{0}, other: []uint32{0}}
@@ -55,10 +56,11 @@ func Decode(data []byte) (*Tree, error) {
 const (
 	mostParams = 1 << 30 // maximum number of parameters of a loop
 	// deepest is the maximum nesting depth of loops. Each loop that a folder creates runs at least
-	// twice somewhere, so a trace with deeper loops would have more than 2^63 records.
+	// twice in some place, so a trace with deeper nests would have more than 2^63 records.
 	deepest = 64
-	// wildAByte is the number of wild leaves allowed per byte of the tree, in addition to one per
-	// address, because loops that do not run need no addresses.
+	// wildAByte is the number of wild leaves that are allowed per byte of the tree, in addition to
+	// one per address. More leaves than addresses are possible because loops that do not run need
+	// no addresses.
 	wildAByte = 16
 )
 
@@ -69,9 +71,9 @@ type decoder struct {
 	last    int // position of the last number
 	err     error
 	tree    *Tree
-	plain   bool      // lists the records one by one
+	plain   bool      // the tree lists the records one by one
 	met     int       // number of references that have leaves so far
-	leaves  [2][]bool // whether a reference has a tame leaf and a wild leaf
+	leaves  [2][]bool // by reference: whether it has a tame leaf, and whether it has a wild leaf
 	numbers []uint32  // shapes by number
 	wild    uint64    // number of wild leaves that may still follow
 	body    []uint32  // bodies of the loops being defined
@@ -122,7 +124,7 @@ func (r *decoder) count(what string) int {
 	return int(n)
 }
 
-// head reads the part before the nodes or the records.
+// head reads the part of the tree before the nodes or the records.
 func (r *decoder) head() {
 	t := r.tree
 	version := r.uv()
@@ -240,7 +242,7 @@ func (r *decoder) nodes() {
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // remaining numbers; most are parameters
+	numbers := 0 // how many numbers remain; most of them are parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -264,7 +266,7 @@ func (r *decoder) nodes() {
 	}
 }
 
-// surprise reads the node after the predicted ones.
+// surprise reads the node after the predicted nodes of a token.
 func (r *decoder) surprise(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:
@@ -324,7 +326,8 @@ func (r *decoder) params(id uint32) {
 	}
 }
 
-// define reads the definition of a shape nested in level - 1 loops, and returns its number.
+// define reads the definition of a shape that is nested in level - 1 loops, and returns the shape's
+// number.
 func (r *decoder) define(level int) uint32 {
 	if level > deepest+1 {
 		r.fail("nesting depth of loops", uint64(level-1), "at most "+strconv.Itoa(deepest))
@@ -370,7 +373,7 @@ func (r *decoder) leaf(what uint64) uint32 {
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
 }
 
-// loop reads a loop with 1 + more items.
+// loop reads the definition of a loop with 1 + more items.
 func (r *decoder) loop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
 		r.fail("items of a loop", more, "fewer than "+decimal(left)+" in the remaining bytes")

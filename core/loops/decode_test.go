@@ -47,8 +47,8 @@ func alikeNodes(t tracetest.Failer, got, want Node) {
 	}
 }
 
-// comesBack checks that a tree can be restored from its bytes. If the tree was written in the plain
-// form, it checks the rows.
+// comesBack checks that a tree can be restored from its encoding. If the tree was written in the
+// plain form, comesBack compares only the rows.
 func comesBack(t tracetest.Failer, tree *Tree) {
 	t.Helper()
 	code := tree.Append(nil)
@@ -93,8 +93,8 @@ func TestKernelsTakeFewBytes(t *testing.T) {
 	}
 }
 
-// triangle returns a loop of trips iterations over an inner loop that grows with each iteration and
-// contains a leaf.
+// triangle returns a loop with the given trip count (trips). It contains an inner loop, which runs
+// longer in each iteration and contains a leaf.
 func triangle(trips, inner, more uint64) *Tree {
 	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1), rows: math.MaxUint64}
 	leaf := t.shapes.leaf(0, false)
@@ -286,7 +286,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tree.bodies > 1e6 {
-			return // this ends, but takes a moment
+			return // this terminates, but takes a moment
 		}
 		if tree.Rows() < 10_000 {
 			comesBack(t, tree)

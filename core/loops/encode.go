@@ -35,7 +35,7 @@ const (
 	takeOther   = 0 // the shape that followed earlier, or nothing at the end
 	takeNew     = 1 // a new shape, whose definition follows
 	takeNumber  = 1 // added to the number of a shape, which is at least 1
-	mostInToken = 3 // number of predicted nodes that a token's first number can count; the number of further ones follows
+	mostInToken = 3 // number of predicted nodes that a token's first number can express; the number of further predicted nodes follows
 )
 
 // appendFolded appends the tree as loops and leaves.
@@ -57,10 +57,10 @@ func newEncoder(t *Tree) *encoder {
 // references, and then inserts the head before them.
 type encoder struct {
 	tree   *Tree
-	plain  bool // writes the records one by one, without lists
+	plain  bool // whether records are written one by one, without lists
 	dst    []byte
 	shapes []uint32 // by shape: its number in the order of definition, from 1; 0 if not defined yet
-	refs   []uint32 // by reference: its number in the same way
+	refs   []uint32 // by reference: its number, assigned in the same way
 	order  []uint32 // references in the order of their numbers
 	sequel
 	near
@@ -225,8 +225,8 @@ func (w *encoder) define(id uint32) {
 	w.shapes[id] = w.sequel.add()
 }
 
-// params writes the parameters of a node: trip counts unchanged, and addresses as differences to
-// the last address of the reference.
+// params writes the parameters of a node. It writes trip counts unchanged, and addresses as
+// differences from the last address of the reference.
 func (w *encoder) params(id uint32, p []uint64) {
 	s := &w.tree.shapes.all[id]
 	if !s.loop {
@@ -243,10 +243,10 @@ func (w *encoder) params(id uint32, p []uint64) {
 	}
 }
 
-// sequel predicts the shape of the next node: the shape that followed its predecessor last time.
-// Shapes are numbered from 1; the number 0 stands for the beginning.
+// sequel predicts the shape of the next node, which is the shape that followed the same predecessor
+// the last time. Shapes are numbered from 1; the number 0 stands for the beginning.
 type sequel struct {
-	next, other []uint32 // by number: the shape that followed last, and the one before that; initially itself
+	next, other []uint32 // by shape number: the shape that followed it last, and the shape that followed before; initially the shape itself
 	before      uint32
 }
 
@@ -267,13 +267,14 @@ func (q *sequel) follow(number uint32) {
 	q.before = number
 }
 
-// near tracks the last address of every reference, except for wild leaves.
+// near tracks the last address of every reference, ignoring wild leaves.
 type near struct {
 	at      []uint64 // last address of each reference
 	scratch []uint64
 }
 
-// leave records the addresses of a node's last iteration.
+// leave updates the last addresses at the end of a node, to the addresses in the node's last
+// iteration.
 func (n *near) leave(all []shape, id uint32, p []uint64) {
 	s := &all[id]
 	if !s.loop {
@@ -296,24 +297,25 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 	n.scratch = n.scratch[:lo]
 }
 
-// The plain form of a tree lists the records: for each run of records with the same reference, the
-// reference's number and the run's length, and for each record, the difference to the previous
-// address of its reference. A tree with few records, or without repetitions, may take more bytes as
-// loops and leaves; [Tree.Append] then writes the plain form.
+// The plain form of a tree lists the records. For each run of records with the same reference, it
+// contains the reference's number and the run's length. For each record, it contains the difference
+// from the previous address of its reference. A tree with few records, or without repetitions, may
+// take more bytes as loops and leaves; [Tree.Append] then writes the plain form.
 const plainVersion = 2
 
 const (
-	// A tree with loops may be longer than its plain form by this fraction, because loops are worth
-	// a twentieth of the size.
+	// A tree with loops may be longer than its plain form by this ratio, because keeping the loops
+	// is worth a twentieth of the size.
 	mostOver, mostOverOf = 21, 20
-	// barrenAByte limits the iterations without records that are expanded per byte.
+	// barrenAByte is the maximum number of iterations without records that are expanded, per byte
+	// of the encoding.
 	barrenAByte = 4
 )
 
 // Append appends the encoded tree, which FORMAT.md describes and [Decode] reads. Equal trees have
 // equal encodings, whichever folders built them. An encoding never takes more than 1.05 times the
-// bytes of the plain form: a tree that would take more is written record by record, without loops
-// and lists.
+// bytes of the plain form, because a tree that would take more is written record by record, without
+// loops and lists.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)
@@ -336,10 +338,10 @@ func (t *Tree) Append(dst []byte) []byte {
 	return append(dst, plain...)
 }
 
-// plainTakes reports whether the plain form takes at least the given number of bytes. It uses a
-// lower bound that needs no expansion: one byte for each record, two for each run of leaves and of
-// loops over leaves, and the bytes of differences between wild records with no tame record of their
-// reference in between.
+// plainTakes reports whether the plain form takes at least the given number of bytes. It computes a
+// lower bound without expanding the tree: one byte for each record, two bytes for each run of
+// leaves and of loops over leaves, and the bytes of the differences between wild records between
+// which there is no tame record of the same reference.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -356,7 +358,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				tame.add(s.ref, 1)
 			}
 		case s.loops > 1 || int64(p[0]) < 1:
-			last = -1 // the last reference is unknown
+			last = -1 // the last reference is unknown here
 			tame.addAny(t.shapes.all, id)
 		default:
 			for i := range s.items {
@@ -380,11 +382,11 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 	return least >= bytes
 }
 
-// tameRecords contains an upper bound of the number of records that are not wild, for each
-// reference.
+// tameRecords contains, for each reference, an upper bound on the number of records that are not
+// wild.
 type tameRecords struct {
 	most []uint64 // upper bound for each reference
-	seen []bool   // by shape: addAny was called for it
+	seen []bool   // by shape: whether addAny was called for it
 }
 
 const anyNumber = 1 << 62 // number of records
@@ -413,7 +415,7 @@ func (t *Tree) isFlat() bool {
 	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }
 
-// plain returns the plain form if it has at most this number of bytes.
+// plain returns the plain form if it has at most the given number of bytes.
 func (t *Tree) plain(most int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true

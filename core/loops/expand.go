@@ -9,18 +9,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// errTree does not occur for trees from a Folder.
+// errTree cannot occur for trees that a Folder has built.
 var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
 
 // MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
-// nanosecond, they would take three days.
+// nanosecond, returning them would take three days.
 const MostUnfolded = 1 << 48
 
-// mostBarren limits the number of iterations without a record per record, and mostAllBarren the
-// total number.
+// mostBarren is the maximum number of iterations without records for each record, and mostAllBarren
+// is the maximum in total.
 const mostBarren, mostAllBarren = 64, 1 << 26
 
-// UnfoldError reports that a tree has too many records to return one by one, or too many loop
+// UnfoldError reports that a tree has too many records to be returned one by one, or too many loop
 // iterations without records.
 type UnfoldError struct {
 	Rows, Iterations float64 // approximate numbers
@@ -44,7 +44,7 @@ func (e *UnfoldError) Error() string {
 type Expander struct {
 	tree    *Tree
 	node    int // the next node
-	at      int // index of its first parameter
+	at      int // index of the next node's first parameter
 	walk    walk
 	cursors []cursor // cursor of each reference's stream
 	row     int      // next row of the batch that is being filled
@@ -139,8 +139,8 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep writes the rows of whole iterations of a flat loop, item by item, as many as fit in the
-// batch. If none fits, sweep returns false.
+// sweep writes the rows of as many whole iterations of a flat loop as fit in the batch, item by
+// item. If not even one iteration fits, sweep returns false.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
 	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))
@@ -157,7 +157,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 			for i := lo + j; i < len(addrs); i += period {
 				var ok bool
 				if addrs[i], ok = c.next(s); !ok {
-					e.err = errTree // without writing the rows of this iteration
+					e.err = errTree // stop without writing the rows of this iteration
 					return true
 				}
 			}
@@ -211,7 +211,7 @@ func (e *Expander) write(b *trace.Batch, ref uint32, wild bool, addr trace.Addr)
 	e.row++
 }
 
-// constant writes the constant part of a row.
+// constant writes all columns of a row except the address.
 func (e *Expander) constant(b *trace.Batch, i int, ref uint32) {
 	r := &e.tree.refs[ref]
 	b.Bytes[i], b.Kind[i] = r.Bytes, r.Kind

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultWindow is the number of nodes that are searched for repetitions.
+// DefaultWindow is the default number of nodes that are searched for repetitions.
 const DefaultWindow = 1024
 
 var errFinished = errors.New("loops: Consume after Finish; make another Folder")
@@ -21,13 +21,13 @@ type Folder struct {
 	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
 	list   []uint32 // shapes of the nodes, stored separately because they are read most often
 	params []uint64
-	base   int      // number of finished nodes, which precede these
-	ends   []uint32 // by slot: 1 + the number of the last node in that slot; stale below base
-	unlike []uint32 // by length: a node that differs from the node at that distance before it; see merge
+	base   int      // number of finished nodes, which precede the nodes of the window
+	ends   []uint32 // by slot: 1 + the number of the last node in that slot; not valid if the node is already finished
+	unlike []uint32 // by length of a sequence: a node that differs from the node at this distance before it; see merge
 	loops  []loopAt
 	used   []bool // by shape; see isUsed
 
-	walk    walk // position in the last node, while that is a running loop
+	walk    walk // position in the last node, if that node is a running loop
 	past    []candidate
 	known   map[Reference]uint32
 	latest  uint32                // reference of the last record that was not predicted
@@ -35,17 +35,17 @@ type Folder struct {
 	scratch []uint64              // parameters of an iteration
 	ahead   walk                  // position in a predicted iteration
 	wilds   []int                 // wild rows of an iteration
-	zeros   []uint64              // for absent columns
+	zeros   []uint64              // used in place of absent columns
 	zeros32 []uint32
 
 	calls      calls
 	places     []place               // place of each reference
-	habits     []habit               // by reference, for the context of its first record
-	others     []habit               // for other contexts
-	contexts   map[inContext]uint32  // indices of others
+	habits     []habit               // by reference: the habit in the context of its first record
+	others     []habit               // the habits of references in other contexts
+	contexts   map[inContext]uint32  // indices in others
 	nearOthers [1 << nearBits]uint32 // by hash: an index into others
 
-	give    func(*Tree) error // see [Folder.Give]; or nil
+	give    func(*Tree) error // function to which trees are passed, see [Folder.Give]; may be nil
 	most    uint64            // number of bytes above which give is called
 	every   uint64            // number of records between two memory checks
 	unasked uint64            // number of records since the last check
@@ -54,26 +54,26 @@ type Folder struct {
 	unpredicted uint64 // number of rows that no loop predicted
 
 	weighed    int    // number of shapes whose memory is included in shapeBytes
-	shapeBytes uint64 // approximate number of bytes
+	shapeBytes uint64 // approximate memory of these shapes, in bytes
 }
 
 // node is a leaf or a loop in the window.
 type node struct {
 	at   int    // index of its first parameter
-	prev uint32 // 1 + the number of the previous node in its slot; stale below base
-	slot uint32 // hash of the shapes of this node and the previous nodes, chained nodes in total
+	prev uint32 // 1 + the number of the previous node in its slot; not valid if the node is already finished
+	slot uint32 // hash of the shapes of this node and the nodes before it, of as many nodes as chained says
 }
 
 // loopAt describes a node that is a loop.
 type loopAt struct {
 	number int
-	next   int // where the next iteration ends, if that is beyond the loop
+	next   int // end of the next iteration, if it lies beyond the loop
 }
 
 const (
 	mostAgain  = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of nodes in the same slot, or of loops, that the end of the list is compared with
-	chained    = 3   // number of nodes whose shapes are hashed for a slot
+	candidates = 4   // maximum number of nodes in the same slot, and of loops, with which the end of the list is compared
+	chained    = 3   // number of nodes whose shapes determine a slot
 	slotBits   = 12
 	nearBits   = 8
 	mostNumber = 1 << 30 // approximate maximum number of a node
@@ -98,8 +98,8 @@ func NewFolder(window int) *Folder {
 // rows is a batch, with all of its columns filled in.
 type rows struct {
 	trace.Batch
-	has     columns  // columns that the batch has
-	context []uint32 // see calls; nil if 0 for all rows
+	has     columns  // the columns that the batch originally has
+	context []uint32 // context of each row, see calls; nil if the context of all rows is 0
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -169,7 +169,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 	for i < end {
 		if i = f.predicted(&part, i); i < end {
 			f.surprise(&part, i)
-			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first call, which no loop predicts
+			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first call, which no loop can predict
 				c.context = f.calls.of(c, i)
 				part = c.upTo(end)
 			}
@@ -195,8 +195,8 @@ func (f *Folder) Finish() *Tree {
 	return t
 }
 
-// predicted consumes the rows from i on that the running loop predicts, and returns the first other
-// row.
+// predicted consumes rows from i on, as long as the running loop predicts them. It returns the
+// index of the first row that the loop does not predict.
 func (f *Folder) predicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)
@@ -269,10 +269,10 @@ func (f *Folder) surprise(c *rows, i int) {
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	again, wild  bool // a replayed row was counted before, and whether its leaf is wild was decided before
+	again, wild  bool // the row is replayed: it has been counted, and it has been decided whether its leaf is wild
 }
 
-// fits reports whether the row matches an item with this address.
+// fits reports whether the row matches an item that predicts this address.
 func (c *candidate) fits(it *item, addr trace.Addr) bool {
 	return it.ref == c.ref && (!c.again || it.wild == c.wild) && (it.wild || c.addr == addr)
 }
@@ -292,10 +292,10 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop, and any loops that run as a result, until a loop
-// accepts the row.
+// continuesElsewhere ends the running loop, and then each loop that starts to run as a result,
+// until a loop accepts the row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	fold := !c.again // only once per row, because a replay may split a loop, which is then compressed again
+	fold := !c.again // do this only once per row, because a replay may split a loop, which is then compressed again
 	for f.walk.depth > 0 {
 		if f.accepts(c) {
 			return true
@@ -308,7 +308,7 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 		}
 		switch {
 		case between && f.lengthen(c):
-		case !between && f.endsInLoop(): // the last loop to run is still open
+		case !between && f.endsInLoop(): // the loop that ran last is still open
 		case f.reduce():
 		default:
 			return false
@@ -319,7 +319,7 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 }
 
 // number returns the number of a row's reference. References are numbered from 0, in the order of
-// the trace.
+// their first records in the trace.
 func (f *Folder) number(c *rows, i int) uint32 {
 	refs := f.tree.refs
 	if id := f.latest; int(id) < len(refs) {

@@ -6,9 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FuzzFold checks that all rows are restored, with any window, including from the encodings of
-// trees that were passed on. Two bytes encode each row: which of eight references it has, by how
-// much the address changes, and whether the reference reverses its direction.
+// FuzzFold checks that all rows can be restored, whatever the window is, even from the encodings of
+// trees that a folder has passed on. Each row is encoded by two bytes of the input, which determine
+// its reference (one of eight), by how much the address changes, and whether the reference reverses
+// its direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {
@@ -31,7 +32,7 @@ func FuzzFold(f *testing.F) {
 			r := row{Reference: Reference{Site: uint32(site), Bytes: 8, Kind: trace.Kind(form[i] >> 4 & 1)}, Addr: addrs[site] + way}
 			addrs[site] = r.Addr
 			all = append(all, r)
-			for n := form[i] >> 5; n > 0; n-- { // and a few more of the same kind
+			for n := form[i] >> 5; n > 0; n-- { // and a few more rows of the same kind
 				r.Addr += way
 				addrs[site] = r.Addr
 				all = append(all, r)

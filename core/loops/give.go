@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// weighRows is the number of records between two checks of a tree's memory. It makes the result
-	// independent of the division into batches.
+	// weighRows is the number of records between two checks of a tree's memory. Because the number
+	// is fixed, the result does not depend on how the records are divided into batches.
 	weighRows = 1 << 16
 	// mostKept is the maximum number of references that are remembered from one tree to the next.
 	mostKept = 1 << 14
@@ -17,10 +17,11 @@ const (
 // on.
 const GivenBytes = 8 << 20
 
-// Give makes the folder pass a tree to give whenever the records since the previous tree take more
-// than the given number of bytes (0 means [GivenBytes]); Finish returns the remaining records. This
-// limits the memory for any trace. No loop extends beyond the end of a tree. The tree is valid
-// until give returns. If give returns an error, the folder stops.
+// Give makes the folder pass a tree to the function give whenever the records since the previous
+// tree take more than the given number of bytes (0 means [GivenBytes]). Finish returns the
+// remaining records. This limits the memory that the folder needs, whatever the trace is. No loop
+// extends beyond the end of a tree. The tree is valid until give returns. If give returns an error,
+// the folder stops.
 func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -28,7 +29,7 @@ func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
 	f.give, f.most, f.every = give, bytes, weighRows
 }
 
-// weigh passes the tree on if it has become too large.
+// weigh passes the tree on if its memory has become too large.
 func (f *Folder) weigh() {
 	f.unasked = 0
 	if f.Bytes() <= f.most {
@@ -40,7 +41,7 @@ func (f *Folder) weigh() {
 	}
 }
 
-// close completes the tree of the records so far.
+// close completes the tree of the records that have been read so far.
 func (f *Folder) close() {
 	f.stop(false)
 	for f.reduce() {
@@ -82,7 +83,7 @@ func (f *Folder) Tree() *Tree {
 	}
 	s := &t.shapes
 	s.all, s.next, s.first = slices.Clip(s.all), slices.Clip(s.next), maps.Clone(s.first)
-	s.parts = parts{} // do not share the folder's memory
+	s.parts = parts{} // these copies do not share memory with the folder
 	copied := *f
 	copied.tree = &t
 	copied.nodes, copied.list, copied.params = slices.Clone(f.nodes), slices.Clone(f.list), slices.Clone(f.params)
@@ -91,8 +92,8 @@ func (f *Folder) Tree() *Tree {
 	return copied.Finish()
 }
 
-// Bytes estimates the memory of the tree so far. It depends only on the records, and not on their
-// division into batches.
+// Bytes estimates how much memory the tree takes so far. The estimate depends only on the records,
+// and not on how they are divided into batches.
 func (f *Folder) Bytes() (bytes uint64) {
 	if f.tree == nil {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace checks that the trees expand to the trace in order, whatever the
-// batch sizes.
+// TestGivenTreesExpandToTheTrace checks that the trees that a folder passes on expand, in order, to
+// the original trace, whatever the sizes of the batches are.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

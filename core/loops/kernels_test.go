@@ -36,7 +36,8 @@ const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// Number of leaves of the tree, for any n, with and without block entries; 0 if unknown.
+	// Number of leaves in the tree, with and without block entries, which is the same for any n; 0
+	// if unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
@@ -205,7 +206,8 @@ func down(c *code, n uint64) {
 	}
 }
 
-// TestKernelsCompressToTheirCode checks that the tree is as large as the code, whatever n is.
+// TestKernelsCompressToTheirCode checks that the size of the tree depends only on the code and not
+// on n.
 func TestKernelsCompressToTheirCode(t *testing.T) {
 	for _, k := range kernels {
 		for _, blocks := range []bool{true, false} {
@@ -226,8 +228,8 @@ func TestKernelsCompressToTheirCode(t *testing.T) {
 	}
 }
 
-// TestNestKeepsItsShape checks that, with block entries, a traversal of a whole array is two loops,
-// as in the source.
+// TestNestKeepsItsShape checks that a traversal of a whole matrix is compressed to two loops, as in
+// the source, if the trace has block entries.
 func TestNestKeepsItsShape(t *testing.T) {
 	c := code{blocks: true}
 	contiguous(&c, 10)
@@ -247,8 +249,8 @@ func TestNestKeepsItsShape(t *testing.T) {
 	}
 }
 
-// TestWildSites checks that a gather x[index[i]] folds into one loop, with its addresses in a
-// separate list.
+// TestWildSites checks that a gather x[index[i]] folds into a single loop, with the addresses of x
+// in a separate list.
 func TestWildSites(t *testing.T) {
 	var c code
 	gather(&c, 5000)

@@ -24,8 +24,8 @@ func same(t tracetest.Failer, got, want []row) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestCachedNodesChangeNothing checks that results depend neither on which nodes were found to
-// differ before nor on renumbering nodes.
+// TestCachedNodesChangeNothing checks that the result depends neither on the cache of nodes that
+// were found to differ, nor on the renumbering of nodes.
 func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is a range of bytes that overlapping references cover together.
+// Array is a range of bytes that is covered by references whose ranges overlap.
 type Array struct{ First, Last trace.Addr }
 
 // Bytes returns the length of the array in bytes.
@@ -21,9 +21,9 @@ func (a Array) String() string {
 	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
 }
 
-// Arrays returns the arrays of a nest, ordered by address. An array is a range that references
-// cover; overlapping ranges are joined. Each address of a wild reference outside these ranges is an
-// array of its own.
+// Arrays returns the arrays of a nest, ordered by address. Ranges of references that overlap are
+// joined to one array. Each address of a wild reference outside these ranges is an array of its
+// own.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}
@@ -49,8 +49,8 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapped explains why nothing can be moved, or returns "": a reference that wraps around the end
-// of the address space is in no array.
+// wrapped returns the reason why nothing can be moved, or "". The reason is that a reference wraps
+// around the end of the address space, so it belongs to no array.
 func wrapped(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := touched(leaf, around); !leaf.Wild && low > high {
@@ -73,8 +73,8 @@ func join(all []Array) []Array {
 	return joined
 }
 
-// near is the maximum distance between arrays that move together: if a program allocates more bytes
-// for one array, the arrays allocated right after it move too.
+// near is the maximum distance between arrays that move together. If a program allocates more bytes
+// for one array, the arrays that are allocated right after it move too.
 const near = 4096
 
 // move is a change of an array's address.
@@ -84,8 +84,8 @@ type move struct {
 }
 
 // makeRoom returns the moves that make room for an array that grows by the given number of bytes.
-// The arrays near its end move, and then the arrays near those. The distances between them do not
-// change.
+// The arrays near its end move, and so do the arrays near the end of each array that moves. The
+// distances between them do not change.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {

@@ -1,6 +1,7 @@
 // Package change tries program changes on the description of a program's loops ([loops.Nest];
-// MODELS §11.4). It computes the references, and their order, for another data layout or another
-// loop order. The misses of the changed nest show the gain before anyone edits the source.
+// MODELS §11.4). It computes the references that a program would make, and their order, with a
+// different data layout or loop order. The misses of the changed nest show the gain before anyone
+// edits the source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
@@ -10,19 +11,21 @@
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest and proposes the best.
 //
-// An [Array] is the range of bytes that overlapping references cover. Block entries are leaves that
-// access nothing; they stay in their loop bodies.
+// An [Array] is a range of bytes that is covered by overlapping references. Block entries are
+// leaves that access no memory. They stay in their loop bodies.
 //
 // # Legality
 //
 // A trace does not show whether a changed program would still compute the same result, so the
-// package does not check this. [Change.Illegal] describes what would make a change illegal.
+// package does not check this. [Change.Illegal] describes under which condition a change would be
+// illegal.
 //
 // # Sources
 //
 // The transformations are from Wolf and Lam, A data locality optimizing algorithm, PLDI 1991, and
-// from Rivera and Tseng, Data transformations for eliminating conflict misses, PLDI 1998; both
-// papers work on source code and dependences, whereas this package works on the trace.
+// from Rivera and Tseng, Data transformations for eliminating conflict misses, PLDI 1998. Both
+// papers transform source code and analyse its dependences, whereas this package works on the
+// trace.
 package change
 
 import (
@@ -34,11 +37,11 @@ import (
 
 // Change is a change to the code.
 type Change interface {
-	// Apply changes the nest. An error is an [*Error]; the nest is then unchanged.
+	// Apply changes the nest. If there is an error, it is an [*Error], and the nest is unchanged.
 	Apply(n *loops.Nest) error
 	// Words describes the change, as in "pad a by 8 doubles".
 	Words(names Names) string
-	// Illegal returns a clause that states what would make the change illegal.
+	// Illegal returns a clause that states under which condition the change would be illegal.
 	Illegal() string
 }
 
@@ -81,15 +84,15 @@ func (n Names) bytes(at trace.Addr, bytes uint64) string {
 
 // Error explains why a change does not apply to a nest.
 type Error struct {
-	Change string // "interchange", …
+	Change string // the kind of change, such as "interchange"
 	Why    string
 }
 
 func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
 // Path identifies a loop by its own number and the numbers of the loops around it, the outermost
-// first. Each number is the index of a loop in its list. As text, a path looks like a section
-// number: 2.1 is the first loop in the second.
+// first. Each number is the index of a loop among the items of the surrounding loop. As text, a
+// path looks like a section number: 2.1 is the first loop inside the second loop.
 type Path []int
 
 func (p Path) String() string {
@@ -134,11 +137,11 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 	return &(*list)[at]
 }
 
-// isEvent reports whether an item is a leaf that accesses nothing.
+// isEvent reports whether an item is a leaf that accesses no memory.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// only returns the index of the only item in a body that is not an event, or -1 if there are
-// several such items or none.
+// only returns the index of the only item in a body that is not an event. It returns -1 if there
+// are several such items or none.
 func only(body []loops.Item) int {
 	found := -1
 	for i := range body {
@@ -173,7 +176,7 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls do with each leaf that makes references, and with the loops around it, the
+// eachLeaf calls do with each leaf that is a reference, and with the loops around the leaf, the
 // outermost first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
@@ -186,9 +189,10 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// reach returns the lowest and the highest value that start has when steps are added in the loops
-// around it, the outermost first. If trip counts vary, it eliminates the loops one by one from the
-// innermost outwards: the maximum that a loop adds is affine in the loops around it.
+// reach returns the lowest and the highest value of a parameter that begins at start and changes by
+// the given steps in the loops around it, the outermost first. If trip counts vary, reach
+// eliminates the loops one by one from the innermost outwards, because the maximum that a loop adds
+// is affine in the iterations of the loops around it.
 func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))

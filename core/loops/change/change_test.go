@@ -21,7 +21,7 @@ func store(site uint32) loops.Reference {
 
 const atA, atB, atC = 0x10000000, 0x20000000, 0x30000000
 
-// gemm returns the nest of a matrix product; rows have the given number of bytes.
+// gemm returns the nest of a matrix product whose rows have the given number of bytes.
 func gemm(n uint64, row int64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(n,
 		loops.Leaf(load(1), atC, row, 8),
@@ -84,8 +84,8 @@ func missesOf(t *testing.T, n *loops.Nest, c misses.Cache) uint64 {
 }
 
 // TestPadding pads each row of b by a line in a product of matrices of 128 × 128 doubles, whose
-// columns all map to eight sets of a 32 KiB cache. The program had 266,240 misses when it was
-// compiled with the padding.
+// columns all map to eight sets of a 32 KiB cache. The actual program had 266,240 misses when it
+// was compiled with the padding.
 func TestPadding(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	n := gemm(128, 1024)
@@ -160,7 +160,7 @@ func TestInterchangeTraversal(t *testing.T) {
 // drawn returns a random, partly rectangular nest over arrays that are far apart.
 func drawn(t *rapid.T) *loops.Nest {
 	arrays := []trace.Addr{atA, atB, atC}
-	if rapid.Bool().Draw(t, "side by side") { // a page apart, or less
+	if rapid.Bool().Draw(t, "side by side") { // the arrays are at most a page apart
 		arrays = []trace.Addr{atB - 4096, atB, atB + 1024}
 	}
 	depth := 0
@@ -207,7 +207,7 @@ func compareAccesses(a, b access) int {
 }
 
 // TestOrdersKeepTheReferences checks that interchanging, tiling and fusing yield the same
-// references in another order, and that the nest is unchanged where they do not apply.
+// references in a different order, and that they leave the nest unchanged if they do not apply.
 func TestOrdersKeepTheReferences(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -256,7 +256,8 @@ func TestOrdersKeepTheReferences(t *testing.T) {
 	}
 }
 
-// TestOrders compares the order itself with the changed loops as one would write them.
+// TestOrders compares the order of the references with the order in changed loops that are written
+// by hand.
 func TestOrders(t *testing.T) {
 	const n, m, row = 7, 10, 256
 	nest := func() *loops.Nest {
@@ -306,7 +307,7 @@ func TestOrders(t *testing.T) {
 	check(Tile{Path{0}, []uint64{0, tj}}, strips)
 }
 
-// TestNeighboursMakeRoom checks that arrays right after one that grows move exactly once.
+// TestNeighboursMakeRoom checks that the arrays right after an array that grows move exactly once.
 func TestNeighboursMakeRoom(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
@@ -327,7 +328,7 @@ func TestNeighboursMakeRoom(t *testing.T) {
 	if b := between.Items[0].Body[1]; !slices.Equal(b.Steps, []int64{8}) || b.Addr < 0x10400 {
 		t.Errorf("the array in between is at 0x%x with steps %v", b.Addr, b.Steps)
 	}
-	// Rows that would begin before address 0.
+	// In this case, rows would begin before address 0.
 	low := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(8, loops.Leaf(load(1), 0x30, 64, 8)), loops.Leaf(load(1), 0x28, 64))}}
 	_ = (Pad{Array: 0x30, Bytes: 64}).Apply(low)
 	over := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Leaf(load(1), 8, -8))}}
@@ -336,8 +337,8 @@ func TestNeighboursMakeRoom(t *testing.T) {
 	}
 }
 
-// TestIrregularOrder checks that irregular references keep their order, because nothing else is
-// known about them.
+// TestIrregularOrder checks that irregular references keep their order, because it is unknown how a
+// change would affect them.
 func TestIrregularOrder(t *testing.T) {
 	wild := loops.Item{Ref: load(1), Wild: true}
 	nest := func(items ...loops.Item) *loops.Nest {
@@ -361,8 +362,8 @@ func TestIrregularOrder(t *testing.T) {
 	}
 }
 
-// TestLayoutsMoveElements checks that a layout change maps each address to exactly one address,
-// maps no two addresses to the same one, and keeps the order of the references.
+// TestLayoutsMoveElements checks that a layout change always maps an address to the same new
+// address, maps no two addresses to the same new address, and keeps the order of the references.
 func TestLayoutsMoveElements(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {

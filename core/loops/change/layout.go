@@ -11,7 +11,7 @@ import (
 
 // Pad adds bytes after each row of an array. Arrays near its end move to make room.
 type Pad struct {
-	Array trace.Addr // an address in it
+	Array trace.Addr // an address in the array
 	Bytes uint64     // number of bytes to add per row
 }
 
@@ -73,13 +73,13 @@ func inArray(leaf *loops.Item, around []*loops.Item, a Array) bool {
 	return a.has(low)
 }
 
-// rows describes the rows of an array.
+// rows describes how an array is divided into rows.
 type rows struct {
-	begin trace.Addr // of the first row, at or before the array's first byte
+	begin trace.Addr // address of the first row, at or before the array's first byte
 	pitch uint64
 }
 
-// rowStep returns the number of rows that a step advances, rounded to the nearest.
+// rowStep returns the number of rows by which a step advances, rounded to the nearest integer.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch
@@ -92,8 +92,9 @@ func (r rows) rowStep(step int64) int64 {
 	return q
 }
 
-// of returns the row of a leaf's first address, and the lowest and highest position of its bytes
-// relative to their rows. A position is outside the row if the leaf crosses rows.
+// of returns the row of a leaf's first address, and the lowest and the highest position of the
+// leaf's bytes within their rows. If the leaf crosses from one row into another, a position lies
+// outside the row.
 func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
@@ -169,7 +170,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 			for begin > int64(a.First-whole.begin) {
 				begin -= int64(pitch)
 			}
-			return rows{whole.begin + uint64(begin), pitch}, "" // for arrays near address 0, the first row may begin before it, modulo 2^64
+			return rows{whole.begin + uint64(begin), pitch}, "" // if the array is near address 0, the first row may begin before address 0, modulo 2^64
 		}
 	}
 	return r, "there is no row length that fits all references to the array: some cross from one row into the next"
@@ -182,13 +183,14 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// cut finds where rows may begin: at a position, modulo the pitch, that is not inside any range. It
-// tries the array's first byte first, and then the position with the widest gap before it.
+// cut finds a position, modulo the pitch, at which rows may begin because it is not inside any
+// range. It tries the array's first byte first, and then the position with the widest gap before
+// it.
 func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
 		for _, p := range places {
-			// d is the distance from p's beginning to at, modulo the pitch.
+			// d is the distance from the beginning of p to at, modulo the pitch.
 			d := ((at-p[0])%pitch + pitch) % pitch
 			if d > 0 && d <= p[1]-p[0] {
 				return 0, false
@@ -250,7 +252,7 @@ func (c Align) Apply(n *loops.Nest) error {
 	end, by, found := uint64(0), uint64(0), false
 	for i, a := range arrays {
 		if i > 0 && a.First-end > max(near, by) {
-			by = 0 // too far away to be moved as well
+			by = 0 // this array is too far away to be moved as well
 		}
 		if c.Array == 0 || a.has(c.Array) {
 			found = true
@@ -271,11 +273,11 @@ func (c Align) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Records merges several arrays into one array of structures: element i of each array, counted from
-// the first referenced element, becomes a field of structure i. The structures begin at the address
-// of the first array.
+// Records merges several arrays into one array of structures. Element i of each array, where
+// element 0 is the first referenced element, becomes a field of structure i. The structures begin
+// at the address of the first array.
 type Records struct {
-	Arrays []trace.Addr // an address in each, in the order of the fields
+	Arrays []trace.Addr // an address in each array, in the order of the fields
 }
 
 // Illegal implements [Change].

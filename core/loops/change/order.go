@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// chain returns the loop at a path and the loops nested in it, down through the given number of
-// levels. Each loop must be the only item of the loop above it, apart from block entries. why
-// explains why there is no such chain.
+// chain returns the loop at a path and the loops nested in it, down to the given number of levels.
+// Each loop must be the only item of the loop above it, apart from block entries. why is the reason
+// if there is no such chain.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -30,8 +30,8 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	return list, ""
 }
 
-// rectangular returns "" if no trip count of a chain depends on another loop of the chain, and
-// otherwise the reason.
+// rectangular returns "" if no trip count in a chain depends on another loop of the chain.
+// Otherwise it returns the reason why the change does not apply.
 func rectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
@@ -55,14 +55,14 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 
 const irregular = "the order of irregular references, whose addresses are listed in the order of the trace, would change"
 
-// Interchange exchanges two loops of a nest. The loops must contain nothing but each other and the
-// loops between them.
+// Interchange exchanges two loops of a nest. The loops between the two, and the outer loop, must
+// each contain only the next loop.
 type Interchange struct {
 	Outer Path
 	Below int // number of levels from the outer loop to the inner loop, at least 1
 }
 
-// needed states when another order of iterations is illegal.
+// needed is the clause that states when another order of iterations is illegal.
 const needed = "an iteration needs a value that another iteration stores, which the new order would store too late"
 
 // Illegal implements [Change].
@@ -75,7 +75,7 @@ func (c Interchange) Words(names Names) string {
 	return "interchange " + names.loop(c.Outer) + " and " + names.loop(below(c.Outer, c.Below))
 }
 
-// below returns the path of the first loop that is the given number of levels below another loop.
+// below returns the path of the first loop at the given number of levels below another loop.
 func below(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }
@@ -97,7 +97,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		return &Error{"interchange", why}
 	}
 	outer, inner := list[0], list[c.Below]
-	// Both trip counts depend only on the loops around the nest.
+	// Both trip counts depend only on loops outside the two.
 	around := slices.Clone(inner.Steps)
 	inner.Trips, outer.Trips = outer.Trips, inner.Trips
 	for d := range max(len(around), depth) {
@@ -128,7 +128,7 @@ func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	}
 }
 
-// trim removes the steps for loops that do not enclose an item; these steps are 0.
+// trim removes the steps for loops that do not enclose an item. These steps are 0.
 func trim(it *loops.Item, depth int) {
 	if len(it.Steps) > depth {
 		it.Steps = it.Steps[:depth]
@@ -138,8 +138,9 @@ func trim(it *loops.Item, depth int) {
 	}
 }
 
-// Tile divides loops that contain nothing but each other into tiles; loops over the tiles surround
-// them all. If a trip count is not a multiple of the tile size, the last tile is smaller.
+// Tile divides the iterations of loops that are nested directly in each other into tiles. The new
+// loops over the tiles surround all of these loops. If a trip count is not a multiple of the tile
+// size, the last tile is smaller.
 type Tile struct {
 	Outer Path
 	Trips []uint64 // trip counts within a tile, by loop from Outer on; 0 if a loop is not tiled
@@ -211,8 +212,8 @@ type tiling struct {
 }
 
 // over returns the items for the loops of the nest from loop i on. tiled lists the earlier loops
-// that have loops over tiles; first and trips contain the earlier loops' first iterations and trip
-// counts within a tile.
+// that have loops over tiles. first and trips contain, for each earlier loop, the first iteration
+// and the trip count within a tile.
 func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tile(tiled, first, trips)}
@@ -234,7 +235,7 @@ func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
 	return items
 }
 
-// tile returns the nest within a tile.
+// tile returns the part of the nest within a tile.
 func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	copied := loops.Nest{Items: []loops.Item{*t.nest}}
 	nest := &copied.Clone().Items[0]
@@ -272,11 +273,11 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges two neighbouring loops with equal trip counts: each iteration of the first loop is
-// followed by an iteration of the second. If the compiler unrolled one loop more than the other,
-// groups of iterations that cover the same data follow each other.
+// Fuse merges two neighbouring loops with equal trip counts, so that each iteration of the first
+// loop is followed by an iteration of the second. If the compiler unrolled one loop more than the
+// other, groups of iterations of both loops that cover the same data follow each other.
 type Fuse struct {
-	First Path // the second is the next loop in the same list
+	First Path // the first loop; the second is the next loop in the same list
 }
 
 // Illegal implements [Change].
@@ -336,12 +337,12 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// mostUnrolled is the maximum number of iterations of a loop that may follow each other in a turn.
+// mostUnrolled is the maximum number of iterations of one loop in a turn.
 const mostUnrolled = 16
 
-// unrolled returns the number of turns into which two loops can be divided such that both cover the
-// same bytes in each turn, in different numbers of iterations. depth is the number of loops around
-// them. It returns 0 if there is no such number.
+// unrolled returns the number of turns into which two loops can be divided so that in each turn
+// both loops cover the same bytes, with different numbers of iterations. depth is the number of
+// loops around them. It returns 0 if there is no such number.
 func unrolled(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Outcome is the effect of a change on a nest: the misses before and after, in line accesses, of a
-// cache that is initially empty.
+// Outcome is the effect of a change on a nest: the misses before and after the change, counted in
+// line accesses, in a cache that is initially empty.
 type Outcome struct {
 	Change        Change
 	Before, After uint64
@@ -65,10 +65,11 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 }
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
-// nest, one at a time. It returns up to most outcomes that save at least 2 % of the misses, in
-// descending order, and only the best change of each kind for the same loops or arrays. It skips
-// changes for which wanted returns false; a nil wanted skips none. When goOn returns false, it
-// returns the outcomes so far, and stopped is true.
+// nest, one change at a time. It returns at most the given number of outcomes (most), in descending
+// order of the misses that they save. Each saves at least 2 % of the misses, and is the best change
+// of its kind for the same loops or arrays. It skips changes for which wanted returns false; a nil
+// wanted skips none. If goOn returns false, Search returns the outcomes so far, and stopped is
+// true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -101,7 +102,7 @@ func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, g
 	return found[:min(most, len(found))], s.stopped, nil
 }
 
-// search is a running search. Its result does not depend on the order in which jobs end.
+// search is a running search. Its result does not depend on the order in which its jobs finish.
 type search struct {
 	nest   *loops.Nest
 	cache  misses.Cache
@@ -111,7 +112,7 @@ type search struct {
 
 	mutex   sync.Mutex // guards the fields below, and calls of goOn
 	best    []Outcome  // the best outcome of each list of candidates
-	from    []int      // their jobs' numbers
+	from    []int      // the number of the job that found each outcome in best
 	stopped bool
 }
 
@@ -121,7 +122,7 @@ type job struct {
 	by           Change
 }
 
-// try counts the misses of a candidate, as long as it may be among the results.
+// try counts the misses of a candidate, as long as the candidate may still be among the results.
 func (s *search) try(j job) {
 	promising := func(least uint64) bool {
 		s.mutex.Lock()
@@ -129,7 +130,7 @@ func (s *search) try(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.limit(j.list)
 	}
-	if !promising(0) { // most counts end before they would ask for the first time
+	if !promising(0) { // ask here, because most counts end before they ask for the first time
 		return
 	}
 	after, err := count(s.nest, s.cache, promising, j.by)
@@ -161,7 +162,7 @@ const (
 	mostPadded  = 8  // arrays to pad
 	mostPairs   = 6  // pairs of arrays to merge into structures
 	mostNested  = 6  // nested loops
-	mostChained = 16 // loops to try changes on
+	mostChained = 16 // loops on which changes are tried
 )
 
 // candidates returns lists of changes to try. Only the best change of each list matters.

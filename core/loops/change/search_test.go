@@ -35,8 +35,8 @@ func notTiles(c Change) bool {
 	return !tile
 }
 
-// TestSearchCutsShort checks that stopping counts early, and counting several candidates at a time,
-// does not change the result of a search.
+// TestSearchCutsShort checks that the result of a search does not change if counts are stopped
+// early and several candidates are counted at a time.
 func TestSearchCutsShort(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	columns := func(trips uint64) loops.Item {

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Split replaces an array of structures by one array for each referenced field; element i of a
-// field's array is the field of structure i. The size of a structure is the greatest common divisor
-// of all steps. The new arrays are placed after all others.
+// Split replaces an array of structures by one array for each referenced field. Element i of a
+// field's array is that field of structure i. The size of a structure is the greatest common
+// divisor of all steps. The new arrays are placed after all other arrays.
 type Split struct {
-	Array trace.Addr // an address in it
+	Array trace.Addr // an address in the array of structures
 }
 
 // Illegal implements [Change].

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// records returns a nest that reads fields of 8 bytes at the given offsets of n structures of the
-// given size, pass by pass.
+// records returns a nest that makes several passes over n structures of the given size, and reads
+// fields of 8 bytes at the given offsets.
 func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	var body []loops.Item
 	for i, offset := range offsets {
@@ -19,7 +19,7 @@ func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(n, body...))}}
 }
 
-// A split structure has as many misses as hand-written arrays of its fields.
+// A split array of structures has as many misses as separate arrays that are written by hand.
 func TestSplit(t *testing.T) {
 	cache := misses.Cache{LineBytes: 64, Sets: 16, Ways: 4}
 	for _, fields := range [][]uint64{{0}, {8}, {0, 40}, {16, 24, 88}} {
@@ -46,7 +46,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A nest that uses all parts of its structures, or has no structures, is not split.
+// Arrays are not split in a nest that uses all parts of its structures or has no structures.
 func TestSplitRejects(t *testing.T) {
 	for name, n := range map[string]*loops.Nest{
 		"all fields used": records(100, 24, 0, 8, 16),
