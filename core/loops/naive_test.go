@@ -12,7 +12,7 @@ type row struct {
 	Addr trace.Addr
 }
 
-// naive expands a tree in twenty lines: iteration by iteration, each with its own parameters.
+// naive expands a tree with twenty lines of code. It computes the parameters of each iteration.
 func naive(t *Tree) (rows []row) {
 	read := make([]cursor, len(t.refs))
 	var unfold func(id uint32, p []uint64)
@@ -66,7 +66,7 @@ func rowsIn(b *trace.Batch) []row {
 	return all
 }
 
-// batch converts rows to a batch with the columns in has.
+// batch converts rows to a batch that has the given columns.
 func batch(all []row, has columns) *trace.Batch {
 	b := trace.NewBatch(len(all))
 	if has.thread {
@@ -99,16 +99,16 @@ type nest struct {
 	site   uint32
 	kind   trace.Kind
 	base   uint64
-	coeffs []uint64 // coefficients of the induction variables around it, by depth
-	random bool     // the address or the trip count depends on data
-	sparse bool     // the item is sometimes left out
+	coeffs []uint64 // coefficients of the induction variables of the loops around it, by depth
+	random bool     // whether the address or the trip count depends on data
+	sparse bool     // whether the item is sometimes left out
 	loop   bool
 	trips  int
-	per    int // number of additional iterations per iteration of the loop around it
+	per    int // number of iterations added in each iteration of the surrounding loop
 	body   []nest
 }
 
-// drawNest draws statements of a body at a depth.
+// drawNest draws the statements of a loop body at the given depth.
 func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	for range rapid.IntRange(1, 4).Draw(t, "statements") {
 		*sites++

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Nest describes a tree by items in program order. It can be written by hand and changed.
+// Nest describes a tree by items in program order. It can be written by hand, and can be changed.
 // [Nest.Build] converts it to a tree, and [Tree.Nest] is the inverse.
 //
 // For example, this nest describes the product c = a·b of matrices of n × n doubles:
@@ -23,25 +23,25 @@ import (
 type Nest struct {
 	Items []Item
 
-	has     columns               // columns of the tree that the nest came from
+	has     columns               // columns of the tree from which the nest was made
 	streams map[Reference]*stream // addresses of wild references
 }
 
 // Item is a leaf or a loop of a [Nest].
 type Item struct {
-	// Body contains the repeated items of a loop; an item without a body is a leaf.
+	// Body contains the repeated items of a loop; An item without a body is a leaf.
 	Body []Item
 
 	Ref  Reference  // reference of a leaf
 	Addr trace.Addr // address of a leaf in the first iteration of all loops around it; 0 if the leaf is wild
-	Wild bool       // the leaf's addresses are in a list, see [Nest.SetWild]
+	Wild bool       // whether the leaf's addresses are in a list, see [Nest.SetWild]
 
 	// Trips is the trip count of a loop in the first iteration of all loops around it. If it is 0
 	// or less as a signed number, there or in later iterations, the loop does not run.
 	Trips uint64
 
-	// Steps contains, for each loop around the item, the outermost first, the amount that an
-	// iteration of that loop adds to the leaf's address or the loop's trip count, modulo 2^64.
+	// Steps contains an amount for each loop around the item, the outermost first. Each iteration
+	// of that loop adds the amount to the leaf's address or to the item's trip count, modulo 2^64.
 	// Missing steps are 0.
 	Steps []int64
 }
@@ -57,7 +57,7 @@ func Loop(trips uint64, body ...Item) Item { return Item{Trips: trips, Body: bod
 // IsLoop reports whether the item is a loop.
 func (it *Item) IsLoop() bool { return len(it.Body) > 0 }
 
-// Step returns the amount that an iteration of the loop at the given depth, 0 for the outermost,
+// Step returns the amount that each iteration of the loop at the given depth (0 is the outermost)
 // adds to the item's address or trip count.
 func (it *Item) Step(depth int) int64 {
 	if depth < len(it.Steps) {
@@ -144,13 +144,13 @@ func (n *Nest) Build() (*Tree, error) {
 	return t, nil
 }
 
-// builder builds a tree from the inside out.
+// builder builds a tree, inner loops first.
 type builder struct {
 	assembler
 	nest *Nest
 }
 
-// item returns the shape and the parameters of an item nested in depth loops.
+// item returns the shape and the parameters of an item that is nested in depth loops.
 func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []uint64, err error) {
 	if len(it.Steps) > depth {
 		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around it")
@@ -227,7 +227,8 @@ func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }
 
-// itemOf describes a node; around are the steps of its parameters, the outermost loop first.
+// itemOf describes a node. around contains the steps of its parameters, for the outermost loop
+// first.
 func itemOf(n Node, around [][]uint64) Item {
 	var it Item
 	for _, steps := range around {

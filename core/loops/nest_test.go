@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret runs a nest as documented, up to the given number of rows.
+// interpret runs a nest as its documentation says, up to the given number of rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
 	for r := range n.streams {
@@ -21,7 +21,7 @@ func interpret(n *Nest, most int) (rows []row) {
 	run = func(items []Item, at []uint64) {
 		for i := range items {
 			it := &items[i]
-			value := it.Addr + it.Trips // one of the trip counts is 0
+			value := it.Addr + it.Trips // whether one of the trip counts is 0
 			for d := range at {
 				value += at[d] * uint64(it.Step(d))
 			}
@@ -116,7 +116,7 @@ func TestNestMatchesDescription(t *testing.T) {
 	})
 }
 
-// TestFoldedTreesAsNests checks the same for a tree from a Folder.
+// TestFoldedTreesAsNests checks the same for trees that a Folder has built.
 func TestFoldedTreesAsNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -135,7 +135,7 @@ func TestFoldedTreesAsNests(t *testing.T) {
 // TestCountLargeNests checks that rows are counted without expanding the tree.
 func TestCountLargeNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
-	triangle := func(n uint64) Nest { // k < j < i < n
+	triangle := func(n uint64) Nest { // the loops are k < j < i < n
 		k := Item{Body: []Item{one}, Trips: 0, Steps: []int64{0, 1}}
 		j := Item{Body: []Item{k}, Trips: 0, Steps: []int64{1}}
 		return Nest{Items: []Item{Loop(n, j)}}

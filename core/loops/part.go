@@ -2,13 +2,14 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns the tree of the records of the given kinds, or t itself if t has no others.
+// Only returns a tree that contains only the records of the given kinds, or t itself if t contains
+// no others.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map returns a tree in which f has replaced or removed each reference. Loops that become empty are
-// removed too.
+// Map returns a tree in which the function f has replaced or removed references. Loops that become
+// empty are removed too.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
 	to := m.tree
@@ -29,12 +30,12 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	if rows, err := to.count(mostCounted); err == nil {
 		to.rows, to.bodies = rows.most(), rows.bodies
 	} else {
-		to.rows, to.bodies = t.rows, t.bodies // upper bounds
+		to.rows, to.bodies = t.rows, t.bodies // these are upper bounds
 	}
 	return to
 }
 
-// Join returns the tree of the concatenated traces. It leaves the given trees unchanged.
+// Join returns a tree for the concatenation of several traces. It leaves the given trees unchanged.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]
@@ -61,12 +62,12 @@ func Join(trees ...*Tree) *Tree {
 // mapper adds the nodes of a tree to another tree.
 type mapper struct {
 	assembler
-	refs   []int32 // by reference: its number in the other tree, or -1 to remove it
+	refs   []int32 // by reference: its number in the other tree, or -1 if it is removed
 	from   *Tree
 	shapes []mapped
 }
 
-// mapped is the new form of a shape.
+// mapped describes the shape that replaces a shape.
 type mapped struct {
 	known  bool
 	id     uint32

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plain returns the length of the plain form of rows.
+// plain returns the length of the plain form of rows, in bytes.
 func plain(all []row, has columns) int {
 	var p Plain
 	p.Add(batch(all, has))
@@ -15,7 +15,7 @@ func plain(all []row, has columns) int {
 }
 
 // TestPlainFormIsComplete checks that the rows can be restored from the plain form, alone and as a
-// tree. The plain form therefore omits nothing, and is a fair comparison for trees.
+// tree. This shows that the plain form omits nothing, and that comparing it with trees is fair.
 func TestPlainFormIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -193,7 +193,7 @@ func graph(c *code, n uint64) {
 	}
 }
 
-// hash looks up n keys in a hash table; a few of them share a slot.
+// hash looks up n keys in a hash table, in which a few keys share a slot.
 func hash(c *code, n uint64) {
 	for i := range n {
 		c.block(1)
@@ -233,7 +233,7 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 	}
 }
 
-// TestNeverMuchLongerThanPlain checks the same for any nest, noise and window.
+// TestNeverMuchLongerThanPlain checks the same for any nests, noise and windows.
 func TestNeverMuchLongerThanPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -249,8 +249,8 @@ func TestNeverMuchLongerThanPlain(t *testing.T) {
 	})
 }
 
-// TestFewRowsAreWrittenPlain checks that a loop that takes more bytes than its rows is written as
-// rows, and that any other loop stays a loop.
+// TestFewRowsAreWrittenPlain checks that a loop is written as rows if the rows take fewer bytes,
+// and that any other loop is written as a loop.
 func TestFewRowsAreWrittenPlain(t *testing.T) {
 	load := Reference{Site: 1, Bytes: 8, Kind: trace.Load}
 	for _, c := range []struct {

@@ -8,9 +8,9 @@ import (
 )
 
 // Plain builds the plain form of a trace, which the encodings of trees must not exceed by more than
-// a twentieth. It consists of the address differences for each reference (everything in a row
-// except its address). It is complete: [ReadPlain] restores the rows from it alone. Integers are
-// LEB128, and differences are zigzag-encoded.
+// a twentieth. It lists the address differences for each reference, where a reference is everything
+// in a row except its address. It is complete: [ReadPlain] restores the rows from it alone.
+// Integers are LEB128, and differences are zigzag-encoded.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
 //	references, each: kind << 1, bytes, and of the columns that there are
@@ -27,9 +27,9 @@ type Plain struct {
 	last    []uint64 // addresses, by reference
 	rows    uint64
 	done    []byte // runs
-	run     uint64 // the reference of the current run
+	run     uint64 // reference of the current run
 	runs    uint64 // number of rows in the run
-	deltas  []byte // and the bytes of its addresses
+	deltas  []byte // the encoded addresses of the current run
 }
 
 type plainReference struct {
@@ -82,7 +82,7 @@ func (p *Plain) row(r plainReference, addr trace.Addr) {
 	p.last[n] = addr
 }
 
-// running appends the current run.
+// running appends the current run to the list of runs.
 func (p *Plain) running(dst []byte) []byte {
 	if p.runs == 0 {
 		return dst
@@ -91,7 +91,7 @@ func (p *Plain) running(dst []byte) []byte {
 	return append(dst, p.deltas...)
 }
 
-// Form returns the plain form of the rows so far.
+// Form returns the plain form of the rows that have been added.
 func (p *Plain) Form() (form []byte) {
 	uv := func(v uint64) { form = binary.AppendUvarint(form, v) }
 	uv(2)

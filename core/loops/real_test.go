@@ -32,7 +32,7 @@ func reader(t testing.TB, path string) *open.Trace {
 	return r
 }
 
-// comesBack folds a file, encodes the tree, and checks that the rows are restored.
+// comesBack folds a file, encodes the tree, and checks that the rows can be restored.
 func comesBack(t *testing.T, path string) {
 	var out bytes.Buffer
 	r, f, batch := reader(t, path), sgl.NewFolding(&out, 0), trace.NewBatch(0)
@@ -95,7 +95,8 @@ func comesBack(t *testing.T, path string) {
 	}
 }
 
-// equal reports whether rows are unchanged. Rows without sites have been assigned sites.
+// equal reports whether restored rows equal the original rows. Rows without sites have been
+// assigned sites.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// push appends a node that has the last n parameters.
+// push appends a node whose parameters are the last n parameters in the list.
 func (f *Folder) push(shape uint32, n int) {
 	number := f.base + len(f.nodes)
 	slot := f.slotOf(shape)
@@ -26,7 +26,7 @@ func (f *Folder) slotOf(shape uint32) uint32 {
 	return h * 0x9e3779b1 >> (32 - slotBits)
 }
 
-// pop removes the last node, but not its parameters.
+// pop removes the last node but leaves its parameters in the list.
 func (f *Folder) pop() {
 	n := len(f.nodes) - 1
 	f.ends[f.nodes[n].slot] = f.nodes[n].prev
@@ -66,7 +66,7 @@ func (f *Folder) join() bool {
 	return true
 }
 
-// absorb turns the nodes after a loop into another iteration of the loop.
+// absorb turns the nodes after a loop into another iteration of the loop if they match.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -89,7 +89,8 @@ func (f *Folder) absorb() bool {
 	return false
 }
 
-// isIteration reports whether b are the parameters of the next iteration of a loop with the parameters a.
+// isIteration reports whether b contains the parameters of the next iteration of a loop whose
+// parameters are in a.
 func isIteration(s *shape, a, b []uint64) bool {
 	for i, step := range s.steps {
 		if b[i] != a[1+i]+a[0]*step {
@@ -100,9 +101,9 @@ func isIteration(s *shape, a, b []uint64) bool {
 }
 
 // merge turns equal sequences at the end of the list into a loop. It tries sequences of fewer than
-// chained nodes, and sequences as long as the distance to a node in the same slot. Almost all of
-// the latter differ, mostly in the node that differed when the previous node was appended, so that
-// node is compared first.
+// chained nodes, and sequences as long as the distance to a node in the same slot. Almost all
+// sequences of the second kind differ. They usually differ in the node that differed when the
+// previous node was appended, so that node is compared first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -151,8 +152,8 @@ func (f *Folder) repeats(k int) bool {
 	return false
 }
 
-// differ returns the last of k nodes from lo on whose shape differs from the shape of the node k
-// before it, or -1.
+// differ compares k nodes, from lo on, with the k nodes before them. It returns the last node whose
+// shape differs, or -1 if all shapes are equal.
 func (f *Folder) differ(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]
@@ -164,7 +165,7 @@ func (f *Folder) differ(lo, k int) int {
 	return -1
 }
 
-// sameTrips reports whether the trip counts are equal in the last two sequences of k nodes.
+// sameTrips reports whether the last two sequences of k nodes have equal trip counts.
 func (f *Folder) sameTrips(k int) bool {
 	n := len(f.nodes)
 	for i := n - k; i < n; i++ {
@@ -177,8 +178,8 @@ func (f *Folder) sameTrips(k int) bool {
 	return true
 }
 
-// progress reports whether all parameters are in arithmetic progression in the last three sequences of
-// k nodes.
+// progress reports whether all parameters of the last three sequences of k nodes are in arithmetic
+// progression.
 func (f *Folder) progress(k int) bool {
 	n := len(f.nodes)
 	a, b, c := f.nodes[n-3*k].at, f.nodes[n-2*k].at, f.nodes[n-k].at
@@ -213,7 +214,7 @@ func (f *Folder) fold(k int, trips uint64) {
 	f.push(id, b-a+1)
 }
 
-// retire finishes the first n nodes of the window.
+// retire finishes the first n nodes of the window, which removes them from it.
 func (f *Folder) retire(n int) {
 	if n == 0 {
 		return
@@ -252,8 +253,8 @@ func (f *Folder) renumber() {
 	f.base = 0
 }
 
-// finish adds a node to the tree. For a loop that is not worth its bytes, it adds the leaves
-// instead. The node's parameters are at the beginning of p.
+// finish adds a node to the tree. If the node is a loop that takes more bytes than its leaves,
+// finish adds the leaves instead. The node's parameters are at the beginning of p.
 func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
 	s := &t.shapes.all[id]
@@ -274,10 +275,10 @@ func (f *Folder) finish(id uint32, p []uint64) {
 	}
 }
 
-// isDear reports whether a loop over leaves takes more bytes than its few records. As leaves, each
-// further iteration takes the bytes of the steps. A loop takes a byte for the trip count and
-// another for its number. A shape that is used only once also takes the bytes of the steps, and a
-// byte for each item and for the loop.
+// isDear reports whether a loop over leaves takes more bytes than its few records. When written as
+// leaves, each iteration after the first takes the bytes of the steps. A loop takes one byte for
+// the trip count and one for the number of its shape. If the shape is used only once, its
+// definition takes the bytes of the steps, one byte for each item, and one byte for the loop.
 func (s *shape) isDear(trips uint64, used bool) bool {
 	if !s.flat || trips > mostDear {
 		return false
@@ -296,17 +297,18 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear is the maximum number of iterations of a loop that may not be worth its bytes.
+// mostDear is the maximum number of iterations for which a loop may take more bytes than its
+// leaves.
 const mostDear = 3
 
 // varintBytes returns the length of a difference as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
-// isUsed reports whether finished nodes have the shape or a shape that contains it, or whether the
-// shape occurred twice.
+// isUsed reports whether a shape is used more than once: whether finished nodes have this shape or
+// a shape that contains it, or the shape has occurred twice.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
-// use records that a shape is used by more than one node.
+// use marks a shape and all shapes in it as used.
 func (f *Folder) use(shape uint32) {
 	s := &f.tree.shapes.all[shape]
 	if !s.loop || f.isUsed(shape) {

@@ -6,7 +6,7 @@ func (f *Folder) endsInLoop() bool {
 	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
-// run makes the last node, which is a loop, predict another iteration.
+// run starts the prediction of another iteration of the last node, which is a loop.
 func (f *Folder) run() {
 	last := len(f.nodes) - 1
 	s := &f.tree.shapes.all[f.list[last]]
@@ -45,9 +45,10 @@ func (f *Folder) accepts(c candidate) bool {
 }
 
 // stop ends the running loop after its last complete iteration. The parts of an unfinished
-// iteration become nodes after it; the last part may be a loop that continues. If fold is set, the
-// ended loop is merged with the nodes before it if possible; stop then returns the number of parts,
-// which may now be iterations of another loop. Otherwise it returns 0.
+// iteration become separate nodes after the loop. The last part may be a loop that continues. If
+// fold is set, stop merges the ended loop with the nodes before it if possible. In that case, it
+// returns the number of parts, which may now belong to an iteration of another loop. Otherwise it
+// returns 0.
 func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
@@ -80,8 +81,9 @@ func (f *Folder) stop(fold bool) (parts int) {
 	return len(f.nodes) - before
 }
 
-// takeAgain replays the rows of the last nodes while the loop before them runs. If there are too
-// many rows, the nodes stay, and the last of them runs if it is a loop.
+// takeAgain replays the rows of the last nodes while the loop before these nodes is running. If
+// there are too many rows, the nodes remain, and if the last one is a loop, it becomes the running
+// loop.
 func (f *Folder) takeAgain(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {
@@ -99,7 +101,8 @@ func (f *Folder) takeAgain(parts int) {
 	}
 }
 
-// expandLast puts the rows of the last nodes into past. It returns false if there are too many.
+// expandLast appends the rows of the last nodes to past. It returns false if there are too many
+// rows.
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
@@ -131,8 +134,8 @@ func (f *Folder) expandLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends items of a body as nodes, except loops that do not run. params contains the
-// body's parameters.
+// pushItems appends the items of a body as separate nodes, except loops that do not run. params
+// contains the body's parameters.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
 		it := &items[i]
@@ -144,9 +147,9 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 	}
 }
 
-// lengthen checks whether a row continues the inner loop at the end of the last node, which is a
-// loop between two iterations. If so, it splits off the last iteration, so that the inner loop
-// becomes the last node.
+// lengthen is called if the last node is a loop whose last iteration is complete. It checks whether
+// a row continues the inner loop at the end of that iteration. If so, it splits off the last
+// iteration, so that the inner loop becomes the last node.
 func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]
@@ -182,8 +185,8 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins another iteration of a loop, of the loop at the end of its
-// body, and so on.
+// continues reports whether a row begins another iteration of a loop, or of the loop at the end of
+// its body, and so on inwards.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -3,8 +3,8 @@ package loops
 import "slices"
 
 // shape is the common part of nodes that differ only in their parameters. A leaf has one parameter,
-// its address (0 if wild). A loop has its trip count, followed by the parameters that the items of
-// its body have in its first iteration.
+// its address (0 if wild). The parameters of a loop are its trip count, followed by the parameters
+// that the items of its body have in the first iteration.
 type shape struct {
 	ref    uint32 // reference of a leaf
 	loop   bool
@@ -13,18 +13,18 @@ type shape struct {
 	steps  []uint64 // steps of the body's params - 1 parameters from one iteration to the next
 	trips  []int32  // indices of the parameters that are trip counts, ascending
 	params int
-	leaves int  // number of leaves in the tree below
-	loops  int  // number of loops in the tree below, including this one
-	height int  // height of the deepest nest of loops
-	leafy  bool // a loop that has leaves among its items
-	flat   bool // a loop over leaves, of which no two are wild with the same reference
+	leaves int  // number of leaves in its subtree
+	loops  int  // number of loops in its subtree, including itself
+	height int  // number of loops in its deepest nest
+	leafy  bool // whether it is a loop with at least one leaf among its items
+	flat   bool // whether it is a loop over leaves, of which no two wild ones have the same reference
 }
 
 // item is a node in the body of a loop.
 type item struct {
 	shape  uint32
 	ref    uint32 // reference of a leaf
-	at     int32  // index of its first parameter among the body's
+	at     int32  // index of its first parameter among the parameters of the body
 	params int32
 	loop   bool
 	wild   bool
@@ -34,11 +34,11 @@ type item struct {
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape
-	next  []uint32          // by shape: 1 + the previous shape with the same hash
+	next  []uint32          // by shape: 1 + the previous shape with the same hash; 0 if there is none
 	parts parts
 }
 
-// parts provides the memory for the lists in shapes.
+// parts contains the memory for the lists in shapes.
 type parts struct {
 	items pool[item]
 	steps pool[uint64]
@@ -55,7 +55,7 @@ func (s *shapes) clear() {
 // pool is memory for many short lists.
 type pool[T any] struct {
 	blocks [][]T
-	used   int // number of blocks in use; the last one has room
+	used   int // number of blocks in use; only the last one has room left
 }
 
 func (p *pool[T]) take(n int) []T {
@@ -133,7 +133,7 @@ func (s *shapes) newLoop(body []uint32, steps []uint64) shape {
 	return n
 }
 
-// wildTwice reports whether two wild leaves of a body have the same reference.
+// wildTwice reports whether any two wild leaves in a body have the same reference.
 func (n *shape) wildTwice() bool {
 	for i, it := range n.items {
 		if it.wild && slices.ContainsFunc(n.items[:i], func(o item) bool { return o.wild && o.ref == it.ref }) {
@@ -143,7 +143,7 @@ func (n *shape) wildTwice() bool {
 	return false
 }
 
-// over reports whether the body consists of these shapes.
+// over reports whether the loop's body consists of these shapes.
 func (n *shape) over(body []uint32) bool {
 	if len(n.items) != len(body) {
 		return false
@@ -169,15 +169,15 @@ func mix(x uint64) uint64 {
 type walk struct {
 	frames []frame // frames of the loops around the position, the outermost first
 	depth  int     // number of frames in use; 0 if there is no position
-	begun  int     // number of frames up to the loop whose next iteration the last settle began; 0 if there is none
-	stuck  bool    // the position is at a loop that would not run, in a body without leaves
-	skips  bool    // skip such loops too
+	begun  int     // number of frames up to and including the loop whose next iteration the last call of settle began; 0 if it began none
+	stuck  bool    // whether the position is at a loop that does not run, in a body without leaves
+	skips  bool    // whether to skip such loops, too
 }
 
 // frame is a running loop.
 type frame struct {
-	flat  bool // flat field of its shape
-	leafy bool // leafy field of its shape
+	flat  bool // copy of the flat field of its shape
+	leafy bool // copy of the leafy field of its shape
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, one for each step
@@ -186,13 +186,13 @@ type frame struct {
 	done  uint64   // number of complete iterations before this one
 	trips uint64
 
-	counts   []int32    // trips field of its shape
-	began    uint64     // number of this iteration's first row, if another iteration preceded it
-	foreseen bool       // rows has been computed
+	counts   []int32    // copy of the trips field of its shape
+	began    uint64     // number of the first row of this iteration, if another iteration preceded it
+	foreseen bool       // whether rows has been computed
 	rows     []sweptRow // rows of each iteration; nil if iterations have different numbers of rows
 }
 
-// enter begins the first iteration of a loop; start contains the body's parameters in that
+// enter begins the first iteration of a loop. start contains the body's parameters in that
 // iteration.
 func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	if w.depth == len(w.frames) {
@@ -206,8 +206,8 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	return t
 }
 
-// settle moves the position from the end of an item, or from before a loop, to the next leaf or to
-// the end of the nest.
+// settle moves the position to the next leaf or to the end of the nest. Before the call, the
+// position is at the end of an item or before a loop.
 func (w *walk) settle(all []shape) {
 	w.begun = 0
 	for w.depth > 0 {
@@ -253,7 +253,7 @@ func (t *frame) again() {
 	}
 }
 
-// untouched reports whether the current iteration of the outermost loop has no row yet.
+// untouched reports whether no row has been added to the current iteration of the outermost loop.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
 		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {
@@ -263,7 +263,8 @@ func (w *walk) untouched() bool {
 	return true
 }
 
-// passed reports whether this iteration has passed any item, except loops that do not run.
+// passed reports whether the position has passed any item in this iteration, not counting loops
+// that do not run.
 func (t *frame) passed() bool {
 	return slices.ContainsFunc(t.items[:t.pos], func(it item) bool { return !it.loop || int64(t.cur[it.at]) > 0 })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The tree of the rows so far equals the tree of a folder that ends there, and later rows do not
-// change it.
+// The tree of the rows so far equals the tree of a folder that reads only these rows, and later
+// rows do not change it.
 func TestTreeSoFar(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))

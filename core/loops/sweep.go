@@ -2,25 +2,25 @@ package loops
 
 import "runtime"
 
-// A running loop predicts iterations. If all iterations have the same number of rows, the rows
-// equal those of the previous iteration in all columns except the address, and each address grows
-// by the step of its leaf. So whole iterations are compared column by column, in a fraction of the
-// time that [Folder.predicted] would take for the rows.
+// A running loop predicts whole iterations. If all iterations have the same number of rows, each
+// predicted row equals the corresponding row of the previous iteration in all columns except the
+// address, which grows by the step of its leaf. Whole iterations can therefore be compared column
+// by column, in a fraction of the time that [Folder.predicted] would take for the same rows.
 
 const (
-	leastSwept = 4       // minimum number of iterations for which a sweep pays off
-	mostSwept  = 1 << 12 // maximum number of rows in an iteration
+	leastSwept = 4       // minimum number of iterations in a sweep, because shorter sweeps do not pay off
+	mostSwept  = 1 << 12 // maximum number of rows in an iteration of a sweep
 )
 
-// sweptRow is a row of an iteration.
+// sweptRow describes a row that occurs in every iteration.
 type sweptRow struct {
 	step uint64 // step of its address from one iteration to the next
 	ref  uint32
 	wild bool
 }
 
-// sweep consumes whole iterations of a loop that has just begun another iteration, starting at row i. The
-// result equals that of [Folder.predicted].
+// sweep consumes whole iterations of a loop that has just begun another iteration, starting at row
+// i. The result is the same as the result of [Folder.predicted].
 func (f *Folder) sweep(c *rows, i int) (next int) {
 	w := &f.walk
 	t := &w.frames[w.begun-1]
@@ -31,7 +31,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	}
 	period, first := int(rows), i
 	most := i + int(min(uint64((len(c.Addr)-i)/period), t.trips-t.done))*period
-	for size := period; i < most; size *= 2 { // doubling, so that a mismatch wastes few comparisons
+	for size := period; i < most; size *= 2 { // the number of rows is doubled each time, so that a mismatch wastes few comparisons
 		end := min(i+size, most)
 		equal := c.repeats(i, end, period)
 		for i+period <= equal && f.grows(c.Addr[i-period:i+period]) {
@@ -59,8 +59,8 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	return i
 }
 
-// foresee collects the rows of an iteration, and reports whether all iterations have this number of
-// rows.
+// foresee collects the rows that an iteration has, and reports whether all iterations have the
+// given number of rows.
 func (f *Folder) foresee(t *frame, rows int) bool {
 	if t.foreseen {
 		return len(t.rows) == rows
@@ -91,7 +91,8 @@ func (f *Folder) foresee(t *frame, rows int) bool {
 	return len(t.rows) == rows
 }
 
-// grows reports whether the addresses of an iteration follow those of the one before it.
+// grows reports whether each address of an iteration equals the address in the previous iteration
+// plus the step.
 func (f *Folder) grows(addrs []uint64) bool {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	before, now := addrs[:len(rows)], addrs[len(rows):][:len(rows)]
@@ -103,7 +104,7 @@ func (f *Folder) grows(addrs []uint64) bool {
 	return true
 }
 
-// record records the rows of whole iterations as if they had arrived one by one.
+// record records the rows of whole iterations as if they had been consumed one by one.
 func (f *Folder) record(c *rows, first, end int) {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	last, times := end-len(rows), uint64((end-first)/len(rows))
@@ -127,8 +128,8 @@ func (f *Folder) record(c *rows, first, end int) {
 	}
 }
 
-// repeats returns the end of the rows from i on, up to end, that equal the rows a period before them,
-// except for their addresses.
+// repeats compares the rows from i to end with the rows one period before them, except for their
+// addresses. It returns the index of the first row that differs, or end.
 func (c *rows) repeats(i, end, period int) int {
 	end = repeats(c.Site, i, end, period)
 	end = repeats(c.Kind, i, end, period)
@@ -152,7 +153,7 @@ func repeats[T comparable](column []T, i, end, period int) int {
 	if len(column) == 0 {
 		return end
 	}
-	if runtime.GOARCH != "wasm" { // on which Go compares arrays byte by byte
+	if runtime.GOARCH != "wasm" { // where Go compares arrays byte by byte
 		for i+block <= end && *(*[block]T)(column[i:]) == *(*[block]T)(column[i-period:]) {
 			i += block
 		}

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsEqualRowByRow checks that a folder that compares whole iterations has the same tree,
-// and the same state, as a folder that receives its rows one by one and so cannot compare whole
-// iterations.
+// TestSweepsEqualRowByRow checks that a folder that compares whole iterations reaches the same tree
+// and the same state as a folder that receives its rows one by one and therefore cannot compare
+// whole iterations.
 func TestSweepsEqualRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)

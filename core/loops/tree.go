@@ -7,7 +7,7 @@ import (
 )
 
 // Reference is the common part of all records of a leaf: everything except the address. Columns
-// that the trace lacks are 0.
+// that the trace does not have are 0.
 type Reference struct {
 	PC     trace.Addr
 	Arg    uint64
@@ -17,15 +17,15 @@ type Reference struct {
 	Kind   trace.Kind
 }
 
-// named reports whether the reference identifies a location in the program.
+// named reports whether the reference identifies a location in the program, by a site or a PC.
 func (r *Reference) named(has columns) bool { return has.site || has.pc && r.PC != 0 }
 
-// columns returns the columns in which the reference is not 0.
+// columns returns the columns in which the reference has a nonzero value.
 func (r *Reference) columns() columns {
 	return columns{r.Thread != 0, r.PC != 0, r.Site != 0, r.Arg != 0}
 }
 
-// columns says which optional columns a trace has.
+// columns records which optional columns a trace has.
 type columns struct{ thread, pc, site, arg bool }
 
 func (c columns) or(d columns) columns {
@@ -35,7 +35,7 @@ func (c columns) or(d columns) columns {
 // Tree is a loop-compressed trace: nodes in the order of the trace. It is immutable.
 type Tree struct {
 	rows    uint64
-	bodies  float64 // approximate number of loop iterations, if some of them may have no records
+	bodies  float64 // approximate number of loop iterations, if some iterations may have no records
 	has     columns
 	refs    []Reference
 	streams []stream // stream of each reference
@@ -46,8 +46,8 @@ type Tree struct {
 
 func newTree() *Tree { return &Tree{shapes: shapes{first: map[uint64]uint32{}}} }
 
-// Rows returns the number of records that the tree stands for, references and events. If it exceeds
-// the largest uint64, Rows returns that; see [Tree.Approximately].
+// Rows returns the number of records that the tree stands for, including events. If the number is
+// greater than the largest uint64, Rows returns the largest uint64 (see [Tree.Approximately]).
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size returns the size of the tree.
@@ -66,9 +66,9 @@ func (t *Tree) Size() (s Size) {
 
 // Size is the size of a [Tree].
 type Size struct {
-	Nodes           int    // at the top level only
-	Leaves, Loops   int    // at all levels
-	Wild, WildBytes uint64 // number of addresses of wild references, and the bytes that they take
+	Nodes           int    // number of nodes at the top level
+	Leaves, Loops   int    // numbers of leaves and loops at all levels
+	Wild, WildBytes uint64 // number of addresses of wild references, and the number of bytes that these addresses take
 }
 
 // Add adds the size of another tree.
@@ -80,7 +80,7 @@ func (s *Size) Add(o Size) {
 	s.WildBytes += o.WildBytes
 }
 
-// tops yields the shapes and the parameters of the top-level nodes.
+// tops yields the shape and the parameters of each top-level node.
 func (t *Tree) tops() iter.Seq2[uint32, []uint64] {
 	return func(yield func(uint32, []uint64) bool) {
 		at := 0
@@ -119,7 +119,7 @@ func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	}
 }
 
-// Straight returns the number of top-level nodes that are references, not events.
+// Straight returns the number of top-level nodes that are references rather than loops or events.
 func (t *Tree) Straight() (references uint64) {
 	for _, id := range t.nodes {
 		if s := &t.shapes.all[id]; !s.loop && t.refs[s.ref].Kind.IsReference() {
@@ -129,8 +129,8 @@ func (t *Tree) Straight() (references uint64) {
 	return references
 }
 
-// Top returns all top-level nodes, read-only: their shapes and their concatenated parameters.
-// [Tree.Node] converts them to a node.
+// Top returns the shapes and the concatenated parameters of all top-level nodes. Both are
+// read-only. [Tree.Node] converts a shape and its parameters to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
 // Node returns a node with the given shape, whose parameters are at the beginning of params.
@@ -139,7 +139,7 @@ func (t *Tree) Node(shape uint32, params []uint64) Node {
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
 }
 
-// Node is a leaf or a loop in the first iteration of all loops around it.
+// Node is a leaf or a loop, as it is in the first iteration of all loops around it.
 type Node struct {
 	tree   *Tree
 	shape  *shape
@@ -147,8 +147,8 @@ type Node struct {
 	params []uint64
 }
 
-// Shape returns the number of the node's shape, which is less than [Tree.Shapes]. Nodes of one
-// shape differ only in their parameters.
+// Shape returns the number of the node's shape, which is less than [Tree.Shapes]. Nodes with the
+// same shape differ only in their parameters.
 func (n Node) Shape() int { return int(n.number) }
 
 // Shapes returns the number of shapes that nodes of the tree may have.
@@ -174,10 +174,10 @@ type Addresses struct {
 // Addresses returns a reader of the addresses of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
-// Wild returns the number of addresses of the wild leaves of reference ref.
+// Wild returns the number of addresses that the wild leaves of reference ref have in total.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
-// Between returns the lowest and the highest address of the wild leaves of reference ref. ok is
+// Between returns the lowest and the highest address of reference ref's wild leaves. ok is
 // false if there are none.
 func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	s := &t.streams[ref]
@@ -199,12 +199,12 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	return n.tree.refs[n.shape.ref], n.params[0], n.shape.wild
 }
 
-// Params returns the parameters, read-only: the address of a leaf, or the trip count of a loop
-// followed by the parameters of the items of its body.
+// Params returns the node's parameters, which are read-only: the address of a leaf, or the trip
+// count of a loop followed by the parameters of the items of its body.
 func (n Node) Params() []uint64 { return n.params }
 
 // Trips returns the trip count of a loop, or 1 for a leaf. In a tree from [Nest.Build], it may be 0
-// or less as a signed number; the loop then does not run.
+// or less as a signed number. The loop then does not run.
 func (n Node) Trips() uint64 {
 	if n.shape.loop {
 		return n.params[0]
@@ -215,8 +215,8 @@ func (n Node) Trips() uint64 {
 // Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item returns item i of a loop's body, and the step of each of its parameters from one iteration
-// to the next, modulo 2^64, read-only.
+// Item returns item i of a loop's body. steps contains the amount, modulo 2^64, that each of the
+// item's parameters changes by from one iteration to the next. It is read-only.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params

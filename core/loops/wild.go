@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// stream contains the addresses of a wild reference in the order of the trace, each as the zigzag
-// varint of its difference to the previous one.
+// stream contains the addresses of a wild reference in the order of the trace. Each address is
+// coded as its difference from the previous one, as a zigzag varint.
 type stream struct {
 	packed []byte
 	last   trace.Addr
@@ -36,9 +36,9 @@ func (s *stream) reach(addr trace.Addr) {
 	}
 }
 
-// cursor reads a stream.
+// cursor is a position in a stream.
 type cursor struct {
-	at   int // byte position
+	at   int // position in bytes
 	last trace.Addr
 }
 
@@ -54,16 +54,17 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 }
 
 const (
-	memory = 8  // number of differences that a habit remembers
-	trial  = 32 // number of rows before a reference may become wild
+	memory = 8  // number of address differences that a habit remembers
+	trial  = 32 // minimum number of rows before a reference can become wild
 )
 
-// habit follows a reference in one context until the reference becomes wild there.
+// habit tracks the addresses of a reference in one context, until the reference becomes wild in
+// that context.
 type habit struct {
 	inContext
 	last  trace.Addr
 	seen  uint64 // number of rows
-	odd   uint64 // number of rows that were not predicted and had a new difference
+	odd   uint64 // number of rows that were not predicted and whose address difference was new
 	steps [memory]uint64
 	next  uint8 // index of the oldest entry of steps
 	wild  bool
@@ -74,8 +75,8 @@ type inContext struct{ ref, context uint32 }
 
 // place is what a folder knows about a reference across all contexts.
 type place struct {
-	follower uint32    // the reference of the unpredicted row that followed this reference's last unpredicted row
-	leaf     [2]uint32 // 1 + the shape of its tame and of its wild leaves; 0 if there are none yet
+	follower uint32    // reference of the next unpredicted row after the last unpredicted row of this reference
+	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0 if there are none yet
 }
 
 func (f *Folder) habit(ref, context uint32) *habit {
@@ -85,7 +86,8 @@ func (f *Folder) habit(ref, context uint32) *habit {
 	return f.other(ref, context)
 }
 
-// other returns the habit of a reference in a context other than that of its first row.
+// other returns the habit of a reference in a context that differs from the context of its first
+// row.
 func (f *Folder) other(ref, context uint32) *habit {
 	key := inContext{ref, context}
 	near := &f.nearOthers[(ref*0x9e3779b1^context*0x85ebca6b)>>(32-nearBits)]
@@ -125,7 +127,7 @@ func (h *habit) surprise(addr trace.Addr) {
 	h.odd++
 }
 
-// isOdd reports whether more than half of the rows had new differences.
+// isOdd reports whether more than half of the rows had new address differences.
 func (h *habit) isOdd() bool { return h.seen >= trial && 2*h.odd > h.seen }
 
 // join appends the addresses of another stream.
@@ -144,28 +146,28 @@ func (s *stream) join(other *stream) {
 	s.count += other.count
 }
 
-// calls tracks calls and returns, and determines the context of each reference, which is the number
-// of the call stack's signature. The folder follows a reference separately in each context, because
-// the addresses of a function with many callers are regular only per caller.
+// calls tracks calls and returns, and determines the context of each row. The context is a number
+// for the signature of the call stack. The folder tracks a reference separately in each context,
+// because if a function has many callers, its addresses are regular only within each caller.
 //
 // The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin. Recursion is
 // removed: a function that is already on the stack has the context of its first entry, regardless
-// of the calls in between. Otherwise each level of a recursion, and each path to it, would be a
-// separate context. A function that was left by an exception or longjmp stays on the stack; this is
+// of the calls in between. Otherwise, each level of a recursion and each path to it would have a
+// separate context. A function that is left by an exception or longjmp stays on the stack. This is
 // harmless, because contexts affect only the size of the tree.
 type calls struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row
 	now      *stack // stack of that thread; nil before the first call in the trace
 	numbers  map[uint64]uint32
-	contexts []uint32 // contexts of a batch's rows
+	contexts []uint32 // context of each row of a batch
 }
 
 // stack is the call stack of a thread.
 type stack struct {
 	frames    [mostFrames]called
 	depth     int // number of frames
-	deeper    int // number of functions that are not in frames
+	deeper    int // number of deeper functions, which are not in frames
 	signature uint64
 	context   uint32
 	// The last two blocks. The first block of a function precedes the call event, so before is the
@@ -173,7 +175,7 @@ type stack struct {
 	block, before uint32
 }
 
-// called is a function on the stack, with the signature and the context before its call.
+// called is a function on the call stack, with the signature and the context before it was called.
 type called struct {
 	function  uint32
 	signature uint64
@@ -181,12 +183,12 @@ type called struct {
 }
 
 const (
-	mostFrames   = 64      // deeper functions have the context of the last frame
-	mostContexts = 1 << 14 // rows in further contexts have context 0, like rows outside all calls
-	mostHabits   = 1 << 16 // beyond this number, there is only one habit per reference
+	mostFrames   = 64      // functions at deeper levels have the context of the last frame
+	mostContexts = 1 << 14 // when there are this many contexts, rows in new contexts have context 0, like rows outside all calls
+	mostHabits   = 1 << 16 // when there are this many habits for other contexts, no further ones are added
 )
 
-// of returns the contexts of rows. Rows before row first precede all calls.
+// of returns the contexts of rows. Rows before the row with index first precede all calls.
 func (k *calls) of(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
@@ -252,7 +254,7 @@ func (s *stack) enter(function uint32, k *calls) {
 	now := called{function, s.signature, s.context}
 	s.frames[s.depth] = now
 	s.depth++
-	after := now // the state after the entry of the previous frame
+	after := now // the state after the function of the previous frame was entered
 	for i := s.depth - 2; i >= 0; i-- {
 		if s.frames[i].function == function {
 			s.signature, s.context = after.signature, after.context
@@ -268,7 +270,7 @@ func (s *stack) leave() {
 	switch {
 	case s.deeper > 0:
 		s.deeper--
-	case s.depth > 0: // the depth is 0 in functions that were entered before the trace began
+	case s.depth > 0: // the depth is 0 if the function was entered before the trace began
 		s.depth--
 		f := &s.frames[s.depth]
 		s.signature, s.context = f.signature, f.context

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// block is a shape of the tree, prepared to run.
+// block is a shape of the tree in a form that can be simulated.
 type block struct {
 	loop bool
 
@@ -18,25 +18,25 @@ type block struct {
 
 	items   []item // body of a loop
 	steps   []uint64
-	nodes   int    // number of nodes in the tree below, including this one
-	leaves  []leaf // references below
+	nodes   int    // number of nodes in its subtree, including itself
+	leaves  []leaf // the references in its subtree
 	drifts  []leaf // the leaves whose addresses change from one iteration to the next
-	classes []int  // by leaf: a class number, equal for leaves that move alike in one array
+	classes []int  // by leaf: its class number, which is equal for leaves that move alike in one array
 	slow    bool   // the leaves may stay in their lines for several iterations
 	flat    bool   // all items are leaves
-	wilds   bool   // a leaf below is wild
-	varies  bool   // a trip count below changes from one iteration of this loop to the next
-	events  bool   // no leaf below is a reference
-	changes bool   // a trip count below changes with any loop
+	wilds   bool   // whether the subtree contains a wild leaf
+	varies  bool   // whether the trip count of an inner loop changes from one iteration of this loop to the next
+	events  bool   // whether the subtree contains events but no references
+	changes bool   // whether any trip count in the subtree changes with a surrounding loop
 
-	skip, patience int // number of runs without a search for repetitions, after futile searches
+	skip, patience int // number of runs that make no search for repetitions, after searches that found none
 }
 
 type item struct {
 	*block
 	at   int // index of its first parameter among the body's
 	n    int // number of parameters
-	node int // its number in pre-order, counted from the loop, which is 0
+	node int // its number in pre-order, where the loop is number 0
 }
 
 // leaf is a reference within a loop.
@@ -46,7 +46,7 @@ type leaf struct {
 	bytes uint64
 	wild  bool
 	step  uint64 // step of its address from one iteration of the loop to the next
-	grain uint64 // a power of two, at most the line size, modulo which its addresses within one iteration are equal
+	grain uint64 // a power of two, at most the line size; modulo this number, its addresses within one iteration are equal
 }
 
 // blocks creates the blocks of shapes on demand.
@@ -128,7 +128,7 @@ func (bs *blocks) make(n loops.Node) *block {
 	return b
 }
 
-// barren reports whether a loop makes no references because the loops below never run.
+// barren reports whether a loop makes no references because its inner loops never run.
 func (b *block) barren(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
 }
@@ -172,7 +172,7 @@ func (b *block) addresses(all []int, first int) []int {
 	return all
 }
 
-// tripsStep reports whether steps change the loop's trip count or that of a loop below.
+// tripsStep reports whether steps change the trip count of the loop or of a loop inside it.
 func (b *block) tripsStep(steps []uint64) bool {
 	if !b.loop {
 		return false
@@ -183,7 +183,7 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns the number of iterations, limited to most, that touch the same lines in the same
+// linger returns the number of iterations, but at most most, that touch the same lines in the same
 // order as the iteration with the given parameters.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
@@ -211,8 +211,8 @@ func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span by the bytes that it passes over in the given number of steps. ok is false
-// if it would leave the address space.
+// sweep extends a span by the bytes that it passes over when it moves by the given number of steps.
+// ok is false if the span would leave the address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
 		return true
@@ -234,12 +234,13 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// hullOf sets, for each reference below a node with the given parameters, a span that contains all
+// For each reference in a node with the given parameters, hullOf sets a span that contains all
 // bytes that the reference touches. ok is false if a span would leave the address space.
 //
-// For a loop with equal iterations, the span is that of the first iteration, swept. If trip counts
-// below vary, it is the union of the spans of the first and the last iteration, because the reach
-// of an inner loop that runs at least once is a convex function of the iteration.
+// If all iterations of a loop have the same trip counts, the span is the span of the first
+// iteration, swept over all iterations. If inner trip counts vary, it is the union of the spans of
+// the first and the last iteration, because the reach of an inner loop that runs at least once is a
+// convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {
@@ -300,7 +301,7 @@ func (b *block) hullOfBody(p []uint64, out []span) bool {
 	return true
 }
 
-// width returns the number of references below the block.
+// width returns the number of references in the block.
 func (b *block) width() int {
 	if b.loop {
 		return len(b.leaves)

@@ -13,20 +13,20 @@ import (
 //   - A loop whose references access only touched lines is skipped.
 //   - References whose line ranges do not overlap are independent. Each group of references with
 //     overlapping ranges is followed separately.
-//   - The lines of a single reference are marked in contiguous runs. The same holds for several
-//     references that have the same address and steps in the same loops; the first one in the body
-//     touches the lines.
+//   - The lines of a single reference are marked in contiguous runs. The same applies to several
+//     references with the same address and steps in the same loops, where the first reference in
+//     the body touches the lines.
 //   - All other references are followed iteration by iteration, except for iterations in which they
 //     stay in their lines.
 //
-// An engine without a cache runs references outside loops, and loops with wild references; its
-// misses are the first touches.
+// References outside loops, and loops with wild references, are run by an engine without a cache,
+// whose misses are the first touches.
 type firsts struct {
 	*engine
 	marks *marks
 }
 
-// marking is the state of this engine: it records only which lines were touched.
+// marking is the state of an engine without a cache. It records only which lines have been touched.
 type marking struct {
 	state
 	marks *marks
@@ -58,10 +58,10 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return cold
 }
 
-// ended reports that the run was stopped or cannot continue.
+// ended reports whether the run was stopped or cannot continue.
 func (f *firsts) ended() bool { return f.over || f.marks.full }
 
-// whole returns the numbers from 0 to n-1.
+// whole returns a list of the numbers from 0 to n-1.
 func whole(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -117,7 +117,7 @@ func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	}
 }
 
-// touched reports whether all lines in the hulls of the given leaves were touched.
+// touched reports whether all lines in the hulls of the given leaves have been touched.
 func (f *firsts) touched(of []int, hulls []span) bool {
 	return !slices.ContainsFunc(of, func(i int) bool {
 		_, open := f.marks.gap(hulls[i])
@@ -128,7 +128,7 @@ func (f *firsts) touched(of []int, hulls []span) bool {
 // iterate follows the given leaves iteration by iteration.
 func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // a line that was untouched at the last check
+	var open trace.Line // a line that was not touched yet at the last check
 	known := false
 	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
@@ -158,7 +158,7 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	}
 }
 
-// linger does the same as block.linger, for the given leaves only.
+// linger does the same as [block.linger], but only for the given leaves.
 func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
 	for _, i := range of {
 		if l := &b.leaves[i]; l.step != 0 {
@@ -197,11 +197,11 @@ func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 // dimension is a loop that moves a reference.
 type dimension struct {
 	step, trips uint64
-	loop        int // number of the loop's node
+	loop        int // number of the loop's node among all nodes
 }
 
-// box marks the lines of the given leaves, and attributes them to the first leaf, if all leaves
-// always have the same address and no trip count varies.
+// If all of the given leaves always have the same address and no trip count varies, box marks their
+// lines, and attributes them to the first leaf.
 func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	var first []dimension
 	var start place
@@ -248,7 +248,7 @@ func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok 
 	return place{}, false
 }
 
-// mostRuns limits the number of runs of lines in a box.
+// mostRuns limits the number of contiguous runs of lines in a box.
 const mostRuns = 1 << 26
 
 // markBox marks the lines of a box for a leaf.

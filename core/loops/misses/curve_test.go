@@ -2,11 +2,11 @@ package misses
 
 import "github.com/stackglass/stackglass/core/loops"
 
-// curve contains the hits and misses of a tree in fully associative caches of all capacities up to
+// curve contains the hits and misses of a tree in fully associative caches of every capacity up to
 // a limit.
 type curve struct {
 	accesses uint64
-	hits     []uint64 // by stack distance in lines, from 0
+	hits     []uint64 // number of hits by stack distance in lines, from 0
 	beyond   uint64   // accesses at larger distances, and first accesses
 }
 

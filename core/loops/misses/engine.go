@@ -12,15 +12,15 @@ type engine struct {
 	*layout
 	sets  uint64
 	state state
-	few   *frames // the state, if that is a *frames
+	few   *frames // the state, if its type is *frames
 	full  *stack  // the only stack of the state, if the cache is fully associative
 	tally tally
 	reads []loops.Addresses // wild addresses of each reference
 
 	firsts *firsts // set if the engine only finds first touches, otherwise nil
 
-	plain  bool     // simulates every iteration, as a reference for tests
-	queue  []access // accesses not yet made
+	plain  bool     // whether to simulate every iteration, as a reference for tests
+	queue  []access // accesses that have not been made yet
 	weight uint64   // weight of the accesses in the queue
 	depth  int
 	curs   [][]uint64 // by depth: parameters of the running loops
@@ -28,10 +28,10 @@ type engine struct {
 	series []*series
 	transcript
 	done         uint64 // number of accesses made
-	cost         uint64 // cost of a checkpoint, in accesses
+	cost         uint64 // cost of a checkpoint, measured in accesses
 	jumps        uint64 // number of jumps over periods
-	progressions int    // number of jumps over iterations whose inner trip counts vary
-	varying      int    // number of running loops whose inner trip counts vary
+	progressions int    // number of jumps over iterations with varying inner trip counts
+	varying      int    // number of running loops with varying inner trip counts
 	*pauses
 }
 
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references outside loops that may jump
+	made := uint64(0) // number of references made outside the loops whose iterations may be jumped over
 	for i, id := range e.shapes {
 		if i%mostAtOnce == 0 {
 			e.spend(int(made))
@@ -96,7 +96,8 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is the number of top-level nodes that run between two checks for a pause.
+// mostAtOnce is the number of top-level nodes that run before the engine checks again whether to
+// ask to continue.
 const mostAtOnce = 1 << 12
 
 // top runs a top-level loop that is counted node by node. Its first counter has index at.
@@ -111,8 +112,8 @@ func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// short runs a short loop over references. Its first counter has index at; if at is negative, short
-// counts by reference.
+// short runs a short loop over references. Its first counter has index at. If at is negative, the
+// counts are kept by reference.
 func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
@@ -137,7 +138,8 @@ func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	return made
 }
 
-// one makes the accesses of a reference outside loops that may jump. The queue must be empty.
+// one makes the accesses of a reference that is not in a loop whose iterations may be jumped over.
+// The queue must be empty.
 func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
@@ -167,7 +169,7 @@ func (e *engine) one(addr trace.Addr, of *flat, at int) {
 // several makes the accesses of a reference that touches more than one line.
 func (e *engine) several(addr trace.Addr, of *flat, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
-	e.done += last - line // the caller counts the other one
+	e.done += last - line // the caller counts the first one
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
 		if len(e.queue) == queued || line == last {
@@ -218,7 +220,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets the number of accesses that each subsequent access represents.
+// weigh sets the number of accesses that each subsequent access stands for.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -287,7 +289,8 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The other n - 1 iterations find the lines as this iteration left them.
+			// The other n - 1 iterations find the lines in the state in which this iteration left
+			// them.
 			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
@@ -339,7 +342,7 @@ func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 	}
 }
 
-// stretchFew does the same as stretch without the queue, for a cache with few ways.
+// stretchFew does the same as stretch, but without the queue, for a cache with few ways.
 func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
 	e.flush()
 	f, t, ways := e.few, &e.tally, e.few.ways
@@ -402,7 +405,7 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 	}
 }
 
-// amount estimates the number of references in one iteration of a loop.
+// amount estimates the number of references that one iteration of a loop makes.
 func (b *block) amount(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]
@@ -416,5 +419,5 @@ func (b *block) amount(cur []uint64) (n float64) {
 	return n
 }
 
-// never stands for no iteration.
+// never is the iteration number that stands for no iteration.
 const never = math.MaxUint64

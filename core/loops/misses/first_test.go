@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFirst checks that in a cache that keeps all lines, the misses are exactly the first accesses,
-// and that a smaller cache counts all first accesses too.
+// TestFirst checks that FirstAsking and Total count the same misses as Run, both in a cache that
+// keeps all lines and in smaller caches.
 func TestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 3000)

@@ -40,7 +40,7 @@ func build(t testing.TB, items ...loops.Item) *loops.Tree {
 
 const arrayA = 0x10000000
 
-// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop; row is the
+// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop. row is the
 // distance between rows in bytes.
 func product(t testing.TB, n uint64, row int64) *loops.Tree {
 	var p program
@@ -88,8 +88,8 @@ func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	return build(t, loops.Loop(steps, star(&p, arrayA, b, n), star(&p, b, arrayA, n)))
 }
 
-// vectors computes x1 += A·y1 and then x2 += Aᵀ·y2. The vectors are a line apart, because otherwise
-// they would conflict with A in every set.
+// vectors computes x1 += A·y1 and then x2 += Aᵀ·y2. The vectors are one line apart, because
+// otherwise they would conflict with A in every set.
 func vectors(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, apart := int64(8*n), 8*n+64
@@ -105,7 +105,7 @@ func strided(t testing.TB, n, times uint64, step int64) *loops.Tree {
 	return build(t, loops.Loop(times, loops.Loop(n, p.load(arrayA, 0, step))))
 }
 
-// TestVectors compares kernels with counts by DineroIV.
+// TestVectors compares the misses of kernels with the counts of DineroIV.
 func TestVectors(t *testing.T) {
 	for _, k := range []struct {
 		name   string
@@ -130,7 +130,7 @@ func TestVectors(t *testing.T) {
 }
 
 // TestChanges checks the effect of longer rows on a matrix product, and of traversing rows instead
-// of columns. The counts also equal those of the rebuilt programs.
+// of columns. The counts also equal the counts of rebuilt programs.
 func TestChanges(t *testing.T) {
 	var p program
 	for _, c := range []struct {
@@ -212,8 +212,8 @@ var polybench = []struct {
 
 // lu is the kernel lu of PolyBench. At size LARGE (n = 2000), a fully associative 32 KiB cache
 // misses 2,647,699,541 of 10,664,665,000 accesses. 1,678,652,284 accesses are simulated, which
-// takes 75 s: while a column of lines fits in the cache, no iteration of the loops along the column
-// can be skipped, and iterations of the outer loops exceed the limit of the record.
+// takes 75 s. As long as a column of lines fits in the cache, no iteration of the loops along the
+// column can be skipped, and iterations of the outer loops are too long to be recorded.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)
@@ -226,7 +226,8 @@ var lu = func(t testing.TB, n uint64) *loops.Tree {
 			upTo(0, []int64{1}, p.load(a, row+8, 8), p.load(a, row, 0, 8), p.load(a, 8, 8, row), p.store(a, row+8, 8)))))
 }
 
-// TestPolyBench compares the counts with those of other programs too.
+// TestPolyBench compares the misses of the kernels with counts that were also found with other
+// programs.
 func TestPolyBench(t *testing.T) {
 	for _, k := range polybench {
 		tree := k.tree(t)

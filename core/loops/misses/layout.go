@@ -14,18 +14,18 @@ type layout struct {
 	blocks *blocks
 	shift  uint // lines have 1 << shift bytes
 
-	shapes []uint32 // shapes of the top-level nodes
+	shapes []uint32 // shape of each top-level node
 	params []uint64 // parameters of the top-level nodes, concatenated
 	forms  []form   // form of each shape
 	flats  []flat
-	bytes  []uint32 // by reference; 0 if it is an event
+	bytes  []uint32 // size in bytes, by reference; 0 for an event
 
-	many    bool     // short top-level loops are counted by reference
+	many    bool     // whether short top-level loops are counted by reference
 	tops    []top    // top-level loops that are counted node by node
-	loops   []*block // blocks of tops
+	loops   []*block // the blocks of these loops
 	nodes   int      // number of counters before the counters by reference
 	arrays  *arrays
-	columns []uint32 // by reference: its array's column
+	columns []uint32 // by reference: the column of its array
 }
 
 // top is a top-level loop with its own counters.
@@ -35,7 +35,7 @@ type top struct {
 }
 
 // form says how to run a top-level node. Trees of irregular traces contain millions of short
-// top-level loops, so there is a fast path for them.
+// top-level loops, so these have a fast path.
 type form struct {
 	kind  kind
 	first int32 // index in flats
@@ -59,15 +59,15 @@ type flat struct {
 	bytes uint32 // 0 if it is an event
 	ref   uint32
 	array uint32 // its column
-	far   bool   // its step is large
-	wild  bool   // its addresses are in a list
+	far   bool   // whether its step is large
+	wild  bool   // whether its addresses are in a list
 }
 
 const (
 	mostTop   = 1 << 18 // number of top-level nodes above which short loops are counted by reference
 	shortLoop = 64      // maximum number of references that a short loop makes
-	farStep   = 1 << 56 // smallest step that is large: shortLoop smaller steps add up to less than 2^64 bytes
-	someUses  = 16      // if there are many nodes, the uses of only one in someUses are counted
+	farStep   = 1 << 56 // smallest step that counts as large; the sum of shortLoop smaller steps is less than 2^64 bytes
+	someUses  = 16      // if there are many nodes, uses are counted in only one of every someUses nodes
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -145,7 +145,7 @@ func (l *layout) addTop(i int, n loops.Node) *block {
 	return b
 }
 
-// use counts the uses of the references in a leaf or in a loop over references.
+// use counts how often the references in a leaf, or in a loop over references, are made.
 func (l *layout) use(f *form, p []uint64, seen *extents) {
 	times := uint64(1)
 	if f.kind == oneLoop {
@@ -229,9 +229,9 @@ func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 	}
 }
 
-// extents contains the range of bytes that each reference touches.
+// extents contains, for each reference, the range of bytes that it touches.
 type extents struct {
-	spans []span // from 2^64 - 1 to 0 if empty
+	spans []span // a range that is empty extends from 2^64 - 1 to 0
 	uses  []uint64
 	out   []span
 }
@@ -249,8 +249,8 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// reach does the same as join, without counting uses. It avoids stores, because most spans are
-// within the known extents.
+// reach does the same as join, but does not count uses. It avoids unnecessary stores, because most
+// spans are within the known extents.
 func (e *extents) reach(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {
@@ -298,14 +298,14 @@ const mostArrays = 32
 // arrays divides lines among arrays. References whose lines overlap belong to one array.
 type arrays struct {
 	spans  []span   // spans of lines, ascending
-	number []uint32 // by span: its column in counts of evictions
+	number []uint32 // by span: its column in the counts of evictions
 	byRef  []int    // by reference: its span, or -1 if it has none
 	shown  int      // number of columns
 	last   int      // the span of the line that was looked up last
 }
 
-// divide joins the references' spans of bytes wherever their lines overlap. A span that ends before
-// it begins is empty. uses decides which arrays have their own columns.
+// divide joins the spans of references whose lines overlap. A span that ends before it begins is
+// empty. The arrays with the largest numbers of uses get columns of their own.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int

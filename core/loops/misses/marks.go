@@ -8,13 +8,13 @@ import (
 
 // marks is a set of lines, stored as pages of bits.
 type marks struct {
-	keys   []uint64 // 1 + the page's number, or 0 if empty; open addressing
+	keys   []uint64 // hash table with open addressing: 1 + the number of a page, or 0 if the slot is empty
 	at     []int32  // index in pages
 	pages  []page
 	shift  uint
 	number uint64 // number of the page that was used last
 	last   *page
-	full   bool // more lines were added than can be marked
+	full   bool // whether more lines were added than can be marked
 }
 
 // mostPages limits the memory of marks to about 70 MB: 2^29 lines, if they are contiguous.
@@ -80,7 +80,7 @@ func (m *marks) need(number uint64) *page {
 	return m.last
 }
 
-// add marks a line and reports whether it was unmarked.
+// add marks a line, and reports whether it was unmarked before.
 func (m *marks) add(line trace.Line) bool {
 	p := m.need(line / pageLines)
 	word, bit := &p.words[line/64%(pageLines/64)], uint64(1)<<(line%64)
@@ -92,7 +92,7 @@ func (m *marks) add(line trace.Line) bool {
 	return true
 }
 
-// addSpan marks a span of lines and returns how many were unmarked.
+// addSpan marks a span of lines, and returns how many of them were unmarked before.
 func (m *marks) addSpan(s span) (fresh uint64) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))
@@ -117,7 +117,7 @@ func (p *page) add(first, last int) {
 	}
 }
 
-// mask returns the bits of a word that are between two lines of the page.
+// mask returns a word in which the bits of the lines between two lines of the page are set.
 func (p *page) mask(word, first, last int) uint64 {
 	bits := ^uint64(0)
 	if word == first/64 {

@@ -1,18 +1,18 @@
 // Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. It
-// simulates the tree of loops ([loops.Tree]), not the trace, so the time hardly depends on trip
-// counts (MODELS §11.2).
+// simulates the tree of loops ([loops.Tree]) instead of the trace, so the time hardly depends on
+// trip counts (MODELS §11.2).
 //
 //  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
-//     (MODELS §1). A reference makes one access for each line that it touches, a modify counts as
-//     one access, and stores allocate.
+//     (MODELS §1). A reference makes one access for each line that it touches. A modify counts as
+//     one access. Stores allocate lines.
 //  2. Idempotence: as long as no reference of a loop leaves its line, all iterations make the same
-//     sequence of accesses. The LRU state after each of them is the same, so the counts of the
-//     second iteration hold for all following ones.
+//     sequence of accesses. The LRU state is the same after each iteration, so the counts of the
+//     second iteration also apply to all later ones.
 //  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022): if
 //     the cache before an iteration equals the cache some iterations earlier, except that lines
-//     have moved together with their references, the following iterations repeat the previous ones,
-//     shifted. The counters are multiplied, and the lines moved, by the remaining number of periods
-//     in the loop.
+//     have moved together with their references, the following iterations repeat the previous ones
+//     at shifted addresses. The increase of the counters and the movement of the lines are then
+//     multiplied by the number of remaining periods in the loop.
 //  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
 //     associative cache with the same number of lines. Conflict misses are the remaining misses,
 //     whose number may be negative (MODELS §4).
@@ -20,21 +20,21 @@
 // # When warping is sound
 //
 // Every reference r of a loop moves by d(r) bytes per iteration. References to one array with equal
-// d form a class. From the first iteration that is compared to the last iteration that is jumped
-// over, the lines that a class touches lie in regions, which are spans swept by d. The jump ends
-// before regions of two classes would overlap.
+// d form a class. Between the first iteration that is compared and the last iteration that is
+// jumped over, the lines that a class touches lie in regions, which are spans swept by d. The jump
+// ends before regions of two classes would overlap.
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
-//   - Two states are equal if each line of the older state that is in a region of a class appears,
-//     moved, at the same position of the newer state and in a region of the same class, and each
-//     other line appears unmoved. The moved line must be in a region of its class, because
-//     otherwise references to another array could hit it after the jump, and the counts would be
-//     silently wrong.
+//   - Two states are equal under two conditions. Each line of the older state that is in a region
+//     of a class appears, moved, at the same position of the newer state and in a region of the
+//     same class. All other lines appear unmoved at the same position. The moved line must be in a
+//     region of its class, because otherwise references to another array could hit it after the
+//     jump, and the counts would be silently wrong.
 //
-// Moving is then one-to-one on all lines that are in the cache or are accessed before the end of
-// the jump, and it maps sets to sets. LRU does not depend on line numbers, so hits, misses and
-// victims are the same, but moved.
+// The movement is then a one-to-one mapping of all lines that are in the cache or are accessed
+// before the end of the jump, and it maps sets to sets. LRU does not depend on line numbers, so the
+// hits and misses are the same, and the victims are the moved lines.
 //
 // # When trip counts vary
 //
@@ -42,33 +42,36 @@
 // divided into blocks of iterations, after each of which every reference is at the same offset in
 // its line and in the same set. Inner loops jump over a number of periods that grows by the same
 // amount from block to block. If a few consecutive blocks are alike, the last block of the loop is
-// run from the state that the progression of states predicts. If this block is alike too, so are
-// all blocks in between, and the counts of a block are a polynomial in the block's number, whose
-// degree is at most the number of nested loops. The first blocks determine the polynomial.
+// simulated from a state that is extrapolated from the states between these blocks. If the last
+// block is alike too, so are all blocks in between, and the counts of a block are a polynomial in
+// the block's number. The degree of the polynomial is at most the number of nested loops. The first
+// blocks determine the polynomial.
 //
-// Blocks are alike if all decisions in them are equal, the touched lines, the states and the
-// numbers of periods are in arithmetic progression, and all lines that may meet in the cache have
-// the same order by address, also relative to the bounds of regions. Between the first block and
-// the last, each line is an affine function of the block's number, so two lines that are in order
-// at both ends are in order in between. Therefore different lines never coincide, which is all that
-// LRU depends on, and every jump within a block is as sound as it is at both ends. If the last
-// block is not alike, an earlier block is tried.
+// Blocks are alike under three conditions. All decisions in them are equal. The touched lines, the
+// states and the numbers of periods are in arithmetic progression from block to block. All lines
+// that may be in the cache at the same time have the same order by address, also relative to the
+// bounds of regions. Between the first block and the last, each line is an affine function of the
+// block's number, so two lines that are in order at both ends are in order in between. Therefore
+// different lines never become equal, which is all that LRU depends on, and every jump within a
+// block is as sound as in the first and the last block. If the last block is not alike, an earlier
+// block is tried.
 //
 // # Differences
 //
-// The paper labels lines with the access that fetched them, in the polyhedral model. Here lines are
-// numbers, and the steps of the compressed loops determine how they move, so any tree can be
-// simulated. The paper simulates triangular nests iteration by iteration at the level that varies.
-// Here, the number of sets need not be a power of two.
+// In the polyhedral model of the paper, each line is labelled with the access that fetched it.
+// Here, lines are numbers, and the steps of the compressed loops determine how they move, so any
+// tree can be simulated. The paper simulates triangular nests iteration by iteration at the loop
+// level that varies. This package also supports numbers of sets that are not powers of two.
 //
 // # Limits
 //
 // Irregular parts are simulated access by access: loops that directly contain wild references,
 // inner loops that vary and are too short for the cache to reach a steady state, and references
-// outside loops. [Result.Simulated] and [Result.Jumped] count both. Trees of millions of top-level
-// nodes, which come from irregular traces, are read twice: all arrays must be known before their
-// lines evict each other. Threads share the cache. Several cache levels use the independent-level
-// model (MODELS §3): each level sees every access. Write-backs are not counted.
+// outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] the
+// number of all others. Trees with millions of top-level nodes, which result from irregular traces,
+// are read twice, because all arrays must be known before their lines evict each other. All threads
+// share the cache. Several cache levels follow the independent-level model (MODELS §3), in which
+// each level sees every access. Write-backs are not counted.
 package misses
 
 import (
@@ -82,7 +85,7 @@ import (
 )
 
 // Cache is an LRU cache that allocates for loads and stores alike. The set of a line is
-// its number modulo Sets. One set is a fully associative cache.
+// its number modulo Sets. A cache with one set is fully associative.
 type Cache struct {
 	LineBytes uint64 // a power of two, at least 8
 	Sets      uint64 // any number
@@ -135,13 +138,13 @@ func (c *Counts) add(d Counts) {
 	c.Full += d.Full
 }
 
-// Plus returns the sums of the counts.
+// Plus returns the sums of both counts.
 func (c Counts) Plus(d Counts) Counts {
 	c.add(d)
 	return c
 }
 
-// Minus returns the differences of the counts.
+// Minus returns the differences between the counts.
 func (c Counts) Minus(d Counts) Counts {
 	return Counts{c.Accesses - d.Accesses, c.Misses - d.Misses, c.Cold - d.Cold, c.Full - d.Full}
 }
@@ -149,15 +152,17 @@ func (c Counts) Minus(d Counts) Counts {
 // Result is the behaviour of a tree in a cache.
 type Result struct {
 	Cache Cache
-	// Kinds reports whether Cold and Full were counted; otherwise they are 0.
+	// Kinds reports whether Cold and Full were counted. If not, they are 0.
 	Kinds bool
 	Total Counts
 	// Nodes contains the counts of the top-level loops and of all nodes in them, in pre-order. The
-	// counts of a loop are the sums over its items. Top-level leaves are not included. Neither are
-	// top-level loops over at most 64 references, if the tree has more than 2^18 top-level nodes.
+	// counts of a loop are the sums over its items. Top-level leaves are not included. If the tree
+	// has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
+	// included either.
 	Nodes []Counts
 	// Loose contains the counts of everything outside Nodes, by reference
-	// ([loops.Tree.References]). ShortLoops reports that short top-level loops are included.
+	// ([loops.Tree.References]). ShortLoops reports whether these include the counts of short
+	// top-level loops.
 	Loose      []Counts
 	ShortLoops bool
 	// Refs contains the counts of all leaves, by reference.
@@ -202,11 +207,11 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 	}
 }
 
-// Array is a set of lines touched by references whose lines overlap.
+// Array is a set of lines that are touched by references whose lines overlap.
 type Array struct {
 	First, Last trace.Line
 	References  []int // indices in loops.Tree.References
-	Column      int   // column in Evictions; the last of 32 columns may represent several arrays
+	Column      int   // column in Evictions; the last of 32 columns may stand for several arrays
 	Counts      Counts
 }
 
@@ -216,17 +221,18 @@ var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more",
 // ErrStopped reports that the caller stopped a run.
 var ErrStopped = errors.New("loops: stopped while misses were counted")
 
-// pauseEvery is the approximate number of accesses that are simulated between two questions.
+// pauseEvery is the approximate number of accesses that are simulated before the caller is asked
+// again whether to continue.
 const pauseEvery = 1 << 17
 
-// pauses asks from time to time whether to continue.
+// pauses asks the caller from time to time whether to continue.
 type pauses struct {
 	ask  func() bool // if nil, pauses never asks
 	left int         // number of accesses until the next question
 	over bool
 }
 
-// spend counts simulated accesses, and asks if it is time.
+// spend counts simulated accesses, and asks whether to continue when it is time to do so.
 func (p *pauses) spend(accesses int) {
 	if p.left -= accesses; p.left > 0 || p.ask == nil {
 		return
@@ -240,8 +246,8 @@ func (p *pauses) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking does the same as [Run], for trees that may take long. It calls goOn every few hundred
-// thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking does the same as [Run], for trees whose simulation may take long. It calls goOn every
+// few hundred thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -271,9 +277,9 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking does the same as [CountAsking], but faster, for a cache that keeps all lines. It does
-// not count accesses. If the tree touches more lines than c has, or half a billion, it calls
-// CountAsking.
+// FirstAsking does the same as [CountAsking], for a cache that keeps all lines. It is faster, but
+// does not count accesses. If the tree touches more lines than c can hold, or half a billion lines,
+// it calls CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -294,7 +300,8 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the misses of a tree. It calls goOn as RunAsking does, with a lower bound of the result.
+// Total returns the number of misses of a tree. It calls goOn as RunAsking does, and passes a lower
+// bound on the result.
 func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -307,10 +314,10 @@ func Total(t *loops.Tree, c Cache, goOn func(least uint64) bool) (uint64, error)
 	return e.least(), nil
 }
 
-// least returns a lower bound of the misses of the whole run. At the end of the run, it returns the
+// least returns a lower bound on the misses of the whole run. At the end of the run, it returns the
 // exact number.
 func (e *engine) least() (misses uint64) {
-	if e.open > 0 { // the counters may include a block that a series only tries
+	if e.open > 0 { // the counters may include a block that a series has run only as a trial
 		return 0
 	}
 	for i := range e.tally.counts {
@@ -345,8 +352,8 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 }
 
 // result converts the counts to a result. full contains the counts of the fully associative cache.
-// cold contains the first touches of each node, followed by those of each top-level reference; if
-// it is nil, the kinds of misses are left out.
+// cold contains the first touches of each node, followed by the first touches of each top-level
+// reference. If cold is nil, the kinds of misses are left out.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {

@@ -60,7 +60,8 @@ func TestNests(t *testing.T) {
 	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
 }
 
-// TestTriangles checks the same for nests with varying trip counts, in caches that they fill.
+// TestTriangles checks the same for nests with varying trip counts, in caches that are small enough
+// for these nests to fill.
 func TestTriangles(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +75,8 @@ func TestTriangles(t *testing.T) {
 	t.Logf("%d jumps over iterations that vary, in %d nests", progressions, nests)
 }
 
-// TestTrap checks a line that moves out of its array's region into that of another array.
+// TestTrap checks a nest in which a line moves out of the region of its array, into the region of
+// another array.
 func TestTrap(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
@@ -96,7 +98,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestHugeCounts checks counts that are too large for simulating each access or marking each line.
+// TestHugeCounts checks trees that are too large for simulating each access or marking each line.
 func TestHugeCounts(t *testing.T) {
 	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
 	r, err := Run(tree, Cache{64, 64, 8})
@@ -135,8 +137,8 @@ func TestInvalidCaches(t *testing.T) {
 	}
 }
 
-// TestCapacities checks that one curve contains the misses of all fully associative caches, and
-// that the kinds of misses add up.
+// TestCapacities checks that the curve agrees with the misses of fully associative caches of each
+// capacity, and that the kinds of misses add up to the total.
 func TestCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 2000)

@@ -8,16 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive computes a result in forty lines: it makes the accesses one by one, and searches each set
-// as a list.
+// naive computes a result with forty lines of code. It makes the accesses one by one, and searches
+// each set as a list.
 type naive struct {
-	e     *engine // provides the numbers of nodes and the columns of arrays
+	e     *engine // used for the numbers of nodes and the columns of arrays
 	cache Cache
 	sets  [][]trace.Line // most recent first
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
-	loose bool // counts are kept by reference
+	loose bool // these counts are kept by reference
 }
 
 func newNaive(l *layout, c Cache) *naive {
@@ -110,7 +110,7 @@ func content(s state, set int) (lines []trace.Line) {
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
-	left  float64 // number of references that it may still make
+	left  float64 // number of references that the nest may still make
 }
 
 func (d *drawing) items(depth int, times float64) (items []loops.Item) {
@@ -174,7 +174,7 @@ func drawTree(t *rapid.T, most float64) *loops.Tree {
 	return tree
 }
 
-// drawTriangle draws a nest whose inner loops run up to an affine bound.
+// drawTriangle draws a nest whose inner loops have affine upper bounds.
 func drawTriangle(t *rapid.T) *loops.Tree {
 	step := func() int64 {
 		return rapid.SampledFrom([]int64{0, 8, 8, 64, 512, 800, 1024, -8, -64, 1032}).Draw(t, "step")
@@ -223,7 +223,7 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	return tree
 }
 
-// deeper wraps items in another loop, which changes nothing.
+// deeper wraps items in another loop that does not change their references.
 func deeper(items []loops.Item) []loops.Item {
 	items = slices.Clone(items)
 	for i := range items {
@@ -233,7 +233,7 @@ func deeper(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild sets enough addresses for every wild reference.
+// setWild assigns enough addresses to every wild reference.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)
@@ -249,7 +249,7 @@ func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	}
 }
 
-// drawCache draws a geometry.
+// drawCache draws the geometry of a cache.
 func drawCache(t *rapid.T) Cache {
 	return Cache{
 		LineBytes: rapid.SampledFrom([]uint64{8, 16, 32, 64, 64, 64, 128}).Draw(t, "line size in bytes"),

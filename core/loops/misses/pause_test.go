@@ -9,7 +9,7 @@ import (
 // A long run asks whether to continue, and ends promptly if the answer is no.
 func TestRunAsking(t *testing.T) {
 	var body []loops.Item
-	for i := range uint32(7) { // nothing repeats: trip counts change at every level
+	for i := range uint32(7) { // nothing repeats in this nest, because trip counts change at every level
 		body = append(body, loops.Item{Trips: 900, Steps: []int64{-int64(i % 3)}, Body: []loops.Item{loops.Leaf(loops.Reference{Site: i, Bytes: 8}, uint64(i)<<30, 8200, 72)}})
 	}
 	tree, err := (&loops.Nest{Items: []loops.Item{loops.Loop(400, body...)}}).Build()

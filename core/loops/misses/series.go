@@ -8,17 +8,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// series looks for a progression in one run of a loop whose inner trip counts vary; see "When trip
+// series looks for a progression in one run of a loop whose inner trip counts vary. See "When trip
 // counts vary" in the package documentation.
 type series struct {
 	next  uint64 // the iteration before which to look for a progression
 	block uint64 // number of iterations in a block
 	need  int    // number of blocks that are run one by one
-	gap   uint64 // number of blocks until the next try
-	jumps uint64 // the engine's jumps before the block
+	gap   uint64 // number of blocks to wait before the next attempt
+	jumps uint64 // number of jumps of the engine before the current block
 
 	first  uint64     // iteration at which the first block begins
-	marks  []mark     // positions before each block, and after the last
+	marks  []mark     // position in the transcript before each block and after the last one
 	states [][]uint64 // states of the cache at each mark
 	totals [][]uint64 // counters of the tally at each mark
 	order  order
@@ -30,14 +30,14 @@ type mark struct{ lines, notes, times, cuts int }
 // transcript records the actions of a loop that depend on the positions of lines.
 type transcript struct {
 	record
-	open   int  // number of series that write to it
-	broken bool // something happened that the transcript cannot represent
+	open   int  // number of series that are writing to it
+	broken bool // whether something happened that the transcript cannot represent
 }
 
 // record is a transcript or the last part of one.
 type record struct {
 	lines []trace.Line // accesses that were made, interleaved with states
-	cuts  []int        // where the states begin
+	cuts  []int        // positions at which the states begin
 	notes []uint64     // decisions that were made
 	times []uint64     // the numbers of periods that were jumped over
 }
@@ -73,7 +73,7 @@ func (t *transcript) append(r *record) {
 	t.times = append(t.times, r.times...)
 }
 
-// close ends the record of a series. Nothing else reads it.
+// close ends the recording for a series, and discards the record if no other series uses it.
 func (t *transcript) close() {
 	if t.open--; t.open == 0 {
 		t.truncate(mark{})
@@ -87,7 +87,7 @@ func (t *transcript) note(values ...uint64) {
 	}
 }
 
-// depth returns the depth of the deepest nest of loops below a loop.
+// depth returns the depth of the deepest nest of loops inside a loop.
 func (b *block) depth() (depth int) {
 	for i := range b.items {
 		if it := &b.items[i]; it.loop {
@@ -99,7 +99,7 @@ func (b *block) depth() (depth int) {
 
 // blockSize returns the number of iterations after which every reference is at the same offset in
 // its line and in the same set, and inner trip counts have changed by whole periods. It returns 0
-// if this number is more than most.
+// if this number is greater than most.
 func (e *engine) blockSize(b *block, most uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift
@@ -151,7 +151,7 @@ func (s *series) begin(e *engine, b *block, trips uint64) {
 	}
 }
 
-// giveUp ends the search for now.
+// giveUp stops the search for some time.
 func (s *series) giveUp(e *engine, i uint64) {
 	s.finish(e)
 	s.gap = min(2*s.gap, 12)
@@ -166,8 +166,8 @@ func (s *series) finish(e *engine) {
 	}
 }
 
-// look is called before iteration i, where one block ends and another begins. It returns the number
-// of iterations to jump over; the caller must advance the parameters.
+// look is called before iteration i, at which one block ends and another begins. It returns the
+// number of iterations to jump over. The caller must advance the parameters.
 func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	e.flush()
 	defer func() { s.jumps = e.jumps }()
@@ -178,7 +178,7 @@ func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int
 			return 0
 		}
 		if e.jumps == s.jumps {
-			s.next = i + s.block // varying inner loops were simulated iteration by iteration, so no two blocks are alike
+			s.next = i + s.block // inner loops with varying trip counts were simulated iteration by iteration, so no two blocks are alike
 			return 0
 		}
 		e.open++
@@ -226,7 +226,7 @@ func (s *series) repeats(e *engine, n int) bool {
 		inProgression(e.times[before.times:a.times], e.times[a.times:b.times], e.times[b.times:c.times], 1)
 }
 
-// farthest limits the distance that lines move in a block.
+// farthest limits the distance by which lines move in a block.
 const farthest = 1 << 40
 
 // inProgression reports whether values grow by the same amount from a to b as from b to c, and
@@ -247,8 +247,8 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last block that fits, or an earlier block, from the state that it would find. If
-// that block is like the first ones, so are all blocks in between.
+// jump runs the last block that fits, or an earlier one, starting from its extrapolated state. If
+// that block is like the first blocks, so are all blocks in between.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
 	n := s.need // number of blocks that were run
 	last := (trips - s.first) / s.block
@@ -266,7 +266,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	}
 	end := e.here()
 	start := slices.Clone(cur)
-	var behind []uint64 // the state after block number good
+	var behind []uint64 // the state after the block with number good
 	var best record     // the record of that block
 	try, all := bad-1, bad-1
 	for tries := 0; tries < mostTries && good+1 < bad && !e.over; tries++ {
@@ -322,7 +322,8 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	return iterations
 }
 
-// writeState records the lines in the cache, because other lines may later coincide with them.
+// writeState records the lines in the cache, because other lines may later move to the same
+// positions.
 func (e *engine) writeState() {
 	if e.open > 0 {
 		e.cuts = append(e.cuts, len(e.lines))
@@ -333,7 +334,8 @@ func (e *engine) writeState() {
 // mostTries limits the number of blocks that are run to find the last block that is like the first.
 const mostTries = 6
 
-// stateBefore returns the state before a block, counted from 0, according to the progression.
+// stateBefore returns the state before a block (numbered from 0), extrapolated from the
+// progression.
 func (s *series) stateBefore(block uint64) []uint64 {
 	state := make([]uint64, len(s.states[0]))
 	for i, line := range s.states[0] {
@@ -342,9 +344,9 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// alike reports whether the block that was run as block number last, from 1, is like the first
-// block: whether its decisions are the same, its jumps and the state after it continue the
-// progression, and its counts are those that the polynomials predict.
+// alike reports whether the block that was just run, which has number last (from 1), is like the
+// first block. Its decisions must be the same, its jumps and the state after it must continue the
+// progression, and its counts must be the counts that the polynomials predict.
 func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
@@ -373,8 +375,8 @@ func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool 
 	return true
 }
 
-// ordered reports whether all lines that may meet in the cache keep their order up to block last,
-// counted from 1.
+// ordered reports whether all lines that may be in the cache at the same time keep their order up
+// to block last (numbered from 1).
 func (s *series) ordered(e *engine, last uint64) bool {
 	m0, m1 := s.marks[0], s.marks[1]
 	first, second := e.lines[m0.lines:m1.lines], e.lines[m1.lines:s.marks[2].lines]
@@ -422,8 +424,8 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 // newton evaluates polynomials by forward differences.
 type newton struct{ choices, d []uint64 }
 
-// newNewton prepares to evaluate polynomials, each determined by n values, at one point or, if sum
-// is 1, to sum them over all points below.
+// newNewton prepares the evaluation of polynomials, each of which is determined by n values. They
+// are evaluated at one point or, if sum is 1, summed over all smaller points.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {
@@ -463,13 +465,13 @@ type order struct {
 // group is a range of lines that move alike and therefore keep their order.
 type group struct{ step, first, last uint64 }
 
-// pair is a line and its later position.
+// pair is a line and the position to which it moves.
 type pair struct{ from, to uint64 }
 
 const mostGroups = 16
 
 // kept reports whether lines that move from a to b in one step keep their order for the given
-// number of steps: equal lines stay equal, and no line passes another.
+// number of steps. This means that equal lines stay equal and no line passes another.
 func (o *order) kept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0

@@ -8,16 +8,16 @@ import (
 
 type access struct {
 	line  trace.Line
-	at    uint32 // index of its counters
+	at    uint32 // index of the counters of the access
 	array uint32 // column of the line's array
 }
 
 // tally contains the counters of a run.
 type tally struct {
-	weight uint64 // number of equal accesses that each access represents
+	weight uint64 // number of equal accesses for which each access stands
 	counts []hits
 	arrays *arrays
-	out    []uint64 // evictions, by the array of the new line and then of the evicted line
+	out    []uint64 // number of evictions, by the array of the new line and then the array of the evicted line
 	depths []uint64 // hits by stack distance, for a single set; nil if not wanted
 }
 
@@ -47,7 +47,8 @@ type state interface {
 	lines() int                   // the number of lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content to a list
 	load(from []uint64)           // sets the content to a saved state
-	// moved reports whether the cache contains the saved lines, each moved by m.
+	// moved reports whether the content of the cache is the saved content, with each line moved by
+	// m.
 	moved(from []uint64, m *motion) bool
 	move(m *motion, times uint64) // moves all lines by m, the given number of times
 }
@@ -68,7 +69,7 @@ func newState(sets, ways uint64) state {
 // index selects the set of a line.
 type index struct {
 	sets uint64
-	mask uint64 // sets - 1 if the number of sets is a power of two above 1
+	mask uint64 // sets - 1 if the number of sets is a power of two greater than 1
 }
 
 func newIndex(sets uint64) index {
@@ -115,7 +116,8 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used of its set, which it is not yet.
+// use makes a line the most recently used line of its set. The line must not be the most recently
+// used one already.
 func (f *frames) use(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -205,7 +207,8 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// use makes a line the most recently used, which it is not yet.
+// use makes a line the most recently used line. The line must not be the most recently used one
+// already.
 func (k *stack) use(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -286,16 +289,17 @@ func (s *stacks) move(m *motion, times uint64) {
 	}
 }
 
-// stack is an LRU stack. Each use of a line gets the next stamp; the newest stamp of a line is
-// live. A table finds the stamp of a line. When stamps run out, the live ones are renumbered.
+// stack is an LRU stack. Each use of a line gets the next stamp. The newest stamp of each line is
+// live. A hash table finds the newest stamp of a line. When there are no more stamps, the live ones
+// are renumbered.
 type stack struct {
 	most, held int
 	order      []trace.Line // line of each stamp
 	live       []uint64     // a bit for each stamp
 	next       int          // the next stamp
-	tail       int          // no stamp below tail is live
+	tail       int          // all live stamps are at or above tail
 
-	keys   []trace.Line // open addressing
+	keys   []trace.Line // hash table with open addressing
 	values []int32
 	shift  uint
 }
@@ -314,11 +318,12 @@ func (k *stack) init(most int) {
 	for i := range k.keys {
 		k.keys[i] = none
 	}
-	k.order[0] = none // the newest stamp, which is not live
+	k.order[0] = none // the newest stamp, whose bit is not set
 	k.next, k.tail = 1, 1
 }
 
-// find returns the stamp of a line and its slot in the table, or -1 and the slot for it.
+// find returns the stamp of a line and its slot in the table. If the line has no stamp, it returns
+// -1 and the slot where the line would be stored.
 func (k *stack) find(line trace.Line) (stamp, slot int) {
 	mask := len(k.keys) - 1
 	for slot = int(line * 0x9e3779b97f4a7c15 >> k.shift); ; slot = (slot + 1) & mask {
@@ -331,7 +336,7 @@ func (k *stack) find(line trace.Line) (stamp, slot int) {
 	}
 }
 
-// newer returns the number of live stamps above the given one.
+// newer returns the number of live stamps that are newer than the given one.
 func (k *stack) newer(stamp int) (n int) {
 	first, last := stamp/64, (k.next-1)/64
 	n = bits.OnesCount64(k.live[first] >> (stamp % 64) >> 1)
@@ -401,7 +406,8 @@ func (k *stack) settle() {
 	}
 }
 
-// moved reports whether the stack contains the saved lines, listed oldest first, moved by m.
+// moved reports whether the stack contains exactly the saved lines, moved by m. The saved lines are
+// listed with the oldest first.
 func (k *stack) moved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

@@ -21,7 +21,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// folded folds one of the large traces.
+// folded returns the loop-compressed form of one of the large traces.
 func folded(t testing.TB, name string) *loops.Tree {
 	f, err := os.Open(tracetest.RealPath(t, name))
 	if err != nil {
@@ -45,8 +45,8 @@ func folded(t testing.TB, name string) *loops.Tree {
 	}
 }
 
-// TestTruth compares loop-compressed traces with runs of DineroIV (with all of its first levels in
-// a soak test) and with histograms of stack distances.
+// TestTruth compares the misses of loop-compressed traces with DineroIV and with histograms of
+// stack distances. In a soak test, it compares all first levels that DineroIV simulated.
 func TestTruth(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +186,10 @@ func BenchmarkPrepare(b *testing.B) {
 }
 
 // BenchmarkFirstLook compares this package with package simulate, on loop-compressed traces with
-// hardly any loops. It measures the misses of a new tree, the simulation of the same references
-// while the tree is expanded, and their simulation from memory after expansion. The three
-// measurements alternate, and the ratios are those of the medians.
+// hardly any loops. It measures three times: the time to compute the misses of a new tree, the time
+// to simulate the same references while the tree is expanded, and the time to simulate them from
+// memory after expansion. The three measurements alternate, and the reported ratios are ratios of
+// medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		compareFirstLook(b, name, folded(b, name))
@@ -267,7 +268,7 @@ func compareFirstLook(b *testing.B, name string, tree *loops.Tree) {
 }
 
 // BenchmarkReal compares this package with package simulate on loop-compressed traces. Package
-// simulate gets the same references, expanded in advance.
+// simulate processes the same references, which are expanded in advance.
 func BenchmarkReal(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -314,8 +315,8 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 	}
 }
 
-// irregular lists programs with data-dependent addresses or trip counts. Each calls take for one
-// reference after another.
+// irregular lists programs with data-dependent addresses or trip counts. Each program calls take
+// for one reference after another.
 var irregular = []struct {
 	name string
 	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))

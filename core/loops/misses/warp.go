@@ -12,21 +12,21 @@ import (
 // plan searches for repetitions in one run of a loop.
 type plan struct {
 	next   uint64 // the iteration before which to search
-	on     bool   // a search is worthwhile
-	jumped bool   // a repetition was found at least once
+	on     bool   // whether a search is worthwhile
+	jumped bool   // whether a repetition was found at least once
 
-	period uint64 // iterations after which references hit lines and sets in the same way
-	first  uint64 // the first iteration of the regions
+	period uint64 // number of iterations after which references access lines and sets in the same way
+	first  uint64 // first iteration that the regions cover
 	end    uint64 // the iteration before which no two regions collide
-	vain   int    // number of comparisons that found a difference
-	fine   int    // 1 if states were equal some periods apart, and a single period is being tried; 2 if that failed
+	vain   int    // number of comparisons in a row that found a difference
+	fine   int    // 1 if states several periods apart were equal and a single period is being tried; 2 if that has failed
 
 	motion motion // motion in one period
 	over   motion // motion between checkpoints
 
-	saved  bool     // there is a checkpoint
+	saved  bool     // whether there is a checkpoint
 	at     uint64   // iteration of the checkpoint
-	done   uint64   // number of accesses made before it
+	done   uint64   // number of accesses made before the checkpoint
 	state  []uint64 // state of the cache at the checkpoint
 	totals []uint64 // counters of the tally at the checkpoint
 	now    []uint64 // state and counters at the end of a period
@@ -39,7 +39,7 @@ type plan struct {
 type region struct {
 	span
 	class int    // class number, equal for regions of one array that move alike
-	shift uint64 // number of lines, modulo 2^64
+	shift uint64 // number of lines by which the region moves, modulo 2^64
 }
 
 // motion describes how lines move: lines in regions move, and all others stay.
@@ -48,7 +48,7 @@ type motion struct {
 	turn    uint64   // number of sets
 }
 
-// search returns the index of the first region that does not end before the line.
+// search returns the index of the first region that ends at or after the line.
 func (m *motion) search(line trace.Line) int {
 	lo, hi := 0, len(m.regions)
 	for lo < hi {
@@ -70,8 +70,8 @@ func (m *motion) find(line trace.Line) *region {
 	return nil
 }
 
-// brings reports whether line before moves to now. A moving line must stay in a region of its
-// class, because outside of it, other references would hit it.
+// brings reports whether a line moves from before to now. A moving line must stay in a region of
+// its class, because outside of the region, other references would hit it.
 func (m *motion) brings(before, now trace.Line) bool {
 	if before == none || now == none {
 		return before == now
@@ -124,7 +124,7 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 const mostLeaves = 512
 
 // setPeriod finds the number of iterations after which every reference is at the same offset in its
-// line, and all references have moved by the same number of sets.
+// line and all references have moved by the same number of sets.
 func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	lineBytes := uint64(1) << e.shift
 	w.period = 1
@@ -150,8 +150,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns the number of sets by which a reference moves in a period, during which it moves
-// by whole lines.
+// turnOf returns the number of sets by which a reference moves in a period. In a period, a
+// reference moves by whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -162,7 +162,8 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 
 func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
-// from finds the regions of the iterations from i on, until they collide.
+// from finds regions for the iterations from i on, up to the iteration in which two regions would
+// collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
@@ -191,7 +192,7 @@ func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 		n = lo
 		if n < 2*w.period || !w.disjoint(e, b, n) {
 			w.next = i + max(w.period, (trips-i)/16, n)
-			w.end = i // no states are compared until then
+			w.end = i // no states are compared before that iteration
 			return
 		}
 	}
@@ -229,7 +230,8 @@ func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	return true
 }
 
-// classify assigns equal class numbers to the leaves of a loop that move alike in one array.
+// classify assigns class numbers to the leaves of a loop. Leaves that move alike in one array have
+// equal numbers.
 func (e *engine) classify(b *block) {
 	b.classes = make([]int, len(b.leaves))
 	for i := range b.leaves {
@@ -266,7 +268,7 @@ func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) 
 			if w.end == trips {
 				w.on, w.next = false, never
 			}
-			w.end = i // new regions begin there
+			w.end = i // new regions begin at this iteration
 			return n
 		}
 	}
@@ -295,7 +297,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 			return 0
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
-			// Lines that do not move never change their set.
+			// A line that does not move stays in its set, so states can only be equal after a
+			// period in which references return to their sets.
 			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
 				w.period, w.motion.turn = period, 0
@@ -304,7 +307,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// The remainder is the same for all trip counts that differ by whole periods.
+		// This remainder is the same for all trip counts that differ by whole periods.
 		w.fine = 1
 		return 0
 	}

@@ -14,21 +14,23 @@ import (
 type Array struct {
 	Name string // "" if no reference has a name
 	Refs []loops.Reference
-	// References is the number of the loop's references to it, over all runs.
+	// References is the number of references that the loop makes to the array, over all runs.
+	// Stores is the number of stores among them.
 	References, Stores uint64
-	// Wild means that the addresses are irregular, so that only the counts above are known.
+	// Wild means that the addresses are irregular, so that only the fields above are known.
 	Wild bool
 
-	Base   trace.Addr // the lowest byte
+	Base   trace.Addr // address of the lowest byte that is accessed
 	Extent uint64     // number of bytes from Base to the end of the highest accessed byte
-	// Strides contains the stride in bytes of each loop, from the outermost loop of the nest to the
-	// innermost loop around the references.
+	// Strides contains the stride in bytes for each loop, from the outermost loop of the nest to
+	// the innermost loop around the references.
 	Strides []int64
-	// Mixed means that some references have other strides or are in fewer loops.
+	// Mixed means that some references have different strides or are in fewer loops.
 	Mixed bool
-	// Touched is the number of accessed bytes, and Lines the number of their lines.
+	// Touched is the number of bytes that are accessed, and Lines is the number of lines that
+	// contain them.
 	Touched, Lines uint64
-	// Exact means that Touched and Lines are exact, not upper bounds.
+	// Exact means that Touched and Lines are exact numbers rather than upper bounds.
 	Exact bool
 }
 
@@ -41,8 +43,8 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 	return float64(a.Touched) / (float64(a.Lines) * float64(lineBytes))
 }
 
-// Arrays returns the arrays of a loop, those with the most references first. name returns the
-// variable of a reference, or "". lineBytes must be a power of two.
+// Arrays returns the arrays of a loop, in descending order of references. name returns the name of
+// a reference's variable, or "" if it is unknown. lineBytes must be a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]
 	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: mostSpans}
@@ -57,7 +59,7 @@ const mostSpans = 1 << 17
 
 // pattern describes the addresses of a reference.
 type pattern struct {
-	spans  []span // ascending and disjoint, if exact
+	spans  []span // ascending and disjoint if exact is set
 	lo, hi trace.Addr
 	bytes  uint64
 	exact  bool
@@ -99,7 +101,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		var group, rest []leaf
 		end, named := uint64(0), ""
 		for i, l := range tame {
-			if i > 0 && l.of.lo/w.lineBytes > end { // after all earlier ranges
+			if i > 0 && l.of.lo/w.lineBytes > end { // this range is after all earlier ones
 				rest = append(rest, tame[i:]...)
 				break
 			}
@@ -165,7 +167,7 @@ func (w *walker) array(group []leaf, name string) Array {
 		a.Lines = min(mostLines, bound)
 		return a
 	}
-	next := uint64(0) // lines before it have been counted
+	next := uint64(0) // lines before this one have been counted
 	for _, s := range join(all) {
 		a.Touched += s.hi - s.lo
 		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
@@ -185,15 +187,15 @@ func (n *nest) strides(j int) (list []int64) {
 	return list
 }
 
-// dim is a loop that moves a whole pattern.
+// dim is a loop that moves a whole pattern by one step in each iteration.
 type dim struct{ trips, step uint64 }
 
 // wide returns the absolute value of the step.
 func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
 // pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
-// of loops that move a whole pattern does not matter; it takes loops with the smallest steps first,
-// because the result is then usually one range.
+// of loops that move a whole pattern does not matter. pattern applies the loops with the smallest
+// steps first, because the result is then usually a single range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -218,7 +220,8 @@ func (n *nest) towards(k, j int) int {
 	return child
 }
 
-// iterations does the work of pattern for a leaf, or for a loop with varying trip counts inside.
+// iterations computes the result of pattern for a leaf, or for a loop inside which trip counts
+// vary.
 func (w *walker) iterations(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
@@ -239,8 +242,8 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if trips == 1 {
 		return first
 	}
-	// If trip counts vary, the corners give bounds; a small number of iterations is examined
-	// exactly.
+	// The first and the last iteration give bounds. If there are few iterations, all of them are
+	// examined, and the result is exact.
 	cur := make([]uint64, it.end-k-1)
 	at := func(i uint64) pattern {
 		for m := range cur {
@@ -271,7 +274,8 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	return sum
 }
 
-// variesBelow reports whether the trip count of a loop around leaf j, within loop k, varies with k.
+// variesBelow reports whether the trip count of any loop that is inside loop k and contains leaf j
+// varies with loop k.
 func (n *nest) variesBelow(k, j int) bool {
 	for m := n.items[j].parent; m > k; m = n.items[m].parent {
 		if n.items[k].steps[m-k-1] != 0 {
@@ -281,8 +285,8 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat returns the bytes that a pattern touches if it is repeated, each time moved by another
-// step.
+// repeat returns the bytes that a pattern touches if it is repeated, and moves by one step each
+// time.
 func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
@@ -297,7 +301,7 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	wide := dim{trips, step}.wide()
 	over := wide != 0 && (wide*(trips-1))/wide != trips-1 || all.hi <= all.lo || all.lo > one.lo || all.hi < one.hi
 	switch {
-	case over: // it wraps around the end of the address space
+	case over: // the pattern wraps around the end of the address space
 		return pattern{lo: one.lo, hi: one.hi, bytes: one.bytes}
 	case one.exact && len(one.spans) == 1 && wide <= one.bytes:
 		all.spans = []span{{all.lo, all.hi}}

@@ -2,9 +2,9 @@
 // execution counts and their shares of the references, and the arrays that each loop accesses.
 //
 //  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
-//     trip counts are one nest that runs several times. Counts are exact, and the time to compute
-//     them does not depend on trip counts: a loop's counts are polynomials in the iteration number
-//     (see [loops.Sum]).
+//     trip counts are one nest that runs several times. Counts are exact. The time to compute them
+//     does not depend on trip counts, because a loop's counts are polynomials in the iteration
+//     number (see [loops.Sum]).
 //  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each loop, and
 //     line utilisation. References whose line ranges overlap in the loop belong to the same array
 //     (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
@@ -21,12 +21,12 @@ import (
 
 // Outline summarises a loop-compressed trace.
 type Outline struct {
-	Loops      []Loop // nests by first appearance, each in pre-order
-	References uint64 // number in the whole trace, excluding events
+	Loops      []Loop // the loops of each nest in pre-order, with nests in the order in which they first occur
+	References uint64 // number of references in the whole trace, excluding events
 	Straight   uint64 // number of references outside all loops
 	Nests      int    // number of listed nests
-	// LeftOut is the number of nests that are not listed, which are those with the fewest
-	// references. LeftOutReferences is the number of their references.
+	// LeftOut is the number of nests that are not listed because they have the fewest references.
+	// LeftOutReferences is the number of their references.
 	LeftOut, LeftOutReferences uint64
 
 	tree  *loops.Tree
@@ -38,7 +38,7 @@ func (o *Outline) Tree() *loops.Tree { return o.tree }
 
 // Loop is a loop of a nest.
 type Loop struct {
-	Nest  int // number of the nest among the listed ones
+	Nest  int // index of the nest among the listed nests
 	Count int // number of the nest among all, from 1
 	Depth int // loops around it
 	End   int // index after the last loop nested in it
@@ -46,23 +46,23 @@ type Loop struct {
 	Trips uint64 // number of iterations over all runs
 
 	Least, Most uint64 // the smallest and the largest trip count of a run
-	References  uint64 // number in the loop, including inner loops
-	Own         uint64 // number in the loop, excluding inner loops
+	References  uint64 // number of references in the loop, including inner loops
+	Own         uint64 // number of references in the loop, excluding inner loops
 
 	Shape int // see [loops.Node.Shape]
 	First int // number of the first top-level node of that shape
 
-	item int // index in its nest
+	item int // index of its item in the nest
 }
 
 // nest is a group of top-level nodes with the same shape.
 type nest struct {
 	first  loops.Node
-	number int // number of the first node
+	number int // number of the first node with this shape
 	count  int // number of the nest among all, from 1
 	items  []item
 	params []uint64 // parameters of the first node
-	counts []uint64 // by item: the sum over all nodes
+	counts []uint64 // by item: number of executions, summed over all nodes
 	least  []uint64
 	most   []uint64
 	runs   uint64
@@ -76,16 +76,17 @@ type item struct {
 	ref    loops.Reference
 	loop   bool
 	wild   bool
-	parent int // index of the enclosing loop, or -1
+	parent int // index of the surrounding loop, or -1
 	depth  int // loops around it
-	end    int // index after the last item in it
-	height int // number of loops in the deepest nest below, including this one
+	end    int // index after the last item inside it
+	height int // number of loops in its deepest nest, including itself
 	shape  int
-	steps  []uint64 // of a loop: the amount that an iteration adds to each parameter of its items
-	varies bool     // the trip count of a loop below varies
+	steps  []uint64 // for a loop: the amount that an iteration adds to each parameter of its items
+	varies bool     // whether the trip count of an inner loop varies
 }
 
-// New summarises a tree. It lists no more than most nests, those with the most references.
+// New summarises a tree. It lists at most the given number of nests (most), which are the nests
+// with the most references.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
@@ -132,7 +133,7 @@ func (o *Outline) cut(most int) {
 }
 
 func (o *Outline) list(n *nest, number int) {
-	var open []int // listed loops around an item
+	var open []int // number of listed loops around an item
 	for k := range n.items {
 		it := &n.items[k]
 		for len(open) > 0 && n.items[o.Loops[open[len(open)-1]].item].end <= k {
@@ -160,9 +161,10 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up values of the tree's nodes, and returns the sums for the listed loops. nodes contains
-// top-level loops and all nodes in them, in pre-order. tops yields the number of each of these
-// loops and its index in nodes, as misses.Result does.
+// Sum adds up values that belong to nodes of the tree, and returns the sum for each listed loop.
+// nodes contains the values of top-level loops and of all nodes in them, in pre-order. For each of
+// these top-level loops, tops yields the number of its node and its index in nodes, as
+// [misses.Result.Tops] does.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the index of the nest
 	for i, n := range o.nests {
@@ -232,7 +234,7 @@ func (n *nest) add(p []uint64) {
 	c.corners(0, p)
 }
 
-// sum counts the nest's references, once all executions have been counted.
+// sum counts the references of the nest after all executions have been counted.
 func (n *nest) sum() {
 	for k := range n.items {
 		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() {
@@ -241,8 +243,8 @@ func (n *nest) sum() {
 	}
 }
 
-// mostCounted limits the iterations of a node that are counted one by one because trip counts are
-// sometimes negative. That does not happen in compressed traces.
+// mostCounted limits the number of iterations of a node that are counted one by one because trip
+// counts are sometimes negative. In compressed traces, trip counts are never negative.
 const mostCounted = 1 << 20
 
 // counter counts how often each item runs.
@@ -251,8 +253,8 @@ type counter struct {
 	left int
 }
 
-// item counts the executions of item k, with parameters p, and of the items in it, and stores them
-// in out. For a loop, it counts iterations.
+// item counts how often item k, with parameters p, and the items inside it are executed, and stores
+// the counts in out. For a loop, it counts iterations.
 func (c *counter) item(k int, p, out []uint64) {
 	it := &c.nest.items[k]
 	switch {
@@ -276,7 +278,7 @@ func (c *counter) item(k int, p, out []uint64) {
 		points = uint64(it.height)
 	}
 	cur := slices.Clone(p[1 : 1+size])
-	var rows []uint64 // counts of the first iterations, if they suffice
+	var rows []uint64 // counts of the first iterations, if these determine all others
 	one := make([]uint64, size)
 	clear(out[:size+1])
 	for range points {
@@ -310,15 +312,15 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether no trip count in loop k is ever negative. It suffices to check the
-// corners, because trip counts are affine.
+// neverNegative reports whether the trip counts of all loops inside loop k are never negative. It
+// is enough to check the first and the last iterations, because trip counts are affine.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
 		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
 	})
 }
 
-// corners records the smallest and the largest trip counts.
+// corners records the smallest and the largest trip count of each loop.
 func (c *counter) corners(k int, p []uint64) {
 	n := c.nest
 	c.left = mostCounted
@@ -331,8 +333,8 @@ func (c *counter) corners(k int, p []uint64) {
 	})
 }
 
-// visit calls see with the trip counts of the loops from k on, in the first and the last iterations
-// of the loops around them.
+// visit calls see with the trip counts of loop k and the loops inside it, in the first and the last
+// iterations of the loops around them.
 func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {
@@ -361,8 +363,8 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	return true
 }
 
-// Path returns the first position of a loop in the tree: the number of the top-level node, followed
-// by the index of the item in each loop around it, from 0.
+// Path returns the position at which a loop first occurs in the tree: the number of the top-level
+// node, followed by the index of the item at each level, from 0.
 func (o *Outline) Path(loop int) (path []int) {
 	l := &o.Loops[loop]
 	n := o.nests[l.Nest]

@@ -47,7 +47,7 @@ func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	return it
 }
 
-// naive runs a nest, iteration by iteration.
+// naive runs a nest iteration by iteration.
 type naive struct {
 	runs, trips, references, own, least, most []uint64 // by loop in pre-order
 	touched                                   map[uint32]map[trace.Addr]bool
@@ -240,7 +240,7 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// There is a limit on the ranges that are combined.
+// The number of ranges that are combined is limited.
 func TestArraysAreBounded(t *testing.T) {
 	far := loops.Loop(1<<40, loops.Loop(1<<20, loops.Leaf(load(1), 1<<62, 1<<21, 1<<40)))
 	o := outlined(t, 10, far)

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// exampleFile returns the file that FORMAT.md explains: a program adds up the rows of a lower
+// exampleFile returns the file that FORMAT.md explains. The program adds up the rows of a lower
 // triangle of 100 × 100 doubles, and then looks up three words, two of them at data-dependent
 // addresses.
 func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
@@ -38,7 +38,7 @@ func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	return write(t, h, tree), tree
 }
 
-// TestWorkedExample checks that the bytes in FORMAT.md are those of the file.
+// TestWorkedExample checks that FORMAT.md shows the bytes of the file.
 func TestWorkedExample(t *testing.T) {
 	want, tree := exampleFile(t)
 	text, err := os.ReadFile("../FORMAT.md")

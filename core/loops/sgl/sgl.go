@@ -1,17 +1,18 @@
 // Package sgl reads and writes files with loop-compressed traces, .sgl. FORMAT.md in package loops
 // describes every byte, with an annotated example.
 //
-// A file consists of the same frames as a container of package sgt, so that the same tables describe
-// its program, threads and capture. Instead of a container's chunks of steps, it contains trees.
+// A file consists of the same kinds of frames as a container of package sgt, so that the same
+// tables describe its program, threads and capture. It contains trees where a container has chunks
+// of steps.
 //
 //  1. [Writer] writes trees in order, together with facts about the trace. A trace consists of one
 //     tree, or of several trees if it is too irregular to be held in memory as one tree.
 //  2. [Reader] expands the records like any other trace reader, so that every analysis can read a
 //     loop-compressed trace. It removes unwanted kinds of records from the tree before expanding
 //     it.
-//  3. [Folding] compresses a trace into a file as the records arrive, and keeps one tree in memory
-//     at a time.
-//  4. [ReadTree] returns the tree, for analyses that do not expand it.
+//  3. [Folding] compresses a trace into a file as the records arrive. It keeps only one tree in
+//     memory at a time.
+//  4. [ReadTree] reads a file into a tree, for analyses that do not expand it.
 package sgl
 
 import (
@@ -38,21 +39,21 @@ type Writer struct {
 	err    error
 	begun  bool
 	tables sgt.Tables
-	format string // format of the compressed trace, if known
+	format string // format of the original trace, if known
 	facts  []trace.Fact
 	told   int // number of header facts already written
 	rows   uint64
 	bytes  uint64 // number of bytes written
 	buffer []byte
-	form   []byte // encoding of a tree
-	body   []byte // body of its frame
+	form   []byte // the encoding of a tree
+	body   []byte // the body of the tree's frame
 }
 
-// NewWriter begins a file.
+// NewWriter returns a writer of a new file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
-// Write adds the tree of the next records of a trace with the given header, which must contain at
-// least as much as the previous header.
+// Write adds a tree with the next records of a trace. h is the trace's header at this point,
+// and must contain at least as much as the previous header.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.tell(h)
 	w.form = t.Append(w.form[:0])
@@ -67,7 +68,7 @@ func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	return w.flush()
 }
 
-// tell writes the new parts of a header.
+// tell writes the parts of a header that have not been written yet.
 func (w *Writer) tell(h trace.Header) {
 	w.begin()
 	if h.Format != w.format && h.Format != "sgl" {
@@ -100,7 +101,7 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes the facts that became known after the last tree, and the ending of the run.
+// Close writes the facts that became known after the last tree, and how the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.tell(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
@@ -121,8 +122,7 @@ func flagsOf(h trace.Header) (flags uint64) {
 	return flags
 }
 
-// Recognise reports whether head is the beginning of a loop-compressed trace, and otherwise the
-// reason.
+// Recognise reports whether head is the beginning of a loop-compressed trace, and if not, why.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -130,7 +130,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	return "bytes 8 to 11 are not SGL.", false
 }
 
-// Reader expands a file, from front to back, one tree at a time.
+// Reader expands the trees of a file, one at a time and in order.
 type Reader struct {
 	name  string
 	kinds trace.Kinds
@@ -140,7 +140,7 @@ type Reader struct {
 	err   error           // final error
 }
 
-// NewReader returns a reader of the file r; name is for messages.
+// NewReader returns a reader of the file r. name is used in messages.
 func NewReader(name string, r io.Reader) *Reader {
 	return &Reader{
 		name: name, kinds: trace.AllKinds, told: trace.Header{Format: "sgl"},
@@ -151,15 +151,15 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns the header as of the records read so far.
+// Header returns the header as it is known after the records that have been read so far.
 func (r *Reader) Header() trace.Header { return r.told }
 
-// Ending returns the ending of the run, once everything has been read.
+// Ending returns how the run ended. It is known only after everything has been read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
 
-// Next fills b as specified by [trace.Reader]. For a truncated or damaged file, it returns the
-// records of all trees before the damage, and then a [*trace.DamageError]. For a tree with too many
-// records, it returns a [*TooLongError].
+// Next fills b as specified by [trace.Reader]. If the file is truncated or damaged, Next returns
+// the records of all trees before the damage, and then a [*trace.DamageError]. If a tree has too
+// many records, Next returns a [*TooLongError].
 func (r *Reader) Next(b *trace.Batch) error {
 	for r.err == nil {
 		if r.rows == nil {
@@ -179,7 +179,8 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return r.err
 }
 
-// TooLongError reports that a file stands for more records than can be read one by one.
+// TooLongError reports that a file contains more records, in compressed form, than can be read one
+// by one.
 type TooLongError struct {
 	File string
 	Err  *loops.UnfoldError
@@ -191,7 +192,7 @@ func (e *TooLongError) Unwrap() error { return e.Err }
 // Nameless returns the message without the file's name.
 func (e *TooLongError) Nameless() string { return e.Err.Error() }
 
-// refuse converts an error in a tree to an error in the file.
+// refuse converts an error in a tree to an error that names the file and the position.
 func (r *Reader) refuse(err error) error {
 	if long, ok := errors.AsType[*loops.UnfoldError](err); ok {
 		return &TooLongError{File: r.name, Err: long}
@@ -242,7 +243,7 @@ type file struct {
 	name   string
 	frames *sgt.Frames
 	begun  bool
-	flags  uint64 // flags of all trees so far
+	flags  uint64 // union of the flags of all trees so far
 	at     uint64 // position of the last frame
 }
 
@@ -251,7 +252,7 @@ var (
 	errSecond = errors.New("another loop-compressed trace begins here: such files cannot be concatenated; fold the traces together")
 )
 
-// header returns the header so far.
+// header returns the header as it is known so far.
 func (f *file) header() trace.Header {
 	inner := f.frames.Header()
 	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
@@ -327,8 +328,9 @@ func (f *file) damage(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file in bounded memory, for any length and irregularity.
-// Records without sites and PCs compress badly, so they are assigned sites, as in a container.
+// Folding compresses a trace into a file. The memory that it needs is bounded, however long or
+// irregular the trace is. Records without sites and PCs compress badly, so they are assigned sites,
+// as in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer
@@ -336,12 +338,12 @@ type Folding struct {
 	size   loops.Size
 	err    error
 
-	namer *sgt.Namer // assigns the sites of a trace without sites and PCs
-	sites []uint32   // sites of a batch
+	namer *sgt.Namer // assigns sites to the records of a trace without sites and PCs
+	sites []uint32   // the assigned sites of a batch
 	view  trace.Batch
 }
 
-// NewFolding begins a file; window has the same meaning as in [loops.NewFolder].
+// NewFolding begins a new file. window has the same meaning as in [loops.NewFolder].
 func NewFolding(w io.Writer, window int) *Folding {
 	f := &Folding{folder: loops.NewFolder(window), w: NewWriter(w)}
 	f.folder.Give(0, f.write)
@@ -365,7 +367,7 @@ func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	return f.err
 }
 
-// named returns the batch with sites assigned.
+// named returns a batch in which the records have been assigned sites.
 func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	if f.namer == nil {
 		f.namer = sgt.NewNamer()
@@ -379,7 +381,7 @@ func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
 	return &f.view
 }
 
-// withSites returns the header with the sites that were assigned.
+// withSites returns the header, extended by the sites that were assigned.
 func (f *Folding) withSites(h trace.Header) trace.Header {
 	if f.namer != nil && h.Program == nil {
 		h.Program, h.Sites = f.namer.Program(), true
@@ -396,7 +398,7 @@ func (f *Folding) Bytes() uint64 { return f.w.bytes }
 // Size returns the size of all trees in the file so far.
 func (f *Folding) Size() loops.Size { return f.size }
 
-// Close writes the remaining records, the final header, and the ending of the run.
+// Close writes the remaining records, the final header, and how the run ended.
 func (f *Folding) Close(h trace.Header, e sgt.End) error {
 	f.header = f.withSites(h)
 	if f.err == nil {

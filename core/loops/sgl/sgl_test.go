@@ -33,7 +33,7 @@ func fold(t tracetest.Failer, r trace.Reader) *loops.Tree {
 	}
 }
 
-// opened opens a file from its bytes.
+// opened returns a reader of a file with the given bytes.
 func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	t.Helper()
 	r, err := open.Open("t", bytes.NewReader(file), open.Options{})
@@ -44,7 +44,7 @@ func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	return r
 }
 
-// write writes trees with the same header.
+// write writes trees to a file, all with the same header.
 func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -60,7 +60,8 @@ func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	return out.Bytes()
 }
 
-// program returns a container of a program with blocks, and the corresponding loop-compressed file.
+// program returns a container with the trace of a program with blocks, and the loop-compressed file
+// of the same trace.
 func program(t tracetest.Failer) (container, file []byte) {
 	t.Helper()
 	p := &trace.Program{
@@ -98,14 +99,14 @@ func program(t tracetest.Failer) (container, file []byte) {
 	return out.Bytes(), write(t, r.Header(), tree)
 }
 
-// batches returns all rows, and the error that ended them.
+// batches reads all rows, and returns them with the error that ended reading.
 func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	t.Helper()
 	return trace.ReadAll(tracetest.Spoil(r))
 }
 
-// TestCompressedTraceEqualsTrace compares rows of any kinds, and everything that is known about the
-// program.
+// TestCompressedTraceEqualsTrace compares a loop-compressed trace with the original: the rows, for
+// any selection of kinds, and everything that is known about the program.
 func TestCompressedTraceEqualsTrace(t *testing.T) {
 	container, file := program(t)
 	for _, kinds := range []trace.Kinds{
