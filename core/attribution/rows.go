@@ -12,9 +12,9 @@ type By string
 // The possible groupings.
 const (
 	Site     By = "site"
-	Line     By = "line" // source line
+	Line     By = "line" // group by source line
 	Function By = "function"
-	Object   By = "object" // data structure
+	Object   By = "object" // group by data structure
 )
 
 // Row is a ranked item: a site, the sites of a line or function, or a data object.
@@ -25,10 +25,10 @@ type Row struct {
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
 	References, Accesses, Cold uint64
-	Strides                    [profile.NumStrides]uint64 // only for code
-	Used                       []profile.Utilisation      // by capacity
-	Misses                     []float64                  // by level
-	Coherence                  []float64                  // coherence misses, by level
+	Strides                    [profile.NumStrides]uint64 // number of references in each stride class; only for code
+	Used                       []profile.Utilisation      // line utilisation for each capacity
+	Misses                     []float64                  // misses in each level
+	Coherence                  []float64                  // coherence misses in each level
 }
 
 // place identifies a row of a table that groups misses by code.

@@ -10,7 +10,7 @@ import (
 type solved struct {
 	ready  bool
 	err    *Error
-	blocks []int32  // by state
+	blocks []int32  // the block of each state
 	totals []uint64 // by state: the sum of its edges' weights
 	entry  int32    // state of the first block
 	// The edges of state i are edges[edgeAt[i]:edgeAt[i+1]].

@@ -379,7 +379,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 // paper calls sampled executions windows.
 type SampledReuse struct {
 	Executions uint64 // executions of the block that access memory
-	Windows    uint64 // executions in the sample
+	Windows    uint64 // number of executions in the sample
 	profile.Reuse
 }
 

@@ -12,8 +12,8 @@ import (
 // Solution contains the executions of blocks and the invocations of functions.
 type Solution struct {
 	Program     *trace.Program
-	Visits      []float64 // executions, by block
-	Invocations []float64 // by function
+	Visits      []float64 // number of executions of each block
+	Invocations []float64 // number of invocations of each function
 	// Whole is indexed by function. It is true if the function's counts are integers that are
 	// proven to be the solution. They are in Exact, indexed by block, and Invoked, indexed by
 	// function.
@@ -44,7 +44,7 @@ type solver struct {
 	calls   []float64 // calls found so far, by callee
 	whole   []bool    // whether the calls are integers, stored in exact
 	exact   []uint64
-	errors  []float64 // errors of calls
+	errors  []float64 // errors of the calls, by callee
 	numbers []int32   // by function: its index in the component, or -1
 }
 
@@ -415,7 +415,7 @@ type residual struct {
 	s        *System
 	function int32
 	calls    uint64
-	counts   []uint64 // by state
+	counts   []uint64 // count of each state
 
 	whole []uint64  // by state; negative residuals wrap around
 	rests []float64 // by state: the remainders of divisions, or nil

@@ -377,7 +377,7 @@ func (s *System) leavesLoop(b, next int) bool {
 type Error struct {
 	Sheet           string // file and line in a branch-probability file, or ""
 	Function, Label string
-	Block           int // or -1
+	Block           int // index of the block, or -1
 	Place           trace.Place
 	Why, Do         string
 }

@@ -14,7 +14,7 @@ import (
 // counted as in package analysis/counters.
 type Work struct {
 	program *trace.Program
-	once    []profile.Counts // by block
+	once    []profile.Counts // the work of one execution of each block
 	opcodes []string
 	ops     []opAmount // the amounts of block b are at opsAt[b] up to opsAt[b+1]
 	opsAt   []int32

@@ -70,9 +70,9 @@ type file struct {
 	whole   bool
 	program profile.Counts
 	numbers map[string]uint32 // indices of functions, by name
-	places  map[place]int     // indices of blocks
+	places  map[place]int     // index of the block at each place
 	blocks  []profile.BlockCounters
-	tallies map[profile.Tally]profile.Tally // by their identifying fields
+	tallies map[profile.Tally]profile.Tally // keyed by the fields that identify a tally
 }
 
 // readers contains, by table name, the function that reads a row of the table.

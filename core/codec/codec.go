@@ -16,8 +16,8 @@ import "encoding/binary"
 // Coder writes fields, or sets them to the values that it reads. A coder that writes does not
 // change the fields, so several coders may write the same value at once.
 type Coder struct {
-	Out []byte   // written bytes
-	In  *Decoder // input; nil while writing
+	Out []byte   // the bytes that have been written
+	In  *Decoder // the input; nil if the coder writes
 }
 
 // Writer returns a coder that appends to b.

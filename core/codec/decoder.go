@@ -17,7 +17,7 @@ func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " 
 // all values are zero.
 type Decoder struct {
 	in   []byte
-	at   int // ≤ len(in)
+	at   int // number of bytes that were read, at most len(in)
 	base int // offset of in within the file
 	err  *Error
 }

@@ -37,7 +37,7 @@ type Models struct {
 	name     string           // the file name of the module
 	origin   string           // where a run's counts come from
 	program  *trace.Program
-	notes    []string // caveats
+	notes    []string // caveats about the models
 	guessed  int      // number of unknown branches
 	mainless bool
 	weights  *blocks.Profile // nil if the program ran

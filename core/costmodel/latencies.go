@@ -11,7 +11,7 @@ import (
 
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
-	firstLevel = 4 // cycles
+	firstLevel = 4 // in cycles
 	// nextLevel is the ratio between the latency of a cache and the latency of the level above. If
 	// the first level takes 4 cycles, the second takes 14 and the third 49, much like Zen 4 (4, 14,
 	// 50).

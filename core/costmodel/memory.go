@@ -12,7 +12,7 @@ import (
 
 // references contains the costs of the run's references in a hierarchy, by site.
 type references struct {
-	machine string // the hierarchy
+	machine string // the hierarchy for which the costs were computed
 	ranker  *attribution.Ranker
 	known   bool
 	sites   map[uint32]*site // by site number, only for sites with references

@@ -39,7 +39,7 @@ type place struct {
 
 	references uint64
 	irregular  float64 // share of wait at irregular addresses, 0 to 1
-	wait       float64 // cycles
+	wait       float64 // cycles that the location waits for lines
 	coherence  float64 // part of wait: for lines that other cores invalidated
 	dependent  float64 // part of wait: for loads whose address another load returns
 	spaced     float64 // share of wait at constant strides longer than an element
@@ -68,7 +68,7 @@ type costs struct {
 	hits     *pipeline.Runtime  // the run time if every load hits in the first level
 	links    map[uint32]float64 // by loop: number of executed loads that return the address of the next load
 	byNumber map[uint32]int     // index of each site in the profile, by its number in the trace
-	base     float64            // cycles without waits
+	base     float64            // cycles of the run without waits
 	bySite   map[*profile.Site]*place
 	levels   []attribution.Attribution
 	latency  []float64   // by level: latency of a line from below it, minus the latency of a hit in the first level
@@ -83,7 +83,7 @@ type costs struct {
 
 // measure contains the numbers from which the waits of sites are computed.
 type measure struct {
-	misses    [][]float64 // by level and site
+	misses    [][]float64 // number of misses, by level and site
 	coherence [][]float64 // part of misses: misses after another core's store; nil if no level has any
 	scattered []bool      // by site: whether its addresses are irregular
 	overlap   []float64   // average number of fetches in flight at a time, by site

@@ -9,7 +9,7 @@ import (
 
 // retrial is the effect of a change of addresses on the whole run.
 type retrial struct {
-	saved         float64   // cycles
+	saved         float64   // number of cycles saved
 	bySite        []float64 // cycles saved, by site
 	before, after []float64 // misses by level
 }
@@ -19,7 +19,7 @@ func (r *run) base() *counts {
 	if r.cost.replay == nil && r.canReplay() {
 		r.cost.replay = r.withMisses(r.again(nil, nil, pageShift, false), pageShift)
 		if r.cost.replay == nil {
-			r.replayed = mostRows // the replay was stopped
+			r.replayed = mostRows // the replay was stopped, so make no further ones
 		}
 	}
 	return r.cost.replay
@@ -287,7 +287,7 @@ func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elemen
 const (
 	cellShift   = 3
 	cellsOfPage = 1 << (pageShift - cellShift)
-	mostCells   = 1 << 15 // pages
+	mostCells   = 1 << 15 // maximum number of pages with cells
 	noElement   = ^uint32(0)
 )
 

@@ -57,7 +57,7 @@ type counts struct {
 	numbered  []*page
 	lines     lineTable
 	team      int     // number of threads
-	claimed   []claim // by site
+	claimed   []claim // atomic operations on the same word, by site
 }
 
 // siteCounts contains the counts of one site.
@@ -339,22 +339,22 @@ type rename func(r *row, site int) trace.Addr
 type replay struct {
 	*counts
 	schedule
-	to        rename // nil: addresses are unchanged
+	to        rename // nil if addresses are unchanged
 	shift     uint   // log2 of the line size
 	pageShift uint
 	levels    []hierarchy.Cache
 	caches    [][]*lru // caches by level and number
 	group     []int    // by level: number of cores that share a cache
 	private   int      // number of levels that are private to a core
-	used      int      // number of lines
+	used      int      // number of lines that have been used
 	cores     [mostCores]core
-	last      []lastOf          // by site and thread
+	last      []lastOf          // the last reference, by site and thread
 	perFetch  []float64         // cycles per fetch, by site and level
 	perVisit  []float64         // cycles per execution, by block
 	perMiss   float64           // cycles per coherence miss
 	remote    []float64         // extra cycles for another socket's memory, by site
 	native    []uint64          // size of the widest machine access, by site
-	atomic    []bool            // by site
+	atomic    []bool            // by site: whether it performs atomic operations
 	locks     func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
 	claims    int               // number of lock operations, and of atomic operations on the same word as the previous one, since the last synchronisation point
 	fork      uint32
@@ -378,13 +378,13 @@ type core struct {
 	lines  [nearLines + 1]uint32 // indices of these lines; 0 if there is one thread
 	group  trace.Line            // group of the line looked up last, plus one
 	number uint32                // the number of that group
-	caches []*lru                // by level
+	caches []*lru                // the cache that the core uses in each level
 	first  *recent               // the first-level TLB
 	second *lru
 	latest uint64         // the most recently used page, plus one
 	ahead  [16]trace.Line // lines that were prefetched, by their low bits
 
-	work    float64   // cycles of blocks
+	work    float64   // cycles of the executed blocks
 	waited  float64   // cycles for lines that no other core took
 	began   float64   // value of work at the last synchronisation point
 	awaited float64   // value of waited at the last synchronisation point

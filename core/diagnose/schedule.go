@@ -96,7 +96,7 @@ type chunk [chunkRows]row
 // repeatedly. Rows are numbered from the start of the region.
 type queue struct {
 	chunks []*chunk // contain the rows from first on
-	first  int      // a multiple of chunkRows
+	first  int      // number of the first row in chunks, a multiple of chunkRows
 	end    int      // the number of the next row to be appended
 }
 

@@ -33,7 +33,7 @@ type trial struct {
 	nest          *loops.Nest // the nest before the change
 	sunk          bool        // statements beside the inner loop were moved into it first
 	before, after []float64
-	saved         float64 // cycles
+	saved         float64 // number of cycles saved
 	runs          uint64  // number of consecutive runs of a nest that the change affects together; 0 if it affects a single run
 	unchained     bool    // the saving does not include a shorter chain of results or vector instructions
 	vector        float64 // part of saved: cycles saved by vector instructions
@@ -934,7 +934,7 @@ type span struct {
 	low, bytes uint64 // the range touched by all inner loops together
 	by         int64  // the distance from one turn to the next
 	step       int64  // stride in the only inner loop; 0 if there is no inner loop or several
-	own        uint64 // size of the reference
+	own        uint64 // size of the reference in bytes
 	stores     bool
 }
 

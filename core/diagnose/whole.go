@@ -40,7 +40,7 @@ func (r *run) whole() error {
 	r.out.Notes = append(r.out.Notes, recordMore)
 
 	r.out.Cycles = withoutCode * float64(r.p.Totals.AllReferences())
-	conflicts, capacity := make([]float64, len(h.Levels)), make([]float64, len(h.Levels)) // cycles by level
+	conflicts, capacity := make([]float64, len(h.Levels)), make([]float64, len(h.Levels)) // cycles due to conflict and capacity misses, by level
 	for k := range h.Levels {
 		behind, name := h.Memory.LatencyCycles, "memory"
 		fetched := found.Levels[k].Misses

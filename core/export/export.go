@@ -251,9 +251,9 @@ type Request struct {
 // Form is a format of exported files.
 type Form struct {
 	Name   string
-	Title  string // for people
+	Title  string // title for display
 	Ending string // extension of the file name
-	Media  string // media type
+	Media  string // the media type
 	Sites  bool   // the file contains only source locations
 }
 

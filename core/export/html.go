@@ -2,7 +2,7 @@ package export
 
 import (
 	"cmp"
-	_ "embed" // for style.css
+	_ "embed" // for embedding style.css
 	"strconv"
 	"strings"
 
@@ -22,7 +22,7 @@ type Report struct {
 	Asked    *Question      // nil if there is no hierarchy
 	Places   []report.Table // tables of source locations and of data, in descending order of misses
 	First    []Section      // sections that come before all other tables
-	Sections []Section      // other tables
+	Sections []Section      // all other tables
 }
 
 // Section is a section of a report.

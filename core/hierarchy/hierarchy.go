@@ -85,10 +85,10 @@ type Write uint8
 
 // The write policies.
 const (
-	WriteBack          Write = iota // allocates
-	WriteBackAround                 // does not allocate on a store miss
-	WriteThrough                    // allocates
-	WriteThroughAround              // does not allocate on a store miss
+	WriteBack          Write = iota // write-back, allocates on a store miss
+	WriteBackAround                 // write-back, does not allocate on a store miss
+	WriteThrough                    // write-through, allocates on a store miss
+	WriteThroughAround              // write-through, does not allocate on a store miss
 )
 
 // Through reports whether every store is passed on to the next level.

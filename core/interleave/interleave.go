@@ -49,7 +49,7 @@ func unknownPolicy(got string) error {
 // Order describes the order in which the cores' references are merged.
 type Order struct {
 	Policy Policy
-	Seed   uint64 // for Uniform
+	Seed   uint64 // seed of the random numbers for Uniform
 	// Cycles is the time of one execution of each block, for ByTime. Each number is finite and at
 	// least 0. Blocks beyond the list take one cycle per reference.
 	Cycles []float64

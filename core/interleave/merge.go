@@ -37,7 +37,7 @@ type Merger struct {
 	next   int      // index in live of the lane whose turn it is
 	inTurn bool     // the turn of live[next] has begun and has not ended
 	fresh  bool     // no stream of the phase has been read yet
-	random splitmix // for Uniform
+	random splitmix // random numbers for Uniform
 }
 
 // lane is one core's stream.

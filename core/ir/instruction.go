@@ -10,10 +10,10 @@ import (
 type opcode uint8
 
 const (
-	opPlain opcode = iota // computes without accessing memory
+	opPlain opcode = iota // an instruction that does not access memory
 	opLoad
 	opStore
-	opModify // atomicrmw, cmpxchg
+	opModify // an atomicrmw or cmpxchg
 	opFence
 	opCall
 	opAlloca
@@ -325,7 +325,7 @@ func (r *reader) flags() (contract bool) {
 			return contract
 		}
 		contract = contract || word == "fast" || word == "contract"
-		if r.peek() == '(' { // inrange(-16, 16)
+		if r.peek() == '(' { // as in inrange(-16, 16)
 			r.group()
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // references as steps of a separate block. There is one step for each run of contiguous lanes or,
 // for gathers and scatters, one step for each lane.
 type lanes struct {
-	number    uint32 // number of the block
+	number    uint32 // number of the block that records the references
 	inst      int32
 	kind      trace.Kind
 	count     uint64

@@ -16,7 +16,7 @@ type metadata struct {
 	text      string
 	at        []int32      // by number: 1 + the position of the node's text; 0 if undefined
 	identNode int          // the node of !llvm.ident
-	locations []location   // by node number
+	locations []location   // the location in each node, by node number
 	bodies    map[int]body // bodies of inlined functions, by number of the DISubprogram; nil if not read yet
 	scopes    map[int]scope
 	names     map[int]string

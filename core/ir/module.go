@@ -11,9 +11,9 @@ import (
 // consists of a single brace.
 type module struct {
 	text          string
-	name          string // source file
+	name          string // name of the source file
 	triple        string
-	layout        string // data layout
+	layout        string // the data layout
 	types         *types
 	typed         bool // pointers are typed, as in LLVM up to version 14
 	functions     []extent

@@ -44,7 +44,7 @@ type plan struct {
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
 	linked     map[loopVariable][]int32 // results of the function links; nil if there are none yet
 
-	returnings []returning // by basic block
+	returnings []returning // how each basic block returns after a tail call
 
 	local   []int32 // by instruction: its number in its piece, or -1 if it produces no code
 	siteOf  []int32 // by instruction: 1 + the index of its first site in sites

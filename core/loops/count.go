@@ -15,8 +15,8 @@ const everyLeaf = math.MaxUint32
 
 // count is a number of records.
 type count struct {
-	rows   uint64  // modulo 2^64
-	about  float64 // approximate number
+	rows   uint64  // number of records, modulo 2^64
+	about  float64 // approximate number of records
 	bodies float64 // number of iterations of all loops, including iterations without records
 }
 

@@ -389,7 +389,7 @@ type tameRecords struct {
 	seen []bool   // by shape: whether addAny was called for it
 }
 
-const anyNumber = 1 << 62 // number of records
+const anyNumber = 1 << 62 // stands for an unknown number of records
 
 func (r *tameRecords) add(ref uint32, n uint64) {
 	r.most[ref] = min(r.most[ref]+min(n, anyNumber), anyNumber)

@@ -23,7 +23,7 @@ const mostBarren, mostAllBarren = 64, 1 << 26
 // UnfoldError reports that a tree has too many records to be returned one by one, or too many loop
 // iterations without records.
 type UnfoldError struct {
-	Rows, Iterations float64 // approximate numbers
+	Rows, Iterations float64 // approximate numbers of records and iterations
 }
 
 func (e *UnfoldError) Error() string {
@@ -48,7 +48,7 @@ type Expander struct {
 	walk    walk
 	cursors []cursor // cursor of each reference's stream
 	row     int      // next row of the batch that is being filled
-	err     error    // final error
+	err     error    // the error that ended expansion
 }
 
 // Expand returns an expander. A tree may have several expanders. For a tree with more than

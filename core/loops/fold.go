@@ -25,7 +25,7 @@ type Folder struct {
 	ends   []uint32 // by slot: 1 + the number of the last node in that slot; not valid if the node is already finished
 	unlike []uint32 // by length of a sequence: a node that differs from the node at this distance before it; see merge
 	loops  []loopAt
-	used   []bool // by shape; see isUsed
+	used   []bool // by shape: whether it is used, see isUsed
 
 	walk    walk // position in the last node, if that node is a running loop
 	past    []candidate

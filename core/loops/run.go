@@ -106,7 +106,7 @@ func (f *Folder) takeAgain(parts int) {
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
-	w := &f.walk // no loop is running
+	w := &f.walk // f.walk is free, because no loop is running
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]

@@ -143,7 +143,7 @@ func (t *Tree) Node(shape uint32, params []uint64) Node {
 type Node struct {
 	tree   *Tree
 	shape  *shape
-	number uint32 // number of the shape
+	number uint32 // number of the node's shape
 	params []uint64
 }
 

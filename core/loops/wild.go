@@ -63,7 +63,7 @@ const (
 type habit struct {
 	inContext
 	last  trace.Addr
-	seen  uint64 // number of rows
+	seen  uint64 // number of rows seen so far
 	odd   uint64 // number of rows that were not predicted and whose address difference was new
 	steps [memory]uint64
 	next  uint8 // index of the oldest entry of steps

@@ -10,7 +10,7 @@ import (
 
 // Profile is a reuse profile: the (expected) number of line accesses at each stack distance.
 type Profile struct {
-	Spans []Span  // ascending and disjoint
+	Spans []Span  // in ascending order and disjoint
 	Cold  float64 // first accesses to a line
 }
 
@@ -81,7 +81,7 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 
 // Block contains the data about a basic block that Mix needs.
 type Block struct {
-	Executions float64  // N_i
+	Executions float64  // number of executions, N_i
 	References float64  // r_i, line accesses of one execution
 	Reuse      *Profile // P(Δ|BB_i), for any total number of accesses; nil or empty if unknown
 }

@@ -130,7 +130,7 @@ func (k *Instruction) add(counter profile.Counter, amount uint64) {
 
 // Shape is the shape of a datatype's values.
 type Shape struct {
-	Lanes uint64 // 1 except for vectors
+	Lanes uint64 // number of elements; 1 except for vectors
 	Bits  uint64 // the size of each lane; 0 if unknown, as for structures
 	Float bool
 }

@@ -28,8 +28,8 @@ type Kind uint8
 
 // The kinds of laws.
 const (
-	Polynomial   Kind = iota // fits the runs exactly
-	PowerLaw                 // c n^x
+	Polynomial   Kind = iota // a polynomial that fits the runs exactly
+	PowerLaw                 // a power law, c n^x
 	Logarithmic              // a + b log2 n
 	Linearithmic             // a n + b n log2 n
 	Sum                      // a sum of products of powers that approximates the runs
@@ -143,7 +143,7 @@ func (l *Law) String(names []string) string {
 type fitter struct {
 	points    [][]int64 // the parameters of each run
 	varied    []int
-	monomials []Term       // the highest degree first
+	monomials []Term       // in descending order of degree
 	at        [][]*big.Int // by monomial, then by run
 	supports  [][]support  // by number of terms - 1
 	known     map[string]Law

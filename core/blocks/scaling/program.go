@@ -34,9 +34,9 @@ type Program struct {
 	inputs  []Input // in the order of the model's runs
 	runs    []*blocks.Run
 	ways    [][]Law // by block: the laws of the edges to its successors, then the law of leaving the function
-	resumed []Law   // by block
+	resumed []Law   // law of the executions that enter each block without an edge
 	unmade  []Law
-	entered []Law // by function
+	entered []Law // law of the entries of each function
 	sites   []site
 	bytes   [trace.NumKinds]Law
 }
@@ -45,7 +45,7 @@ type Program struct {
 type site struct {
 	like       *profile.Site // the site in the largest run that has it
 	references Law
-	accesses   Law // line accesses
+	accesses   Law // number of line accesses
 	strides    [profile.NumStrides]Law
 	reuse      *classed
 }
@@ -330,7 +330,7 @@ type Block struct {
 // Predicted is the prediction for a run that was not made.
 type Predicted struct {
 	*Prediction
-	Of []Block // indexed by block
+	Of []Block // prediction for each block
 	// Run has balanced edges. If the edges predicted by the laws do not balance, up to Slack
 	// executions enter or leave blocks without an edge.
 	Run   *blocks.Run

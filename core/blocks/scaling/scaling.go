@@ -66,8 +66,8 @@ import (
 // block.
 type Run struct {
 	Parameters []int64           // the parameters of the input
-	Counts     []uint64          // executions
-	References []uint64          // line accesses; nil: unknown
+	Counts     []uint64          // number of executions of each block
+	References []uint64          // line accesses of each block; nil if unknown
 	Reuse      []*memory.Profile // the reuse of the references; nil, or a nil element: unknown
 }
 

@@ -80,7 +80,7 @@ const near = 4096
 // move is a change of an array's address.
 type move struct {
 	from Array
-	by   uint64 // modulo 2^64
+	by   uint64 // distance of the move, modulo 2^64
 }
 
 // makeRoom returns the moves that make room for an array that grows by the given number of bytes.

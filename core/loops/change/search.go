@@ -159,9 +159,9 @@ func (s *search) limit(list int) uint64 {
 
 const (
 	worthwhile  = 0.02
-	mostPadded  = 8  // arrays to pad
+	mostPadded  = 8  // maximum number of arrays to pad
 	mostPairs   = 6  // pairs of arrays to merge into structures
-	mostNested  = 6  // nested loops
+	mostNested  = 6  // maximum number of nested loops
 	mostChained = 16 // loops on which changes are tried
 )
 

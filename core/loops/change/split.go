@@ -75,7 +75,7 @@ func (c Split) Apply(n *loops.Nest) error {
 		return refuse("the references use all parts of the structures")
 	}
 	end := arrays[len(arrays)-1].Last
-	bases := map[uint64]trace.Addr{} // by field offset
+	bases := map[uint64]trace.Addr{} // address of each field's new array, by field offset
 	for _, leaf := range leaves {
 		offset := (leaf.Addr - a.First) % pitch
 		if _, ok := bases[offset]; !ok {

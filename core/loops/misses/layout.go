@@ -40,16 +40,16 @@ type form struct {
 	kind  kind
 	first int32 // index in flats
 	items int32
-	size  int32 // number of parameters
+	size  int32 // number of parameters of the node
 }
 
 type kind uint8
 
 const (
 	unknown     kind = iota
-	oneLeaf          // a reference
+	oneLeaf          // a single reference
 	oneLoop          // a loop over references only
-	noReference      // an event
+	noReference      // a single event
 	anyNode
 )
 
@@ -58,7 +58,7 @@ type flat struct {
 	step  uint64
 	bytes uint32 // 0 if it is an event
 	ref   uint32
-	array uint32 // its column
+	array uint32 // column of the reference's array
 	far   bool   // whether its step is large
 	wild  bool   // whether its addresses are in a list
 }
@@ -300,7 +300,7 @@ type arrays struct {
 	spans  []span   // spans of lines, ascending
 	number []uint32 // by span: its column in the counts of evictions
 	byRef  []int    // by reference: its span, or -1 if it has none
-	shown  int      // number of columns
+	shown  int      // number of columns in use
 	last   int      // the span of the line that was looked up last
 }
 

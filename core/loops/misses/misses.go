@@ -88,7 +88,7 @@ import (
 // its number modulo Sets. A cache with one set is fully associative.
 type Cache struct {
 	LineBytes uint64 // a power of two, at least 8
-	Sets      uint64 // any number
+	Sets      uint64 // number of sets, which need not be a power of two
 	Ways      uint64 // lines per set
 }
 

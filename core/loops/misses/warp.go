@@ -44,8 +44,8 @@ type region struct {
 
 // motion describes how lines move: lines in regions move, and all others stay.
 type motion struct {
-	regions []region // ascending and disjoint
-	turn    uint64   // number of sets
+	regions []region // in ascending order and disjoint
+	turn    uint64   // number of sets by which lines move
 }
 
 // search returns the index of the first region that ends at or after the line.

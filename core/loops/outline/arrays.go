@@ -52,7 +52,7 @@ func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) 
 }
 
 // span is a range of bytes.
-type span struct{ lo, hi trace.Addr } // hi > lo
+type span struct{ lo, hi trace.Addr } // hi is greater than lo
 
 // mostSpans limits the number of ranges that are combined to find the data that a loop touches.
 const mostSpans = 1 << 17

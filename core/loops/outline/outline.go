@@ -40,7 +40,7 @@ func (o *Outline) Tree() *loops.Tree { return o.tree }
 type Loop struct {
 	Nest  int // index of the nest among the listed nests
 	Count int // number of the nest among all, from 1
-	Depth int // loops around it
+	Depth int // number of loops around it
 	End   int // index after the last loop nested in it
 	Runs  uint64
 	Trips uint64 // number of iterations over all runs
@@ -66,7 +66,7 @@ type nest struct {
 	least  []uint64
 	most   []uint64
 	runs   uint64
-	one    []uint64 // counts of one node
+	one    []uint64 // the counts of a single node
 
 	references uint64
 }
@@ -77,7 +77,7 @@ type item struct {
 	loop   bool
 	wild   bool
 	parent int // index of the surrounding loop, or -1
-	depth  int // loops around it
+	depth  int // number of loops around it
 	end    int // index after the last item inside it
 	height int // number of loops in its deepest nest, including itself
 	shape  int

@@ -137,7 +137,7 @@ type Reader struct {
 	file  file
 	rows  *loops.Expander // rows of the current tree; nil if the next tree must be read
 	told  trace.Header    // header as it was known before the current tree
-	err   error           // final error
+	err   error           // the error that ended reading
 }
 
 // NewReader returns a reader of the file r. name is used in messages.
