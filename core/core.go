@@ -1,6 +1,6 @@
-// Package core contains the documents of the analyses, which are in the packages below it. Its
-// examples show how to use the analyses as a library: one pass over a trace, questions about its
-// profile, an exact simulation, and stack distances of other data.
+// Package core contains the documents that describe the analyses. The analyses themselves are in
+// its subpackages. Example functions show how to use the analyses as a library: one pass over a trace,
+// questions about its profile, an exact simulation, and stack distances of other data.
 package core
 
 import "embed"

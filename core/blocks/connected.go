@@ -2,8 +2,8 @@ package blocks
 
 import "slices"
 
-// connected returns the functions that are reachable from roots, grouped into the strongly
-// connected components of the call graph, with callers first (Tarjan, Depth-First Search and Linear
+// connected returns the functions that are reachable from roots. They are grouped into the strongly
+// connected components of the call graph, callers first (Tarjan, Depth-First Search and Linear
 // Graph Algorithms, 1972).
 func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, error)) ([][]int32, error) {
 	c := connecting{seen: make([]int32, n), low: make([]int32, n), calls: calls}

@@ -24,8 +24,8 @@
 //     weights of its edges to blocks that are not yet eliminated. Sums, products and quotients of
 //     positive numbers lose only the last digits (O'Cinneide, Entrywise perturbation theory and
 //     error analysis for Markov chains, 1993). Blocks are eliminated in postorder of a depth-first
-//     search, so that edges lead only to headers of outer loops. A function of n blocks in loops
-//     nested d deep then takes n·d steps; irreducible graphs take more.
+//     search, so that edges lead only to headers of outer loops. A function with n blocks in loops
+//     that are nested d deep then takes n·d steps. Irreducible graphs take more.
 //  3. The number of invocations of each function is found for one strongly connected component of
 //     the call graph at a time, callers first. A block calls its Callee each time it runs. Other
 //     invocations (of main, of callbacks and through pointers) are inputs, called entries. If a

@@ -112,9 +112,9 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse codes those of n items for which there(i) is true. Each item is coded as the difference
-// between its number and the smallest possible one (the previous number + 1), followed by the
-// output of code. least is the minimum size of a coded item, in bytes.
+// sparse codes the items, out of n, for which there(i) is true. Each item is coded as the
+// difference between its number and the smallest possible one (the previous number + 1), followed
+// by the output of code. least is the minimum size of a coded item, in bytes.
 func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {

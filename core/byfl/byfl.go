@@ -1,6 +1,6 @@
-// Package byfl reads the result files of Byfl, an instrumenting compiler of Los Alamos National
-// Laboratory (Pakin and McCormick, IISWC 2013), and converts their numbers to this program's own
-// form, so that both are shown in the same tables.
+// Package byfl reads the result files of Byfl, an instrumenting compiler from Los Alamos National
+// Laboratory (Pakin and McCormick, IISWC 2013). It converts their numbers to this program's own
+// form, so that the numbers of both programs are shown in the same tables.
 //
 // A file is a sequence of tables. Integers are big-endian. A string is a 16-bit length followed by
 // that many bytes:
@@ -28,14 +28,14 @@ import (
 
 const magic = "BYFLBIN"
 
-// IsByfl reports whether a file that begins with head was written by Byfl. Seven bytes suffice.
+// IsByfl reports whether a file that begins with head was written by Byfl. Seven bytes are enough.
 func IsByfl(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 
 // Table is one table of a file.
 type Table struct {
 	Name    string
 	Columns []Column
-	Rows    [][]Cell // a table of keys and values has one row
+	Rows    [][]Cell // a table of keys and values has only one row
 }
 
 // Column is the header of a column.

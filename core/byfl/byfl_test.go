@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// written writes tables as Byfl does. It is the inverse of Read.
+// written encodes tables in the way that Byfl writes them. It is the inverse of Read.
 func written(tables ...Table) []byte {
 	b := []byte(magic)
 	text := func(s string) { b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }
@@ -89,7 +89,7 @@ func table2() []Table {
 		{Name: "Called functions", Columns: []Column{{"Invocations", Number}, {"Byfl instrumented", Truth}, {"Exception throwing", Truth},
 			{"Mangled function name", Text}, {"Demangled function name", Text}},
 			Rows: [][]Cell{{number(7), number(0), number(0), text("sqrt"), text("sqrt")}, {number(5), number(0), number(1), text("sqrt"), text("sqrt")}}},
-		{Name: "Memory accesses by data types"}, // it has a different name, so it is not used
+		{Name: "Memory accesses by data types"}, // this table has a different name, so it is not used
 		{Name: "Strided accesses", Columns: []Column{{"Word size", Number}}, Rows: [][]Cell{{number(8)}}},
 		keyed("System information"),
 	}

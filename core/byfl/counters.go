@@ -12,7 +12,7 @@ import (
 // ErrNoProgram reports that a file has no table for the whole program.
 var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
 
-// Notes returns sentences on how Byfl's numbers differ from the numbers of package
+// Notes returns sentences that say how Byfl's numbers differ from the numbers of package
 // analysis/counters.
 func Notes() []string {
 	return []string{
@@ -40,7 +40,7 @@ var counterOf = map[string]profile.Counter{
 	"Function-return operations":                             profile.Returns,
 	"Observed function-return operations":                    profile.Returns,
 	"Floating-point operation bits":                          profile.FlopBits,
-	"Integer operation bits":                                 profile.OpBits, // the bits of all operations, according to Byfl's source
+	"Integer operation bits":                                 profile.OpBits, // the number of bits in all operations, according to Byfl's source code
 	"Bytes loaded":                                           profile.BytesLoaded,
 	"Bytes stored":                                           profile.BytesStored,
 	"Calls to memset":                                        profile.RangesWritten,
@@ -49,8 +49,8 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters returns the counters in the tables. It ignores tables for tags defined by the program,
-// and lists other tables without a counterpart in skipped.
+// Counters returns the counters in the tables. It ignores tables for tags that the program defines.
+// Other tables without a counterpart are listed in skipped.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
@@ -86,7 +86,7 @@ var readers = map[string]func(s *file, t *Table, row []Cell){
 	"Memory accesses by data type": (*file).readTypes,
 }
 
-// read adds a table, and reports whether it has a counterpart.
+// read adds the numbers of a table, and reports whether the table has a counterpart.
 func (s *file) read(t *Table) bool {
 	if read := readers[t.Name]; read != nil {
 		for _, row := range t.Rows {
@@ -102,7 +102,7 @@ func (s *file) read(t *Table) bool {
 		slices.Contains([]string{"Command line", "Byfl options", "System information"}, t.Name)
 }
 
-// counts returns the sums in a row.
+// counts returns the counters that a row contains.
 func counts(t *Table, row []Cell) (sum profile.Counts) {
 	for i, column := range t.Columns {
 		if counter, ok := counterOf[column.Name]; ok && column.Type == Number {
@@ -170,7 +170,7 @@ type place struct {
 func (s *file) readBlock(t *Table, row []Cell) {
 	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
 	if p.function == "" {
-		return // a group of blocks without a source location
+		return // this row is for a group of blocks without a source location
 	}
 	i, known := s.places[p]
 	if !known {
@@ -218,8 +218,8 @@ func (s *file) readVector(t *Table, row []Cell) {
 	s.tally(v)
 }
 
-// readTypes reads rows with names such as "Loads of vectors of 64-bit floating-point values". Only
-// Byfl's sums contain the number of bytes.
+// readTypes reads rows with names such as "Loads of vectors of 64-bit floating-point values". Byfl
+// reports the number of bytes only in its sums.
 func (s *file) readTypes(t *Table, row []Cell) {
 	for i, column := range t.Columns {
 		name := strings.ToLower(column.Name)
@@ -232,7 +232,7 @@ func (s *file) readTypes(t *Table, row []Cell) {
 	}
 }
 
-// readLocality selects steps of 5 % from Byfl's finer steps.
+// readLocality reads the locality in steps of 5 %, and skips Byfl's finer steps.
 func (s *file) readLocality(t *Table) {
 	if len(t.Rows) == 0 {
 		return

@@ -27,14 +27,15 @@ const (
 
 // CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
 // warning that lists the latencies that are missing in h. Latencies in h are kept. A missing
-// latency is the first of the following values that lies between the latencies of its neighbours:
+// latency is set to the first of the following values that lies between the latencies of the
+// neighbouring levels:
 //
 //   - the latency of the level at the same depth (or of memory) in the processor's description; for
 //     the first level, the latency of an integer load;
 //   - for the first level, 4 cycles; for another cache, 3.5 times the latency of the level above;
 //   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles if no clock is
 //     known, but at least twice the latency of the last cache;
-//   - the geometric mean of its neighbours.
+//   - the geometric mean of the neighbouring latencies.
 //
 // A hierarchy without levels is not changed.
 func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.Hierarchy, []hierarchy.Warning) {

@@ -71,7 +71,7 @@ type costs struct {
 	base     float64            // cycles of the run without waits
 	bySite   map[*profile.Site]*place
 	levels   []attribution.Attribution
-	latency  []float64   // by level: latency of a line from below it, minus the latency of a hit in the first level
+	latency  []float64   // by level: latency of a line from below this level, minus the latency of a hit in the first level
 	run      measure     // the numbers of the unchanged run
 	site     [][]float64 // cycles that each site waits, by the level that misses
 	pages    []float64   // cycles that each site waits for address translation
@@ -207,10 +207,10 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// replays simulates the trace in the caches if the profile does not suffice. This is the case if
-// there are several threads, because a machine with a core for each thread would execute them in a
-// different order than the recorded one; if the data is larger than the TLB covers; and if
-// references cross line boundaries.
+// replays simulates the trace in the caches if the profile does not suffice. There are three such
+// cases: several threads, because a machine with a core for each thread would execute them in a
+// different order than the recorded one; more data than the TLB covers; and references that cross
+// line boundaries.
 func (r *run) replays() {
 	c := r.cost
 	split := false

@@ -9,17 +9,19 @@
 //     first level (package pipeline), plus the waits for lines. The waits are computed for each
 //     source location and each level, from the misses that package attribution computes. How far
 //     fetches overlap depends on the pattern of addresses. Loads whose address is the result of
-//     another load do not overlap; for these, the pipeline model computes the cycles, with the
+//     another load do not overlap. For such loads, the pipeline model computes the cycles from the
 //     average latency of each load.
 //  2. Replay (schedule.go, replay.go). If the loop-compressed trace is short enough, it is
-//     simulated again: with threads in the order of a machine that has a core for each, with
-//     address translation, references that cross line boundaries, which thread stores to a page
-//     first, and how long threads wait for the slowest one.
-//  3. Trial. A nest of the loop-compressed trace is changed as the code would be (trial.go; package
-//     loops/change), and its misses are counted again, exactly, in each level. Data is moved as
-//     another layout would move it (rename.go, data.go), and the whole run is replayed. The change
-//     with the largest saving is the finding. Loops whose references depend on the data do not
-//     compress; these are interchanged in the recorded references (reorder.go).
+//     simulated again. The threads run in the order in which a machine with a core for each thread
+//     would run them. The simulation also covers address translation, references that cross line
+//     boundaries, which thread stores to a page first, and how long threads wait for the slowest
+//     one.
+//  3. Trial. A nest of the loop-compressed trace is changed in the same way as the code would be
+//     changed (trial.go; package loops/change), and its exact misses are counted again in each
+//     level. For a different data layout, addresses are changed (rename.go, data.go), and the whole
+//     run is replayed. The change with the largest saving is the finding. Loops whose references
+//     depend on the data do not compress. They are interchanged by reordering the recorded
+//     references (reorder.go).
 //  4. Cause (cause.go, threads.go). If no change helps a source location, the cause is found by
 //     elimination: misses because another core stored to the line; dependent loads; lines of which
 //     few bytes are used; irregular addresses; or lines that are never used again. The saving is
@@ -224,7 +226,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	return r.out.ranked(), nil
 }
 
-// ranked merges the findings, drops those that save too little, and sorts the rest by their
+// ranked merges the findings, drops findings that save too little, and sorts the rest by their
 // savings.
 func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()

@@ -30,8 +30,8 @@ const around = ^uint32(0)
 // passed on before the outer loop ends, so the loop is interchanged in several parts.
 const mostKept = 1 << 22
 
-// mostTurns is the largest number of iterations of the inner loop that are distinguished; all later
-// iterations count as one.
+// mostTurns is the largest number of iterations of the inner loop that are distinguished. All later
+// iterations are treated as one.
 const mostTurns = 1 << 20
 
 // take receives a row of the trace.

@@ -419,7 +419,7 @@ func (r *run) canReplay() bool {
 
 // again replays the trace. It changes addresses with to and the order of references with order (if
 // they are not nil), and uses pages of 1<<pageShift bytes. It returns nil if the trace cannot be
-// replayed. If levels is false, it does not count the misses of a run with one thread;
+// replayed. If levels is false and there is only one thread, it does not count misses, because
 // [run.exactMisses] returns the misses of the unchanged run.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	rows := r.loops.Tree().Rows()

@@ -982,7 +982,7 @@ func meet(a, b span, behind int64) bool {
 	if behind >= int64(b.bytes) || -behind >= int64(a.bytes) {
 		return false
 	}
-	if step := magnitude(a.step); step > 0 && step == magnitude(b.step) { // for example, two columns
+	if step := magnitude(a.step); step > 0 && step == magnitude(b.step) { // the two spans may be two columns of a matrix
 		in := (behind%step + step) % step
 		return in < int64(b.own) || step-in < int64(a.own)
 	}
@@ -1734,8 +1734,8 @@ func (r *run) strided(nest int) *outline.Array {
 	return nil
 }
 
-// transposes reports whether a nest looks like a transposition: in the innermost loop, one array
-// advances by whole lines and another advances within a line, and interchanging the loops would
+// transposes reports whether a nest looks like a matrix transposition. In its innermost loop, one
+// array advances by whole lines and another by less than a line, and interchanging the loops would
 // make the second array advance by whole lines.
 func (r *run) transposes(nest int) bool {
 	a := r.strided(nest)

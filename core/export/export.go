@@ -315,8 +315,8 @@ func (r *Request) Answer() ([]byte, error) {
 	return x.File(r.Form, "")
 }
 
-// File returns the content of a file in this form. event is the event for folded stacks; "" means
-// the main event.
+// File returns the content of a file in this form. event is the event that folded stacks contain,
+// where "" means the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":

@@ -18,11 +18,10 @@ const (
 )
 
 // ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". If WAYS is
-// "full", the cache is fully associative. LINE is 64 by default. The following properties may be
-// added, in any order and each at most once: latency=, bandwidth=, shared=, hashed, lru, plru,
-// random, inclusive, non-inclusive, exclusive, write-back, write-through and no-allocate. The
-// defaults are lru, non-inclusive, write-back, and allocating on a write. The error is a
-// [*trace.OptionError].
+// "full", the cache is fully associative. LINE is 64 by default. These properties may follow, in
+// any order and each at most once: latency=, bandwidth=, shared=, hashed, lru, plru, random,
+// inclusive, non-inclusive, exclusive, write-back, write-through and no-allocate. The defaults are
+// lru, non-inclusive, write-back, and allocating on a write. The error is a [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")
@@ -62,7 +61,8 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words lists the properties that have no value; at most one property of each group is allowed.
+// words lists the properties that have no value, in groups. A cache may have at most one property
+// of each group.
 var words = map[string]struct {
 	group string
 	set   func(*Cache)

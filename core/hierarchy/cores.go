@@ -398,9 +398,10 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Curves returns the miss-ratio curves of a core's private cache: without coherence, with coherence
-// misses counted as cold misses, and for the coherence misses alone, by the depth at which the line
-// was invalidated. The profile must have per-thread stacks for this line size.
+// Curves returns three miss-ratio curves of a core's private cache. The first ignores coherence,
+// the second counts coherence misses as cold misses, and the third covers only the coherence
+// misses, by the depth at which the line was invalidated. The profile must have per-thread stacks
+// for this line size.
 func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {
 	of := func(kind stackKind) *profile.Curve {
 		return a.stack(stackKey{lineBytes, kind, 0, core}, a.sharing(lineBytes)).Curve

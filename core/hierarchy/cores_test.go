@@ -144,8 +144,8 @@ func TestViews(t *testing.T) {
 		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
 	}
 	v, _ := hierarchy.NewAsker(p).Views(c)
-	// Private caches of two lines: the first core's access hits in its private cache, and in a
-	// common cache of four lines; the second core's access hits in neither.
+	// Private caches of two lines: the first core's access hits in its private cache, and also in a
+	// common cache of four lines. The second core's access misses in both.
 	if v.Anger != 6 || v.Private != 6 {
 		t.Errorf("two lines: %+v", v)
 	}
@@ -161,8 +161,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// An access to a line that another core's store invalidated misses in any cache; it is a coherence
-// miss if the line would have been present otherwise.
+// An access to a line that another core's store has invalidated misses in a cache of any size. It
+// is a coherence miss if the line would otherwise have been present.
 func TestCoherenceMisses(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 3, 1}, {1}})
 	coherent := &p.Sharing[0].Cores[0].Coherent

@@ -62,7 +62,7 @@ const AllCores = 1<<32 - 1
 // Replacement is the policy that selects the line to evict from a set.
 type Replacement uint8
 
-// The replacement policies. Predictions from profiles are for LRU; package simulate models all
+// The replacement policies. Predictions from profiles assume LRU. Package simulate models all
 // policies.
 const (
 	LRU Replacement = iota

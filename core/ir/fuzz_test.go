@@ -101,8 +101,8 @@ var snippets = []struct{ name, text, why string }{
 	{"type of the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
 }
 
-// TestRareFunctions checks that functions that cannot be parsed, or must not be changed, stay
-// unchanged and are reported, and that all others are instrumented.
+// TestRareFunctions checks that functions are instrumented unless they cannot be parsed or must not
+// be changed. Such functions must remain unchanged and be reported.
 func TestRareFunctions(t *testing.T) {
 	for _, s := range snippets {
 		r, err := Instrument([]byte(s.text), Options{Instrs: true})

@@ -346,7 +346,7 @@ func isValueWord(word string) bool {
 	return false
 }
 
-// value reads a value; id is -1 unless the value is local.
+// value reads a value. id is -1 unless the value is local.
 func (r *reader) value() (text string, id int32) {
 	b := r.peek()
 	from := r.at

@@ -4,9 +4,9 @@
 // # Input
 //
 // The input is the text that clang and flang 14 to 19 write with -S -emit-llvm, before or after
-// optimisation: with typed pointers (up to 14) or opaque ones, with debug information as calls or
-// as records, with exceptions and OpenMP. The LLVM Language Reference defines the notation; LLVM
-// prints one instruction per line.
+// optimisation. Pointers may be typed (up to version 14) or opaque, and debug information may be in
+// calls or in records. Exceptions and OpenMP are supported. The LLVM Language Reference defines the
+// notation. LLVM prints one instruction per line.
 //
 //  1. [Instrument] finds the top-level items: functions, global variables, types,
 //     attributes, metadata.

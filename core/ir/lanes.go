@@ -44,8 +44,8 @@ func (p *plan) lanesOf(i int32) *lanes {
 	return l
 }
 
-// laneForm contains the positions of an intrinsic's arguments, counted from 1; 0 means that there
-// is no such argument.
+// laneForm contains the positions of an intrinsic's arguments, counted from 1. The position 0 means
+// that there is no such argument.
 type laneForm struct {
 	prefix, part string // prefix and inner part of the intrinsic's name
 	arguments    int

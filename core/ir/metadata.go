@@ -247,12 +247,12 @@ func (m *metadata) paths() map[string]string {
 // mostInlined limits the length of chains of inlined calls, which can be cyclic in malicious text.
 const mostInlined = 256
 
-// place returns the source location of location n. Code that was inlined from a system header or an
-// accessor is located at its call, because that is the line that uses the data. An accessor is a
-// function with code on only one line. does reports whether a location belongs to the loop around
-// the code, and how many loads and stores the inlined function makes there. A function with a loop
-// is not an accessor. Neither is a function in the same file with more than two loads and stores,
-// because it computes something.
+// place returns the source location of location n. For code that was inlined from a system header
+// or an accessor, this is the location of the call, because the calling line uses the data. An
+// accessor is a function with code on only one line. does reports whether a location belongs to the
+// loop around the code, and how many loads and stores the inlined function makes there. A function
+// with a loop is not an accessor. Neither is a function in the same file with more than two loads
+// and stores, because it computes something.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {

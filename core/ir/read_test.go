@@ -49,8 +49,8 @@ func checkModule(t checker, m *Module) {
 	}
 }
 
-// TestReadAsInstrumented checks that the tables read from a module's text equal those in the traces
-// of the compiled program, except for functions that are not instrumented.
+// TestReadAsInstrumented checks that the tables read from a module's text equal the tables in the
+// traces of the compiled program, except for functions that are not instrumented.
 func TestReadAsInstrumented(t *testing.T) {
 	for _, text := range seeds(t) {
 		r, err := Instrument([]byte(text), Options{Instrs: true})
@@ -219,8 +219,8 @@ define void @h() {
 	}
 }
 
-// TestReadBroken checks that text that is not a module is rejected, and that lines of a module that
-// cannot be parsed are skipped.
+// TestReadBroken checks that text is rejected if it is not a module, and that lines of a module are
+// skipped if they cannot be parsed.
 func TestReadBroken(t *testing.T) {
 	for text, want := range map[string]string{
 		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, as clang -S -emit-llvm writes it`,

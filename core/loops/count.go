@@ -10,7 +10,7 @@ import (
 // work is measured in parameters processed.
 const mostCounted = 1 << 26
 
-// everyLeaf means all leaves; it is not the number of any shape.
+// everyLeaf stands for all leaves. No shape has this number.
 const everyLeaf = math.MaxUint32
 
 // count is a number of records.
@@ -94,8 +94,8 @@ func (c count) most() uint64 {
 	return c.rows
 }
 
-// Approximately returns the number of records that the tree stands for, even if [Tree.Rows]
-// overflows; it is +Inf if a float64 overflows too.
+// Approximately returns the approximate number of records that the tree stands for, even if
+// [Tree.Rows] overflows. It returns +Inf if a float64 overflows, too.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)

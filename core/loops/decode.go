@@ -207,7 +207,7 @@ func (r *decoder) stream() (s stream) {
 	return s
 }
 
-// rows reads the records of the plain form; each record is a node.
+// rows reads the records of the plain form. Each record becomes a node.
 func (r *decoder) rows() {
 	t := r.tree
 	var shapes []uint32 // shape of the leaf of each reference

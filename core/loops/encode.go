@@ -244,7 +244,7 @@ func (w *encoder) params(id uint32, p []uint64) {
 }
 
 // sequel predicts the shape of the next node, which is the shape that followed the same predecessor
-// the last time. Shapes are numbered from 1; the number 0 stands for the beginning.
+// the last time. Shapes are numbered from 1. The number 0 stands for the beginning.
 type sequel struct {
 	next, other []uint32 // by shape number: the shape that followed it last, and the shape that followed before; initially the shape itself
 	before      uint32
@@ -300,7 +300,7 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 // The plain form of a tree lists the records. For each run of records with the same reference, it
 // contains the reference's number and the run's length. For each record, it contains the difference
 // from the previous address of its reference. A tree with few records, or without repetitions, may
-// take more bytes as loops and leaves; [Tree.Append] then writes the plain form.
+// take more bytes as loops and leaves. In that case, [Tree.Append] writes the plain form.
 const plainVersion = 2
 
 const (

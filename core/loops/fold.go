@@ -79,8 +79,8 @@ const (
 	mostNumber = 1 << 30 // approximate maximum number of a node
 )
 
-// NewFolder returns a folder that searches the last window nodes for repetitions; window < 1 means
-// [DefaultWindow].
+// NewFolder returns a folder that searches its last nodes for repetitions. window is the number of
+// these nodes. If it is less than 1, [DefaultWindow] is used.
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow

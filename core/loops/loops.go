@@ -1,7 +1,7 @@
 // Package loops compresses a reference trace, online and losslessly, into a tree of loops and
 // references, and expands such trees (MODELS §11.1).
 //
-// A regular section descriptor (RSD) is a reference that a loop repeats at a constant stride; a
+// A regular section descriptor (RSD) is a reference that a loop repeats at a constant stride. A
 // power RSD (PRSD) is a loop over RSDs and PRSDs (Marathe and Mueller's METRIC; Budanur, Mueller
 // and Gamblin, Memory trace compression and replay for SPMD systems using extended PRSDs, The
 // Computer Journal 55(2), 2012; and Balasubramanian, ScalaMemAnalysis, chapter 2 and §3.2). The
@@ -16,11 +16,11 @@
 //     functions of the iteration number, so that triangular nests compress too. Everything except
 //     the parameters is called the shape of a node. Each shape is stored once, and has a number.
 //  3. [Folder] appends a leaf for every record, and checks whether the end of its list of nodes
-//     repeats the nodes before it: as another iteration of a preceding loop, as two equal sequences
-//     or, if trip counts differ, as three sequences in arithmetic progression. A loop that is the
-//     last node predicts the next records. A predicted record costs only a comparison and an
-//     addition, because the folder tracks its position in the running iteration (an odometer), and
-//     no list grows.
+//     repeats the nodes before it. The repetition may be another iteration of a preceding loop, two
+//     equal sequences or, if trip counts differ, three sequences in arithmetic progression. A loop
+//     that is the last node predicts the next records. A predicted record costs only a comparison
+//     and an addition, because the folder tracks its position in the running iteration (an
+//     odometer), and no list grows.
 //  4. A record that was not predicted ends the loop. The parts of the unfinished iteration become
 //     separate nodes, and the inner loop that ran last continues if it can. If the complete
 //     iterations fold with the nodes before them, up to 256 records of the unfinished iteration are

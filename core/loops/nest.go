@@ -29,7 +29,7 @@ type Nest struct {
 
 // Item is a leaf or a loop of a [Nest].
 type Item struct {
-	// Body contains the repeated items of a loop; An item without a body is a leaf.
+	// Body contains the repeated items of a loop. An item without a body is a leaf.
 	Body []Item
 
 	Ref  Reference  // reference of a leaf
@@ -222,7 +222,7 @@ func (t *Tree) Nest() *Nest {
 }
 
 // Nest returns the description of a single node, in the first iteration of all loops around it. It
-// omits the addresses of wild leaves; see [Nest.SetWild].
+// omits the addresses of wild leaves, which can be set with [Nest.SetWild].
 func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }

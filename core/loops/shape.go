@@ -30,7 +30,7 @@ type item struct {
 	wild   bool
 }
 
-// shapes assigns numbers to shapes; equal loops have equal numbers.
+// shapes assigns numbers to shapes. Equal loops get equal numbers.
 type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // by hash: 1 + the newest shape

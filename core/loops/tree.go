@@ -105,7 +105,7 @@ func (t *Tree) Nodes() iter.Seq[Node] {
 	}
 }
 
-// TopLoops yields the loops among the top-level nodes, with their indices among those nodes.
+// TopLoops yields the loops among the top-level nodes, together with the indices of these nodes.
 func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	return func(yield func(int, Node) bool) {
 		at := 0
@@ -184,14 +184,14 @@ func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
 	return s.least, s.most, s.count > 0
 }
 
-// Next returns the next address; ok is false after the last.
+// Next returns the next address. ok is false after the last one.
 func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.stream) }
 
 // IsLoop reports whether the node is a loop.
 func (n Node) IsLoop() bool { return n.shape.loop }
 
-// Leaf returns the reference and the address of a leaf. The address of a wild leaf is 0; see
-// [Tree.Addresses].
+// Leaf returns the reference and the address of a leaf. The address of a wild leaf is 0. Its
+// addresses are in [Tree.Addresses].
 func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 	if n.shape.loop {
 		return Reference{}, 0, false

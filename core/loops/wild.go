@@ -42,7 +42,7 @@ type cursor struct {
 	last trace.Addr
 }
 
-// next returns the next address; ok is false after the last.
+// next returns the next address. ok is false after the last one.
 func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	delta, n := binary.Varint(s.packed[c.at:])
 	if n <= 0 {

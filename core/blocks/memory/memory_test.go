@@ -170,7 +170,7 @@ func TestMix(t *testing.T) {
 		t.Errorf("%d distances, want %d", len(got.Spans), i)
 	}
 
-	// Blocks with a known profile represent those without one.
+	// Blocks without a profile are assumed to behave like the blocks with a known profile.
 	blocks[1].Reuse = nil
 	got = Mix(blocks)
 	if !near(got.Accesses(), float64(refs[0]+refs[1])) {

@@ -97,7 +97,7 @@ func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
 	return solveLeast(rows, values, weights)
 }
 
-// solveLeast solves the normal equations of scaled columns; ok is false if the points do not
+// solveLeast solves the normal equations for scaled columns. ok is false if the points do not
 // determine the coefficients.
 func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bool) {
 	n := len(rows[0])

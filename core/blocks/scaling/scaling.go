@@ -24,23 +24,23 @@
 //
 // # Reuse
 //
-// The reuse profile of a block is either that of the largest run or scaled. First accesses to lines
-// have a law, as counts do. Distances are divided into classes. Neighbouring classes are separated
-// by at least a certain factor, and the count of each class must have a checked polynomial. If the
-// distances cannot be divided in this way, they form a single class. Each of 512 quantiles of a
-// class is followed from run to run, because a distance in one run corresponds to a distance in the
-// next. The law of a quantile is a polynomial that fits the runs, a constant, or a sum of two
-// monomials or a power law that fits to 2 % (12.5 % if distances are binned). Otherwise the
-// quantile keeps its value, because shares change at the quantiles where classes of distances meet.
-// Predicted quantiles are sorted.
+// The reuse profile of a block is either taken unchanged from the largest run, or scaled. First
+// accesses to lines have a law, as counts do. Distances are divided into classes. Neighbouring
+// classes are separated by at least a certain factor, and the count of each class must have a
+// checked polynomial. If the distances cannot be divided in this way, they form a single class.
+// Each of 512 quantiles of a class is followed from run to run, because a distance in one run
+// corresponds to a distance in the next. The law of a quantile is a polynomial that fits the runs,
+// a constant, or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances are
+// binned). Otherwise the quantile keeps its value, because shares change at the quantiles where
+// classes of distances meet. Predicted quantiles are sorted.
 //
 // # Programs
 //
 // [FitProgram] fits complete runs, to predict a complete run: the edges between blocks, each by its
 // own law, and the sites with their references and distances. [Predicted.Slack] is the imbalance of
-// the predicted edges, which is corrected. The result is a profile, so questions about it are
-// answered like those about any profile. A site's distances are binned. Within a bin, they are
-// assumed to have the same distribution as the exact distances of all references of its kind.
+// the predicted edges, which is corrected. The result is a profile, so it can answer the same
+// questions as any other profile. A site's distances are binned. Within a bin, they are assumed to
+// have the same distribution as the exact distances of all references of its kind.
 //
 // # Limits
 //

@@ -149,7 +149,7 @@ func validName(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.Contains(name, "=") && utf8.ValidString(name)
 }
 
-// readLines reads one cache per line; lines that begin with # are comments.
+// readLines reads one cache per line. Lines that begin with # are comments.
 func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	number := 0
 	for line := range strings.Lines(text) {

@@ -1,12 +1,12 @@
-// Package change tries program changes on the description of a program's loops ([loops.Nest];
-// MODELS §11.4). It computes the references that a program would make, and their order, with a
-// different data layout or loop order. The misses of the changed nest show the gain before anyone
-// edits the source.
+// Package change tries changes of a program on the description of its loops ([loops.Nest]; MODELS
+// §11.4). It computes the references that a program would make, and their order, with a different
+// data layout or loop order. The misses of the changed nest show the gain before anyone edits the
+// source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
-//     leaf change but stay affine; if they would not, the change does not apply and the error says
-//     why.
+//     leaf change but remain affine. If they would not, the change does not apply, and the error
+//     says why.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest and proposes the best.

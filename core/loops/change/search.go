@@ -29,7 +29,7 @@ func (o *Outcome) Saved() float64 {
 }
 
 // Try applies changes in order, and counts the misses before and after. It does not change n
-// itself. It calls goOn, which may be nil, from time to time; if goOn returns false, the error is
+// itself. It calls goOn, which may be nil, from time to time. If goOn returns false, the error is
 // [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
 // [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
@@ -67,9 +67,9 @@ func count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
 // nest, one change at a time. It returns at most the given number of outcomes (most), in descending
 // order of the misses that they save. Each saves at least 2 % of the misses, and is the best change
-// of its kind for the same loops or arrays. It skips changes for which wanted returns false; a nil
-// wanted skips none. If goOn returns false, Search returns the outcomes so far, and stopped is
-// true.
+// of its kind for the same loops or arrays. It skips changes for which wanted returns false. If
+// wanted is nil, it skips none. If goOn returns false, Search returns the outcomes so far, and
+// stopped is true.
 func Search(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

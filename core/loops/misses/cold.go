@@ -42,8 +42,8 @@ func (m marking) touch(all []access, t *tally) {
 	}
 }
 
-// firstTouches returns the cold misses of each node, followed by those of each top-level reference.
-// It returns nil if more lines are touched than can be marked.
+// firstTouches returns the cold misses of each node, followed by the cold misses of each top-level
+// reference. It returns nil if more lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
 	f := &firsts{newEngine(l, 1, 1), newMarks()}
 	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks

@@ -39,9 +39,9 @@
 // # When trip counts vary
 //
 // A loop whose inner trip counts change from iteration to iteration, as in triangular nests, is
-// divided into blocks of iterations, after each of which every reference is at the same offset in
-// its line and in the same set. Inner loops jump over a number of periods that grows by the same
-// amount from block to block. If a few consecutive blocks are alike, the last block of the loop is
+// divided into blocks of iterations. After each block, every reference is at the same offset in its
+// line and in the same set. Inner loops jump over a number of periods that grows by the same amount
+// from block to block. If a few consecutive blocks are alike, the last block of the loop is
 // simulated from a state that is extrapolated from the states between these blocks. If the last
 // block is alike too, so are all blocks in between, and the counts of a block are a polynomial in
 // the block's number. The degree of the polynomial is at most the number of nested loops. The first
@@ -128,7 +128,8 @@ type Counts struct {
 // Capacity returns the number of capacity misses.
 func (c Counts) Capacity() uint64 { return c.Full - c.Cold }
 
-// Conflict returns the conflict misses: the misses beyond those in a fully associative cache.
+// Conflict returns the number of conflict misses, which is the number of misses minus the misses in
+// a fully associative cache.
 func (c Counts) Conflict() int64 { return int64(c.Misses - c.Full) }
 
 func (c *Counts) add(d Counts) {

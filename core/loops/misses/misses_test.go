@@ -43,7 +43,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 }
 
 // TestNests checks that, for any nest and geometry, every node's counts, the evictions and the
-// final content of the cache equal those of a simulation.
+// final content of the cache are the same as in a simulation.
 func TestNests(t *testing.T) {
 	most := 6000.0
 	if os.Getenv("STACKGLASS_SOAK") != "" {
