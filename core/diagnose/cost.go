@@ -77,8 +77,8 @@ type costs struct {
 	pages    []float64   // cycles that each site waits for address translation
 	split    []float64   // cycles of each site for references that cross a line boundary
 	idle     float64     // cycles that threads wait for each other
-	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0: unknown
-	replay   *counts     // replay of the unchanged run in the caches; nil: not needed or not possible
+	steps    []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
+	replay   *counts     // replay of the unchanged run in the caches; nil if it is not needed or not possible
 }
 
 // measure contains the numbers from which the waits of sites are computed.
@@ -87,7 +87,7 @@ type measure struct {
 	coherence [][]float64 // part of misses: misses after another core's store; nil if no level has any
 	scattered []bool      // by site: whether its addresses are irregular
 	overlap   []float64   // average number of fetches in flight at a time, by site
-	replay    *counts     // the replay that the numbers come from; nil: they come from the profile
+	replay    *counts     // the replay that the numbers come from; nil if they come from the profile
 }
 
 // measureOf returns the measure that follows from the profile.

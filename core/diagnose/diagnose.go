@@ -149,7 +149,7 @@ type run struct {
 	Options
 	p        *profile.Profile
 	loops    *answers.Loops    // nil: the profile has no loops
-	counted  *loopcount.Misses // misses of the loops in each level; nil: not counted
+	counted  *loopcount.Misses // misses of the loops in each level; nil if not counted
 	full     map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
 	plain    map[plainNest]float64
 	misses   [][]float64 // the result of exactMisses; nil if it has not been called

@@ -47,7 +47,7 @@ const remoteExtra = 0.7
 // counts contains the results of a replay.
 type counts struct {
 	sites     []siteCounts
-	misses    [][]float64          // by level and site; nil: not counted yet
+	misses    [][]float64          // by level and site; nil if not counted yet
 	coherence [][]float64          // misses after another core's store, by level and site
 	falsely   []float64            // such misses in the first level for words that no other core wrote, by site
 	severally []float64            // such misses in the first level for lines that contain a word to which several threads stored, by site
@@ -108,7 +108,7 @@ type line struct {
 	contended           bool         // several cores invalidated it for each other
 	severally           bool         // several threads stored to one of its words
 	honest              bool         // the invalidations were due to words that both cores use
-	page                uint32       // 1 + its number in counts.numbered; 0: unknown
+	page                uint32       // 1 + its number in counts.numbered; 0 if unknown
 }
 
 // words is the number of words in a line.
@@ -122,7 +122,7 @@ const several = 255
 // numbers assigns consecutive numbers to keys, in the order of their first use. It is a hash table
 // with open addressing.
 type numbers struct {
-	slots []uint32 // 1 + the number of a key; 0: none
+	slots []uint32 // 1 + the number of a key; 0 if the slot is empty
 	keys  []uint64
 }
 
@@ -361,7 +361,7 @@ type replay struct {
 	divides   uint32
 	dynamic   bool
 	broken    bool
-	followed  *followed // accesses of the only thread; nil: there are several threads
+	followed  *followed // accesses of the only thread; nil if there are several threads
 
 	// Two lines whose numbers differ in the bits of the mask differ are in different sets in every
 	// cache. An access to the latest line with given values of these bits finds the line in the

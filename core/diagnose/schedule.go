@@ -20,7 +20,7 @@ import (
 type row struct {
 	addr   trace.Addr
 	site   uint32 // for a reference, the number of its site in the trace's tables; for a block entry, the block
-	index  int32  // for a reference, the index of its site in the profile; -1: none
+	index  int32  // for a reference, the index of its site in the profile; -1 if it has none
 	bytes  uint32
 	thread uint8 // number of the core that runs the thread
 	kind   trace.Kind
@@ -43,7 +43,7 @@ type schedule struct {
 	expect  func(m *member, from, to int)       // called with a range of rows that will soon be passed to take; may be nil
 	index   *siteIndex                          // nil: references have no sites
 	reuse   *reuse                              // nil: there is one thread
-	order   *reorder                            // also receives block entries; nil: the order is not changed
+	order   *reorder                            // also receives block entries; nil if the order is not changed
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
 	joined  func()                              // called when all threads have synchronised
 	forked  func()                              // called when the threads begin
@@ -66,7 +66,7 @@ type schedule struct {
 	started int
 	created int               // number of threads whose creation was requested
 	creates func(uint32) bool // reports whether a block ends with a call that creates a thread
-	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil: unknown
+	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil if unknown
 	joining bool              // whether such a call was made since the threads began
 	members [mostCores]member
 	free    []*chunk // unused chunks, for later rows

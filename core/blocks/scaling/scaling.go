@@ -184,7 +184,7 @@ type Count struct {
 type Prediction struct {
 	Parameters []int64
 	Counts     []Count        // by block
-	Blocks     []memory.Block // the blocks with their references and reuse, for [memory.Mix]; nil: unknown
+	Blocks     []memory.Block // the blocks with their references and reuse, for [memory.Mix]; nil if unknown
 	Doubts     []string       // caveats, as complete sentences
 }
 
