@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Edges contains the execution counts of a program's edges. Slices are indexed by block, but
-// Entered is indexed by function. For every block b
+// Edges contains the execution counts of a program's edges. All slices are indexed by block, except
+// Entered, which is indexed by function. For every block b
 //
 //	Visits[b] = Σ Taken into b + Resumed[b], + (for the first block of a function) Entered and its calls
 //	Visits[b] = Σ Taken[b] + Left[b]

@@ -19,7 +19,7 @@ type factor struct {
 	outAt  []int32 // edges from outAt[i] up to outAt[i+1] belong to the i-th state, counted from the highest
 	out    []way   // weights divided by the pivot
 	inAt   []int32
-	in     []way // the source state and the weight
+	in     []way // edges from lower states, each with its source state and weight
 }
 
 // eliminate factorises the system of states with these edges. The edges of a state are sorted by

@@ -21,8 +21,8 @@ type Match struct {
 	to, from *trace.Program
 }
 
-// NewMatch matches a module with a program that should contain it. Functions are matched by name
-// and, if several have the same name, by code.
+// NewMatch matches a module with a program that should contain it. Functions are matched by name.
+// If several functions have the same name, they are matched by their code.
 func NewMatch(module, whole *trace.Program) *Match {
 	m := &Match{Functions: make([]int32, len(module.Functions)), Blocks: make([]int32, len(module.Blocks)), to: module, from: whole}
 	for b := range m.Blocks {

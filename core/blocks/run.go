@@ -19,8 +19,8 @@ type Run struct {
 	Profile *Profile // nil for a traced program
 }
 
-// Profile is a compiler's profile in a module that was not run, by block and by function: see
-// ir.Module.
+// Profile is a compiler's profile in a module that was not run. Its numbers are listed by block and
+// by function, as in ir.Module.
 type Profile struct {
 	Weights [][]uint64   // by block: nil, or a weight for each successor
 	Entries []uint64     // by function: invocations; 0 if unknown
@@ -275,7 +275,7 @@ func DecodeRun(data []byte) (*Run, error) {
 	return r, nil
 }
 
-// RunDecoder decodes a run in its two parts.
+// RunDecoder decodes the two parts of a run one after the other.
 type RunDecoder struct {
 	c       *codec.Coder
 	version uint64
@@ -349,7 +349,7 @@ func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Coun
 // Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2).
 type Reuse struct {
 	References    uint64
-	profile.Reuse // binned distances: misses of caches whose capacity is the edge of a bin are exact
+	profile.Reuse // binned distances, with exact misses for caches whose capacity is the edge of a bin
 }
 
 // Reuse returns the reuse profile of every block of the run, which is the sum over the block's
@@ -383,8 +383,8 @@ type SampledReuse struct {
 	profile.Reuse
 }
 
-// Accuracy returns 1 − E/2, where E is the sum over bins of the absolute difference of
-// the two normalised profiles (MODELS §8.4). It is 1 for equal profiles, and 0 if exactly
+// Accuracy returns 1 − E/2, where E is the sum over bins of the absolute difference of the two
+// normalised profiles (MODELS §8.4). The accuracy is 1 if the profiles are equal, and 0 if exactly
 // one of them is empty.
 func Accuracy(a, b *profile.Reuse) float64 {
 	n, m := float64(a.Accesses()), float64(b.Accesses())

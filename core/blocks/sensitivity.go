@@ -113,7 +113,7 @@ func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 	return ahead, nil
 }
 
-// callsBetween counts the calls of each function from other components.
+// callsBetween counts, for each function, the calls that come from other components.
 func (v *solver) callsBetween(components [][]int32) {
 	of := make([]int32, len(v.calls))
 	for i, members := range components {

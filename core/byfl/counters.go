@@ -251,8 +251,8 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish computes the counts outside functions, so that all rows add up to the program's totals,
-// and sorts the lists.
+// finish computes the counts of code outside functions, so that all rows add up to the program's
+// totals. It also sorts the lists.
 func (s *file) finish() *profile.Counters {
 	c := s.c
 	for i := range s.blocks {

@@ -134,8 +134,8 @@ func (m *Models) noteSkipped() {
 	}
 }
 
-// join adds the module's instructions, and values passed between blocks, to the run's program. It
-// does so only for functions that are the same in both builds.
+// join adds the instructions of the module, and the values that blocks pass to each other, to the
+// run's program. It does so only for functions that are the same in both builds.
 func (m *Models) join() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {

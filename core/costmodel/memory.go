@@ -23,7 +23,7 @@ type references struct {
 type site struct {
 	latency   float64          // mean latency E(λ), in cycles
 	late      float64          // the part of the latency beyond a hit in the first level
-	near      [nearest]float64 // share of the accesses at each stack distance in lines
+	near      [nearest]float64 // share of the accesses at each of the smallest stack distances, in lines
 	crossing  float64          // share of the references that touch two lines
 	misses    pipeline.Misses  // misses per reference, excluding those that follow a stride
 	transfers float64          // cycles to transfer sequential lines, in the whole run

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// compute adds findings about loops that wait for their own operations and not for memory.
+// compute adds findings about loops that wait for their own operations rather than for memory.
 func (r *run) compute() {
 	if r.cost.program == nil {
 		return
@@ -308,8 +308,8 @@ func (c *costs) variable(r *run, k *trace.Block, i *trace.Instr) *profile.Site {
 	return nil
 }
 
-// waitForSums adds the cycles that loops wait for the variables that [costs.sums] finds, because
-// each iteration must store the value before the next iteration can load it.
+// waitForSums adds the waits that are caused by the variables that [costs.sums] finds. Each
+// iteration of a loop must store such a variable before the next iteration can load it.
 func (c *costs) waitForSums(r *run) {
 	for b := range c.program.Blocks {
 		k, t := &c.program.Blocks[b], &c.hits.Blocks[b]

@@ -62,7 +62,7 @@ func (p *place) source() string {
 
 // costs contains the cycles of a run.
 type costs struct {
-	models   *costmodel.Models // nil: the trace contains no code
+	models   *costmodel.Models // nil if the trace contains no code
 	program  *trace.Program
 	visits   []float64
 	hits     *pipeline.Runtime  // the run time if every load hits in the first level

@@ -262,8 +262,8 @@ func (r *run) linked(sites []int) bool {
 	})
 }
 
-// onlyFilled reports whether a retrial saves most cycles in code that fills data for the first time. Such
-// code must store the data somewhere, and the caches must fetch new pages anyway.
+// onlyFilled reports whether most cycles that a retrial saves are in code that fills data for the
+// first time. Such code must store the data somewhere, and the caches must fetch new pages anyway.
 func (r *run) onlyFilled(t *retrial) bool {
 	filled := 0.0
 	for _, at := range r.places {

@@ -100,7 +100,7 @@ type Finding struct {
 	also []uint32 // other source lines that the finding is about
 }
 
-// LevelWait is the time that a run waits for lines of one level.
+// LevelWait is the time that a run waits for lines from one level or from memory.
 type LevelWait struct {
 	Name   string // the name of the level, or of memory
 	Cycles float64
@@ -116,7 +116,7 @@ type Diagnosis struct {
 	levels []string
 }
 
-// Waiting returns the share of the cycles in which the run waits for memory, from 0 to 1.
+// Waiting returns the share of the run's cycles that are waits for memory, from 0 to 1.
 func (d *Diagnosis) Waiting() float64 {
 	sum := 0.0
 	for _, w := range d.Waits {
@@ -148,7 +148,7 @@ type Options struct {
 type run struct {
 	Options
 	p        *profile.Profile
-	loops    *answers.Loops    // nil: the profile has no loops
+	loops    *answers.Loops    // nil if the profile has no loops
 	counted  *loopcount.Misses // misses of the loops in each level; nil if not counted
 	full     map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
 	plain    map[plainNest]float64

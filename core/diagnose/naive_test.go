@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive replays one site with plain lists and maps, in a private level and a level shared by pairs
-// of cores.
+// naive replays the references of one site with plain lists and maps. There is a private level, and
+// a level that is shared by pairs of cores.
 type naive struct {
 	near      map[uint8][]trace.Line // most recently used first
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
@@ -30,7 +30,7 @@ const naiveSets, naiveWays = 4, 2
 
 const blank = ^trace.Line(0)
 
-// remove reports whether a line is in a list, and returns the list without it.
+// remove reports whether a line is in a list, and returns the list without the line.
 func remove(list []trace.Line, at trace.Line) (bool, []trace.Line) {
 	i := slices.Index(list, at)
 	if i < 0 {

@@ -53,7 +53,7 @@ type counts struct {
 	severally []float64            // such misses in the first level for lines that contain a word to which several threads stored, by site
 	idle      []waiting            // waits of threads for each other
 	blocks    []block              // allocated blocks, ascending by address
-	pages     map[trace.Addr]*page // nil: there is one thread
+	pages     map[trace.Addr]*page // nil if there is only one thread
 	numbered  []*page
 	lines     lineTable
 	team      int     // number of threads

@@ -10,11 +10,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A recorded trace contains the references of threads in the order in which one machine happened to
-// run them. The cost of sharing depends on that order, so a replay chooses its own: between two
-// synchronisation points, the thread that is furthest behind continues, one basic block at a time.
-// Synchronisation points are the forks, joins and barriers of OpenMP, and the starts and ends of
-// other threads.
+// A recorded trace contains the references of all threads in the order in which the threads
+// happened to run on one machine. The cost of sharing depends on that order, so a replay chooses
+// its own: between two synchronisation points, the thread that is furthest behind continues, one
+// basic block at a time. Synchronisation points are the forks, joins and barriers of OpenMP, and
+// the starts and ends of other threads.
 
 // row is a reference or an event of the replayed trace.
 type row struct {
@@ -26,7 +26,8 @@ type row struct {
 	kind   trace.Kind
 }
 
-// mostBuffered is the number of rows of a parallel region that are scheduled at a time.
+// mostBuffered is the number of rows of a parallel region that are buffered before they are
+// scheduled.
 const mostBuffered = 1 << 19
 
 // mostAhead is the largest number of rows kept for threads that are ahead of others.
@@ -41,8 +42,8 @@ type schedule struct {
 	tree    *loops.Tree
 	take    func(*row)
 	expect  func(m *member, from, to int)       // called with a range of rows that will soon be passed to take; may be nil
-	index   *siteIndex                          // nil: references have no sites
-	reuse   *reuse                              // nil: there is one thread
+	index   *siteIndex                          // nil if references have no sites
+	reuse   *reuse                              // nil if there is only one thread
 	order   *reorder                            // also receives block entries; nil if the order is not changed
 	alloc   func(addr trace.Addr, bytes uint64) // called for each allocation, in trace order; may be nil
 	joined  func()                              // called when all threads have synchronised

@@ -226,8 +226,8 @@ func copies(a, b *loops.Item, depth int) (same bool) {
 	return same
 }
 
-// operations returns the kinds of operations on data in a loop, without the operations that count
-// iterations and compute addresses.
+// operations returns the kinds of operations that a loop performs on data. It leaves out operations
+// that count iterations or compute addresses.
 func (r *run) operations(l *loops.Item) (list []string) {
 	for _, it := range leavesOf(l.Body) {
 		s := r.loops.Place(it.Ref)
@@ -529,8 +529,8 @@ func (r *run) worstIn(n *loops.Nest, path change.Path, at *place) *place {
 	return at
 }
 
-// besides finds consecutive loops between which there are only references to variables, such as to
-// counters in code that was not optimised. It moves these references before both loops.
+// besides finds consecutive loops that are separated only by references to variables, such as
+// counters in unoptimised code. It moves these references before both loops.
 func besides(n *loops.Nest) (list []sunkNest) {
 	var walk func(items []loops.Item, path change.Path)
 	walk = func(items []loops.Item, path change.Path) {
@@ -833,7 +833,7 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		}
 		then[k] = now[k] * (1 - share(out.before[k]-out.after[k], max(out.before[k], now[k])))
 	}
-	sequence := false // the remaining misses are to consecutive lines
+	sequence := false // whether the remaining misses are to consecutive lines
 	switch by := by.(type) {
 	case change.Interchange:
 		l := by.Outer.Loop(changed)

@@ -64,8 +64,8 @@ func (d *Diagnosis) most() float64 {
 	return min(1, share(sum, d.Cycles))
 }
 
-// savings formats the share that all findings save together, as a range if some changes were not
-// tried.
+// savings formats the share of the cycles that all findings save together. It is a range if some
+// changes were not tried.
 func (d *Diagnosis) savings() string {
 	least, most := 0.0, 0.0
 	for i := range d.Findings {

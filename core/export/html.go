@@ -194,7 +194,7 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 
-// counters writes the references by kind, and the counters if there are any.
+// counters writes the number of references of each kind, and the counters if there are any.
 func (p *page) counters(of *profile.Profile) {
 	p.element("h2", "Counters")
 	p.tables([]report.Table{answers.Kinds(of)})

@@ -9,7 +9,7 @@ import (
 
 // Pprof writes the sheet as a profile.proto message, uncompressed
 // (github.com/google/pprof/proto/profile.proto). Each entry is a sample, with its callers
-// if they are known. Its kind of reference, datatype and variable are labels.
+// if they are known. The kind of reference, the datatype and the variable are labels of the sample.
 //
 // pprof adds up the values of samples, so every event is a sum. The sheet therefore contains the
 // sum of the distances instead of their mean. The first event is the number of accesses, by which
@@ -158,8 +158,8 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	return id
 }
 
-// mapping writes a mapping. It states that names and lines are known, so that pprof does not look
-// for them in a file with the module's name.
+// mapping writes the Mapping message of a module. It states that names and lines are known, so that
+// pprof does not look for them in a file with the module's name.
 func (p *pprof) mapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)

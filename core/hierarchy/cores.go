@@ -252,7 +252,7 @@ type coreGroup struct{ domain, core int }
 // groupsOf divides the cores into groups of sharedBy cores, such that the profile has a domain for
 // each group. Consecutive cores share a cache if the profile has a domain for them. Otherwise the
 // domains in the profile determine which cores share one. If fewer than sharedBy cores remain at
-// the end, they share the last cache. ok is false if the profile lacks a domain.
+// the end, they share the last cache. ok is false if the profile lacks a domain for some cores.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))

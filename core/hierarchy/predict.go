@@ -107,7 +107,7 @@ type OneCore struct {
 	Levels  []CoreLevel
 }
 
-// CoreLevel counts one core's accesses to a level.
+// CoreLevel contains the accesses and misses of one core in a level.
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
 	// Coherence is the number of Misses whose line was in this level (or above, if the level is

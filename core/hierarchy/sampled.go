@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8): the methods of predict.go, applied to
-// estimated distances.
+// The methods for levels of a sampled profile (MODELS §8). They are the methods of predict.go,
+// applied to estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"

@@ -293,7 +293,7 @@ var chunkArguments = map[string]int{
 }
 
 // worksharing does the same as around for the functions that divide a loop's iterations among
-// threads. Their names end in the type of the loop counter.
+// threads. The names of these functions end in the type of the loop counter.
 func worksharing(name string, a arguments, result operand) (before, after []site) {
 	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {
 		return nil, []site{event(trace.LoopEnd, integer(result))}

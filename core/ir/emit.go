@@ -369,7 +369,7 @@ func (e *emitter) value(r *recipe) string {
 	return e.last()
 }
 
-// compute writes an instruction and returns its result's name.
+// compute writes an instruction, and returns the name of its result.
 func (e *emitter) compute(parts ...string) string {
 	e.serial++
 	v := e.last()

@@ -7,8 +7,8 @@ import (
 
 // module is the top level of a module: its functions, and the data needed to interpret them.
 //
-// The reader relies only on LLVM printing one item per line, and ending a function with a line that
-// consists of a single brace.
+// The reader relies only on two properties of LLVM's output: each item is on a line of its own, and
+// a function ends with a line that consists of a single brace.
 type module struct {
 	text          string
 	name          string // name of the source file
@@ -284,8 +284,8 @@ func number(text string) int {
 	return n
 }
 
-// hasTypedPointers reports whether the module's pointers are typed. It looks at the first pointer
-// in a function or, if there is none, at the compiler's version.
+// hasTypedPointers reports whether the module's pointers are typed. It examines the first pointer
+// in a function or, if there is no pointer, the version of the compiler.
 func (m *module) hasTypedPointers() bool {
 	for _, f := range m.functions {
 		text := m.in(f)

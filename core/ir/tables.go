@@ -255,8 +255,8 @@ func opName(in *inst) (name string, code bool) {
 	return in.word, true
 }
 
-// ops counts a piece's instructions by opcode and type, in the order of their first occurrence, and
-// numbers the instructions that produce code.
+// ops counts a piece's instructions by opcode and type. The counts are in the order of first
+// occurrence. ops also numbers the instructions that produce code.
 func (t *tables) ops(p *plan, q *piece) (ops []trace.Op) {
 	n := int32(0)
 	for i := q.first; i < q.last; i++ {

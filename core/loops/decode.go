@@ -68,7 +68,7 @@ const (
 type decoder struct {
 	data    []byte
 	at      int
-	last    int // position of the last number
+	last    int // position of the number that was read last
 	err     error
 	tree    *Tree
 	plain   bool      // the tree lists the records one by one

@@ -76,7 +76,7 @@ const (
 	chained    = 3   // number of nodes whose shapes determine a slot
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // approximate maximum number of a node
+	mostNumber = 1 << 30 // approximate maximum of node numbers
 )
 
 // NewFolder returns a folder that searches its last nodes for repetitions. window is the number of

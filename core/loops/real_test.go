@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// reader opens a file and selects all of its events.
+// reader opens a file, and selects all kinds of events.
 func reader(t testing.TB, path string) *open.Trace {
 	t.Helper()
 	file, err := os.Open(path)

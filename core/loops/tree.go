@@ -151,7 +151,7 @@ type Node struct {
 // same shape differ only in their parameters.
 func (n Node) Shape() int { return int(n.number) }
 
-// Shapes returns the number of shapes that nodes of the tree may have.
+// Shapes returns the number of shapes. All shape numbers are less than this number.
 func (t *Tree) Shapes() int { return len(t.shapes.all) }
 
 // References returns the distinct references of the leaves. The list is read-only.

@@ -5,15 +5,15 @@
 //     program is the sum of its blocks' profiles, weighted by their accesses ([Mix]).
 //
 //  2. Each level of a hierarchy has a hit ratio P(h_i), which is a fraction of all accesses
-//     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache it
-//     comes from the stack distance cache model (MODELS §5). Each level is treated as if it saw
-//     every access.
+//     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache, it
+//     is computed with the stack distance cache model (MODELS §5). Each level is treated as if it
+//     saw every access.
 //
-//  3. An access that reaches level i has missed in the levels above. The share
+//  3. An access that reaches level i has missed in all levels above it. The share
 //
 //     P_i = (P(h_i) − P(h_i−1)) / (1 − P(h_i−1))
 //
-//     of these accesses hit ([Conditional]). The average latency, from the load to the use of its value, is
+//     of these accesses hit ([Conditional]). The average latency from a load to the use of its value is
 //
 //     E(λ) = P_1 λ_1 + (1 − P_1) [P_2 λ_2 + (1 − P_2) [… λ_RAM]]
 //

@@ -116,8 +116,8 @@ func TestAgreesWithHierarchy(t *testing.T) {
 	}
 }
 
-// TestMix: the sum of the profiles of a trace's blocks, weighted by references, is the profile of
-// the trace.
+// TestMix: the profile of a trace is the sum of the profiles of its blocks, weighted by their
+// references.
 func TestMix(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines []uint64 // most recent first

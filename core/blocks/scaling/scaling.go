@@ -18,9 +18,9 @@
 //  3. Runs beyond the number of coefficients check the polynomial. [Law.Checked] is their number. A
 //     polynomial with as many terms as runs is not checked, which is reported as a caveat.
 //
-// Counts without such a polynomial depend on data. They are fitted by least squares to a power law
-// or, if there are more than two runs and these suggest it, to a + b log n or a n + b n log n.
-// [Law.Kind] is the form of the law, and [Law.Off] its relative error.
+// Counts for which there is no such polynomial are assumed to depend on data. They are fitted by
+// least squares to a power law or, if there are more than two runs and these suggest it, to a + b
+// log n or a n + b n log n. [Law.Kind] is the form of the law, and [Law.Off] its relative error.
 //
 // # Reuse
 //
@@ -74,7 +74,7 @@ type Run struct {
 // Model predicts a run from other runs.
 type Model struct {
 	Names  []string // the names of the parameters
-	Counts []Law    // by block
+	Counts []Law    // laws of the executions of each block
 
 	runs       []Run      // sorted by their parameters, smallest first
 	varied     []int      // parameters with more than one value
@@ -183,7 +183,7 @@ type Count struct {
 // Prediction is the predicted behaviour of a program for one input.
 type Prediction struct {
 	Parameters []int64
-	Counts     []Count        // by block
+	Counts     []Count        // predicted executions of each block
 	Blocks     []memory.Block // the blocks with their references and reuse, for [memory.Mix]; nil if unknown
 	Doubts     []string       // caveats, as complete sentences
 }

@@ -416,7 +416,7 @@ func TestRunOf(t *testing.T) {
 
 // Error describes how a prediction differs from the actual run.
 type Error struct {
-	Wrong int     // blocks with a wrong count
+	Wrong int     // number of blocks with a wrong count
 	Total float64 // relative error of the total number of executions; positive if the prediction is too large
 	Worst int     // the block whose predicted executions are off by the largest amount; -1 if there is no error
 	Off   float64 // the error of that block, in executions

@@ -161,7 +161,7 @@ func (l *layout) use(f *form, p []uint64, seen *extents) {
 	}
 }
 
-// short reports whether a loop over references makes few references.
+// short reports whether a loop over references makes at most [shortLoop] references.
 func (f *form) short(trips uint64) bool {
 	return int64(trips) < 1 || trips <= shortLoop && trips*uint64(f.items) <= shortLoop
 }

@@ -150,7 +150,7 @@ func (c Counts) Minus(d Counts) Counts {
 	return Counts{c.Accesses - d.Accesses, c.Misses - d.Misses, c.Cold - d.Cold, c.Full - d.Full}
 }
 
-// Result is the behaviour of a tree in a cache.
+// Result contains the hits and misses of a tree in a cache.
 type Result struct {
 	Cache Cache
 	// Kinds reports whether Cold and Full were counted. If not, they are 0.
