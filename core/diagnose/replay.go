@@ -979,7 +979,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, byt
 	return lost
 }
 
-// place records which threads use a page, and what they pay for memory on another socket.
+// place records which threads use a page, and the cost of memory on another socket.
 func (s *replay) place(thread uint8, i int, at trace.Line, of *line, store, missed, lost bool) {
 	if of.page == 0 {
 		address := at << s.shift >> pageShift
