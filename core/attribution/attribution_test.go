@@ -161,9 +161,9 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 	return misses, coherence
 }
 
-// In private caches whose capacities are edges of bins, or in which utilisation is measured, the
-// misses of sites equal the misses in simulated caches. If the capacities are edges of bins, this
-// also holds for the misses due to other cores' stores.
+// If the capacity of a private cache is the edge of a bin, or utilisation is measured in the cache,
+// the misses attributed to the sites equal the misses in a simulated cache. If the capacities are
+// edges of bins, this also holds for the misses due to other cores' stores.
 func TestExactOnCores(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
@@ -284,7 +284,7 @@ func TestProfileWithoutCoherentSites(t *testing.T) {
 	}
 }
 
-// At the edges of bins, the misses of sites are their exact counts.
+// At the edges of bins, the misses attributed to each site are exact.
 func TestExactAtEdges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := profile.SiteBinFrom(rapid.IntRange(1, 40).Draw(t, "bin"))
@@ -370,7 +370,7 @@ func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	}
 }
 
-// Rows contain every site once, and are in descending order.
+// The rows contain every site exactly once, and are in descending order.
 func TestRows(t *testing.T) {
 	program, steps := tracetest.Multiplication(24)
 	p := analysed(t, analysis.Spec{}, program, steps)

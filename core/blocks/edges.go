@@ -13,8 +13,8 @@ import (
 //	Visits[b] = Σ Taken into b + Resumed[b], + (for the first block of a function) Entered and its calls
 //	Visits[b] = Σ Taken[b] + Left[b]
 //
-// The number of calls of a function is the sum of Visits - Unmade over the blocks for which
-// [Edges.Callees] returns the function.
+// The number of calls to a function is the sum of Visits - Unmade over all blocks for which
+// [Edges.Callees] returns this function.
 type Edges struct {
 	Visits []uint64
 	// Taken[b][i] counts executions of the edge from b to Successors[i]. The part of a basic block

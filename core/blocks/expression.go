@@ -186,8 +186,8 @@ func isName(text string) bool {
 	return f.why == "" && e.operator == 'p' && f.at == len(text)
 }
 
-// value evaluates the expression. get returns the values of parameters. why is an error message, or
-// "".
+// value returns the value of the expression. get returns the values of parameters. why is an error
+// message, or "".
 func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
 	switch e.operator {
 	case 'n':

@@ -352,7 +352,7 @@ func (s *System) fullName(n int) string {
 	return f.Name
 }
 
-// Set sets the weights of the system for these values of parameters. Other parameters have the
+// Set sets the weights of the system for these values of parameters. All other parameters have the
 // values in the file.
 func (m *Model) Set(values map[string]*big.Rat) error {
 	get := m.sheet.getter(values)

@@ -17,9 +17,9 @@ type System struct {
 	program *trace.Program
 	weights [][]uint64 // by block, in the order of Successors; unknown if these and leaves are 0
 	leaves  []uint64   // by block: the weight of ending the invocation
-	entered []uint64   // by function: invocations other than by calls that name it
+	entered []uint64   // by function: invocations that are not due to calls that name it
 	resumed []uint64   // by block: executions that enter without an edge
-	made    []share    // by block: share of its calls that enter the named function
+	made    []share    // by block: share of its calls that really enter the named function
 	known   []uint64   // by function: invocations in the run that the weights come from; nil if there is no run or the weights were changed
 
 	callees   []int32 // by block: the function that it calls, or -1
@@ -174,7 +174,7 @@ func (s *System) changed(block int) {
 	}
 }
 
-// Enter sets the number of invocations of a function other than by calls that name it.
+// Enter sets the number of a function's invocations that are not due to calls that name it.
 func (s *System) Enter(function int, times uint64) {
 	if s.entered[function] != times {
 		s.entered[function] = times

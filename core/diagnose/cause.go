@@ -248,7 +248,7 @@ func (r *run) trueSharing(of *counts) {
 		neighbours = nil
 		f.Before, f.After = tried.before, tried.after
 		f.How = "In the recorded references, each thread was given its own copy of these words, and the caches of all cores were simulated again with the threads running at the same time."
-		if guarded >= 0 { // a lock and the data that it protects have the same fix
+		if guarded >= 0 { // the same fix applies to a lock and to the data that it protects
 			g := &r.out.Findings[guarded]
 			g.Cost, g.Saved, g.Least, g.Most = g.Cost+f.Cost, g.Saved+f.Saved, g.Least+f.Saved, g.Most+f.Saved
 			if at.file == g.File {
@@ -279,8 +279,8 @@ func (r *run) isAtomic(at *place) bool {
 }
 
 // atomicLast returns the source locations in descending order of their waits, except that locations
-// with atomic operations come last. If several threads store to data without atomic operations, a
-// lock protects the data.
+// with atomic operations come last. If several threads store to data without atomic operations, the
+// data is assumed to be protected by a lock.
 func (r *run) atomicLast() []*place {
 	var plain, atomic []*place
 	for _, at := range r.byWait() {
@@ -516,7 +516,8 @@ func (r *run) inOrder(at *place) bool {
 	return cycles > at.wait/2
 }
 
-// fills reports whether a source location mostly stores to data for the first time.
+// fills reports whether most waits of a source location are for first accesses to lines, and more
+// than half of the waits are in stores.
 func (p *place) fills() bool { return p.never > 0.8*p.wait && p.stores > p.wait/2 }
 
 // justFilled is the share of a source location's waits above which stores mean that the location

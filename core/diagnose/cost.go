@@ -281,7 +281,7 @@ func (r *run) unhash() {
 	}
 }
 
-// count counts the misses of the loop-compressed trace.
+// count counts the misses in the loop-compressed trace.
 func (r *run) count() {
 	if r.loops != nil {
 		r.counted = loopcount.CountMisses(r.loops, r.Machine.Levels, r.GoOn)
@@ -510,7 +510,7 @@ func (c *costs) code(r *run) error {
 	return nil
 }
 
-// waits returns the cycles that each site waits for lines, by the level that misses. Waits are
+// waits returns the cycles that each site waits for lines, for each level that misses. Waits are
 // divided by the number of overlapping fetches, unless loads depend on the results of other loads
 // and so cannot overlap.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {

@@ -72,8 +72,8 @@ func (r *run) chasing() {
 	}
 }
 
-// inOrderOf tries the order in which a source location first reaches its elements. It returns nil
-// if that is not possible.
+// inOrderOf tries a layout in which elements are in the order in which a source location first
+// reaches them. It returns nil if that is not possible.
 func (r *run) inOrderOf(at *place) *retrial {
 	sites := map[int]bool{}
 	for _, i := range at.sites {

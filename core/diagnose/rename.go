@@ -388,8 +388,8 @@ func (r *run) recordOf(i int) (a record, ok bool) {
 	return a, a.pitch > 1 && a.pitch <= mostElement
 }
 
-// splitting moves the fields that hot sites use from each element to a separate array of
-// structures.
+// splitting takes the fields that hot sites use out of each element, and moves them to a separate
+// array of structures.
 func (r *run) splitting(a record, hot []int) rename {
 	of := r.base()
 	var fields []field

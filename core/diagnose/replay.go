@@ -100,7 +100,7 @@ type page struct {
 	moved     float64 // the same, but for lines that such threads fetch for the first time
 }
 
-// line records which cores have a line.
+// line records which cores have a cache line, and who stored to its words.
 type line struct {
 	sharers, lost, seen uint64       // a bit for each core
 	writer              [words]uint8 // for each word: 1 + the thread that stored to it last
@@ -522,7 +522,7 @@ func (r *run) calls(names ...string) func(uint32) bool {
 // siteIndex finds the sites of references in the profile.
 type siteIndex struct {
 	byNumber []int32
-	byPC     map[sitePC]int32 // for a trace without site numbers
+	byPC     map[sitePC]int32 // used for a trace without site numbers
 }
 
 type sitePC struct {

@@ -1,4 +1,4 @@
-// Package export writes profiles in the formats of other tools, and as a report.
+// Package export writes profiles in the formats of other tools and as reports.
 //
 //   - [Sheet.Pprof]: profile.proto, for pprof and for other tools that read its files.
 //   - [Sheet.Callgrind]: for callgrind_annotate, KCachegrind and QCachegrind.

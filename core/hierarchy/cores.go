@@ -49,7 +49,7 @@ type stackCache struct {
 // keptAnswers is the maximum number of SDCM results that an [Asker] caches.
 const keptAnswers = 1024
 
-// coreMisses holds the misses of one core in a cache that sees all the core's accesses.
+// coreMisses holds the misses of one core in a cache that sees all accesses of the core.
 type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
 	method                            Method // Exact or SDCM
@@ -70,7 +70,7 @@ func (a *Asker) whole(c Cache) coreMisses {
 }
 
 // fetched returns how many lines a cache fetched, if the profile contains the line utilisation of
-// the cache. The measurement of the utilisation simulates the sets, whatever their number.
+// the cache. Utilisation is measured by simulating the sets, so the number of sets does not matter.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false

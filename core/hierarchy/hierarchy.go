@@ -2,7 +2,7 @@
 // caches, and the average time of an access.
 //
 //   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
-//     line size: the hits are the accesses with a stack distance below its number of lines
+//     line size: the hits are the accesses with a stack distance less than its number of lines
 //     (MODELS §2).
 //   - A set-associative level is predicted exactly if a set table of the profile covers it. This
 //     requires a number of sets that is a power of two and at most 65,536, sets that are selected

@@ -14,7 +14,7 @@ type Method string
 // The methods.
 const (
 	Exact       Method = "exact"       // first level with LRU: from the histogram or the set table, or counted together with the line utilisation (MODELS §2, MODELS §4)
-	AsIfLRU     Method = "as-lru"      // first level with another replacement or write policy, predicted as LRU
+	AsIfLRU     Method = "as-lru"      // first level with a different replacement or write policy, predicted as if it were LRU
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
 	Simulated   Method = "simulated"   // counted by simulating the caches (package simulate)

@@ -287,7 +287,7 @@ func aroundOpenMP(name string, a arguments, result operand) (before, after []sit
 var zero = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
 
 // chunkArguments maps name prefixes of the functions that begin a worksharing loop to the position
-// of the chunk-size argument. The schedule is argument 2.
+// of the chunk-size argument. The argument with index 2 is the schedule.
 var chunkArguments = map[string]int{
 	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
 }

@@ -76,7 +76,7 @@ import (
 type Options struct {
 	Source         string   // the name of the source file; if "", the name in the module is used
 	CompileOptions string   // the options with which it is compiled, for the tables
-	Instrs         bool     // list every block's instructions, for pipeline models
+	Instrs         bool     // whether to list the instructions of every block, for pipeline models
 	Skip           []string // linker names of functions to leave unchanged
 	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain
 	// the source files of the program's functions and sites, except for system headers.

@@ -9,7 +9,7 @@ type sourceType struct {
 	name          string
 	bytes, offset uint64
 	base          int // the type from which it is derived, or the type of a member; -1 if there is none
-	elements      int // the list of its members, or -1
+	elements      int // node of the list of its members, or -1
 }
 
 // mostTypes limits the length of chains of types, which can be cyclic in malicious text.

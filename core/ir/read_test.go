@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// read reads a valid module and checks its tables.
+// read reads a valid module, and checks that its tables are consistent.
 func read(t testing.TB, text string) *Module {
 	t.Helper()
 	m, err := Read([]byte(text))

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// checker is a *testing.T or a *rapid.T.
+// checker is implemented by *testing.T and *rapid.T.
 type checker interface {
 	Helper()
 	Error(...any)

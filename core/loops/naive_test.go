@@ -94,7 +94,7 @@ func batch(all []row, has columns) *trace.Batch {
 	return b
 }
 
-// nest is a loop nest as one would write it in source code.
+// nest is a loop nest in the form in which it would be written in source code.
 type nest struct {
 	site   uint32
 	kind   trace.Kind

@@ -148,7 +148,7 @@ func TestMix(t *testing.T) {
 			runs[1]++
 			access(1, 1000)
 		} else {
-			runs[2]++ // makes no references
+			runs[2]++ // this block makes no references
 		}
 	}
 	var blocks []Block

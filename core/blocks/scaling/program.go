@@ -21,7 +21,7 @@ type Input struct {
 	Profile    *profile.Profile // must contain blocks and sites
 }
 
-// InputError reports that no prediction is possible from these runs or at these parameters.
+// InputError reports that a prediction is impossible from these runs or for these parameters.
 type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
@@ -301,7 +301,7 @@ func (all *bins) profile(s *profile.Site) *memory.Profile {
 // Basis says what a predicted count is based on.
 type Basis uint8
 
-// The bases, from the most to the least reliable.
+// The possible bases, from the most to the least reliable.
 const (
 	// Checked: a polynomial that fits more runs than determine its coefficients.
 	Checked Basis = iota
@@ -525,7 +525,7 @@ type foretold struct {
 }
 
 // fill adds the accesses to r and kind. They are rounded to whole numbers so that their sum remains
-// correct, and their distances are below the number of lines.
+// correct, and their distances are less than the number of lines.
 func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold

@@ -15,8 +15,9 @@
 //     tried.
 //  2. The length of a description is the length of the coefficients plus the length of the choice
 //     of monomials. It must be less than the length of the counts themselves.
-//  3. Runs beyond the number of coefficients check the polynomial. [Law.Checked] is their number. A
-//     polynomial with as many terms as runs is not checked, which is reported as a caveat.
+//  3. If there are more runs than coefficients, the additional runs check the polynomial.
+//     [Law.Checked] is their number. A polynomial with as many terms as runs is not checked, which
+//     is reported as a caveat.
 //
 // Counts for which there is no such polynomial are assumed to depend on data. They are fitted by
 // least squares to a power law or, if there are more than two runs and these suggest it, to a + b
@@ -32,7 +33,7 @@
 // corresponds to a distance in the next. The law of a quantile is a polynomial that fits the runs,
 // a constant, or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances are
 // binned). Otherwise the quantile keeps its value, because shares change at the quantiles where
-// classes of distances meet. Predicted quantiles are sorted.
+// classes of distances meet. The predicted quantiles are then sorted.
 //
 // # Programs
 //

@@ -35,7 +35,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Change is a change to the code.
+// Change is a change that a programmer could make to the code.
 type Change interface {
 	// Apply changes the nest. If there is an error, it is an [*Error], and the nest is unchanged.
 	Apply(n *loops.Nest) error

@@ -160,9 +160,9 @@ func (s *search) limit(list int) uint64 {
 const (
 	worthwhile  = 0.02
 	mostPadded  = 8  // maximum number of arrays to pad
-	mostPairs   = 6  // pairs of arrays to merge into structures
+	mostPairs   = 6  // maximum number of pairs of arrays to merge into structures
 	mostNested  = 6  // maximum number of nested loops
-	mostChained = 16 // loops on which changes are tried
+	mostChained = 16 // maximum number of loops on which changes are tried
 )
 
 // candidates returns lists of changes to try. Only the best change of each list matters.

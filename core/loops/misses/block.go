@@ -13,7 +13,7 @@ type block struct {
 
 	ref     int // reference of a leaf
 	bytes   uint64
-	counted bool // the leaf is a reference, not an event
+	counted bool // whether the leaf is a reference rather than an event
 	wild    bool
 
 	items   []item // body of a loop
@@ -22,8 +22,8 @@ type block struct {
 	leaves  []leaf // the references in its subtree
 	drifts  []leaf // the leaves whose addresses change from one iteration to the next
 	classes []int  // by leaf: its class number, which is equal for leaves that move alike in one array
-	slow    bool   // the leaves may stay in their lines for several iterations
-	flat    bool   // all items are leaves
+	slow    bool   // whether the leaves may stay in their lines for several iterations
+	flat    bool   // whether all items are leaves
 	wilds   bool   // whether the subtree contains a wild leaf
 	varies  bool   // whether the trip count of an inner loop changes from one iteration of this loop to the next
 	events  bool   // whether the subtree contains events but no references

@@ -84,8 +84,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cache is an LRU cache that allocates for loads and stores alike. The set of a line is
-// its number modulo Sets. A cache with one set is fully associative.
+// Cache is an LRU cache that allocates for loads and stores alike. A line belongs to the set whose
+// number is the line's number modulo Sets. A cache with one set is fully associative.
 type Cache struct {
 	LineBytes uint64 // a power of two, at least 8
 	Sets      uint64 // number of sets, which need not be a power of two
@@ -95,7 +95,7 @@ type Cache struct {
 // Lines returns the number of lines in the cache.
 func (c Cache) Lines() uint64 { return c.Sets * c.Ways }
 
-// mostLines is the size of the largest cache.
+// mostLines is the maximum number of lines in a cache.
 const mostLines = 1 << 24
 
 func (c Cache) check() error {

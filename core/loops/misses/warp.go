@@ -17,7 +17,7 @@ type plan struct {
 
 	period uint64 // number of iterations after which references access lines and sets in the same way
 	first  uint64 // first iteration that the regions cover
-	end    uint64 // the iteration before which no two regions collide
+	end    uint64 // first iteration in which two regions may collide
 	vain   int    // number of comparisons in a row that found a difference
 	fine   int    // 1 if states several periods apart were equal and a single period is being tried; 2 if that has failed
 

@@ -43,7 +43,7 @@ type Loop struct {
 	Depth int // number of loops around it
 	End   int // index after the last loop nested in it
 	Runs  uint64
-	Trips uint64 // number of iterations over all runs
+	Trips uint64 // number of iterations, summed over all runs
 
 	Least, Most uint64 // the smallest and the largest trip count of a run
 	References  uint64 // number of references in the loop, including inner loops
