@@ -163,8 +163,8 @@ func (o *Outline) list(n *nest, number int) {
 
 // Sum adds up values that belong to nodes of the tree, and returns the sum for each listed loop.
 // nodes contains the values of top-level loops and of all nodes in them, in pre-order. For each of
-// these top-level loops, tops yields the number of its node and its index in nodes, as
-// [misses.Result.Tops] does.
+// these top-level loops, tops yields the number of its node and its index in nodes, as Result.Tops
+// of package misses does.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the index of the nest
 	for i, n := range o.nests {
