@@ -71,7 +71,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		number("rate", "misses per 1000 references", "mpkr")
 		number("rate-ops", "per 1000 instructions", "mpki")
 		if l.AverageCycles > 0 {
-			add("time", "average time of its accesses", cycles(l.AverageCycles, 0))
+			add("time", "average time per access", cycles(l.AverageCycles, 0))
 		}
 		card.Chip, card.Method = string(l.Method), methodWords(l.Method)
 		if other {
@@ -85,7 +85,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	add("accesses", "accesses", Count(p.MemoryAccesses))
 	add("traffic", "lines fetched", Bytes(uint64(p.MemoryBytes+0.5)))
 	if p.MemoryLeastCycles > 0 {
-		add("least", "minimum time at full bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
+		add("least", "time at full bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
 	}
 	if p.AverageCycles > 0 {
 		c.Average = mark + cycles(p.AverageCycles, h.ClockGHz)
