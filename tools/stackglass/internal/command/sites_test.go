@@ -112,7 +112,7 @@ func tableIn(t *testing.T, answer, key string) []map[string]any {
 func TestFalselySharedLineIsWorst(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
-		{"export demo:false-sharing --cache L1=32KiB,8 --to folded", "look;line 31 load 8192"},
+		{"export demo:false-sharing --cache L1=32KiB,8 --to folded", "run;look 6528"},
 		{"compare --on sites --cache L1=32KiB,8 demo:false-sharing demo:false-sharing-padded", "look      false-sharing.c           31  A          8,192"},
 	} {
 		if got := stackglass(strings.Fields(c.line)...); got.code != 0 || !strings.Contains(got.stdout, c.says) {
