@@ -183,7 +183,7 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			Why:       r.why(Fusion, order[i], o.level),
 			Fix:       fix,
 			How:       "The change was applied to the recorded loops, and the misses of every level were counted again.",
-			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: "loops --propose 5"})
+			IllegalIf: by.Illegal() + r.storedIn(order[i-1], by), More: r.proposing()})
 	}
 	for at, part := range took { // only now, because a third loop saves its own waits
 		r.taken[at] = max(r.taken[at], part)
@@ -462,7 +462,7 @@ func (r *run) nest(g *group) {
 	f := Finding{Kind: kind, Cost: wait + g.pages + chain + vector, Saved: b.saved, Before: b.before, After: b.after, Tried: true, IllegalIf: b.change.Illegal() + r.storedIn(loop, b.change),
 		Fix:  b.change.Words(names),
 		How:  "The change was applied to the recorded loops, and the misses of every level were counted again.",
-		More: "loops --propose 5"}
+		More: r.proposing()}
 	runs := b.runs
 	if runs > 0 {
 		runs++ // the first one
@@ -1841,4 +1841,11 @@ func sink(loop *loops.Item, depth int) {
 	body = append(before, inner.Body...)
 	inner.Body = append(body, after...)
 	loop.Body = []loops.Item{inner}
+}
+
+// proposing returns the command that tries more changes, for the first level of the machine.
+func (r *run) proposing() string {
+	first := r.Machine.Levels[0]
+	first.LatencyCycles = 0
+	return "loops --propose 5 --cache " + first.String()
 }

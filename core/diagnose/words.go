@@ -168,7 +168,8 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 		add("fix", f.Fix)
 		add("predicted", f.How)
 		add("not allowed if", f.IllegalIf)
-		add("see also", "stackglass "+f.More)
+		verb, options, _ := strings.Cut(f.More, " ")
+		add("see also", strings.TrimSpace("stackglass "+verb+" FILE "+options))
 		list = append(list, t)
 	}
 	return list
