@@ -52,7 +52,7 @@ func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// referencesOf returns the number of references that a run without helpers analyses.
+// referencesOf returns the number of references in a profile, which a run without helpers analyses.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
 // crew starts the helpers of a test.

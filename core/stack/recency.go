@@ -2,9 +2,9 @@ package stack
 
 import "slices"
 
-// recency computes, for some numbers of sets from 2^1 on, how many lines of a set were moved to the
-// front of the set since a given move, up to MaxWays. A set is represented by a list of the numbers
-// of its lines' last moves, newest first.
+// recency counts the lines of a set, at most MaxWays, that moved to the front of the set since a
+// given move. It does so for several numbers of sets: powers of two from 2 up. A set is represented
+// by a list of the numbers of its lines' last moves, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
 // share few sets, a line moves when it falls off the array. A hit then costs nothing here, and a

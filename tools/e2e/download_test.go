@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// download calls a function that makes the page offer a file, and returns the name of the file and
-// its path on disk.
+// download calls a function that triggers a download, and returns the file's name and its path on
+// disk.
 func (p *tab) download(what func()) (name, path string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)

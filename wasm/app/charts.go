@@ -73,7 +73,7 @@ func (b *browser) Grid(g *state.Grid) {
 }
 
 // rows returns the rows that tables.js requests. It needs no lock, because a grid does not change
-// after it was passed to Grid.
+// after it has been passed to Grid.
 func (b *browser) rows(id string, first, count int) any {
 	g := b.grids[id]
 	if g == nil {

@@ -84,7 +84,8 @@ func (a *Analysis) access(line uint64) {
 	a.lines[n].at = now
 }
 
-// Result writes the footprint, including the times from the last accesses to the end of the run.
+// Result writes the footprint. It includes, for each line, the time from its last access to the end
+// of the run.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	f := a.found
 	f.Absences = append([]profile.Absences{}, f.Absences...)

@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// grouped draws a random assignment of threads to cores, and random domains of whole cores.
+// grouped draws a random assignment of threads to cores, and random domains that never split a
+// core.
 func grouped(t *rapid.T, threads []uint32) (cores, domains [][]uint32) {
 	for _, n := range threads {
 		switch {

@@ -37,8 +37,8 @@
 //
 // # Programs
 //
-// [FitProgram] fits complete runs, to predict a complete run: the edges between blocks, each by its
-// own law, and the sites with their references and distances. [Predicted.Slack] is the imbalance of
+// [FitProgram] predicts a complete run from complete runs. It fits a law to each edge between
+// blocks, and to the references and distances of each site. [Predicted.Slack] is the imbalance of
 // the predicted edges, which is corrected. The result is a profile, so it can answer the same
 // questions as any other profile. A site's distances are binned. Within a bin, they are assumed to
 // have the same distribution as the exact distances of all references of its kind.

@@ -23,7 +23,7 @@ func Find() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("Chromium was not found in PATH; install it (Debian: apt-get install chromium), or set STACKGLASS_CHROMIUM to its path")
+	return "", errors.New("the browser Chromium was not found in PATH; install it (Debian: apt-get install chromium), or set STACKGLASS_CHROMIUM to its path")
 }
 
 // Open starts a browser with a page. It returns the context of the page, and a function that ends
