@@ -453,8 +453,8 @@ func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 type Views struct {
 	Accesses float64
 	// Private ignores coherence (MODELS §6.1). In Anger's model, lines that another core touched
-	// last are looked up in a single cache that is as large as all private caches together (MODELS
-	// §6.3). Coherent invalidates lines that another core stores to (MODELS §6.4).
+	// last are looked up in a single cache that is as large as all private caches together
+	// (MODELS §6.3). Coherent invalidates lines that another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
 	Exact                    bool // false if at least a part was computed with SDCM
 }

@@ -13,8 +13,8 @@
 //     hit at each distance, assuming that lines are mapped to sets at random (MODELS §5). A warning
 //     says so. Exact predictions include the result of SDCM for comparison.
 //
-// Every level is predicted from the whole stream of accesses (the independent-level model, MODELS
-// §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that sees the
+// Every level is predicted from the whole stream of accesses (the independent-level model,
+// MODELS §3). Level i sees misses_{i-1} accesses. It misses as often as a cache of its size that sees the
 // whole stream, but at most misses_{i-1} times. A real lower level sees only the misses of the
 // level above, which arrive in a different order. A warning says so. Exclusive LRU levels with as
 // many sets as the first level are predicted exactly: together with the levels above, they behave

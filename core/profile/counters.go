@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Counters contains machine-independent counts of a program's instructions and references (MODELS
-// §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
+// Counters contains machine-independent counts of a program's instructions and references
+// (MODELS §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
 // and computes them.
 //
 // Each block that was entered has its own counts, and each function has the counts of references

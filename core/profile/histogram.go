@@ -15,8 +15,8 @@ const (
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
-// Histogram counts the occurrences of each distance exactly, even if distances are long (MODELS
-// §2). The zero value is an empty histogram, ready for use.
+// Histogram counts the occurrences of each distance exactly, even if distances are long
+// (MODELS §2). The zero value is an empty histogram, ready for use.
 //
 // Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
 // distances. The counters of a block have 8 bits until one of them overflows, and then 32 bits.

@@ -44,8 +44,8 @@ type Profile struct {
 	Sampled   *Sampled   // nil in an exact profile; otherwise counts are estimates
 	Predicted *Predicted // nil in a profile of a real run
 
-	// Segment contains the state that is needed to append a later segment of the same trace (MODELS
-	// §9). Segment is nil unless requested, because it contains addresses. It is not part of the
+	// Segment contains the state that is needed to append a later segment of the same trace
+	// (MODELS §9). Segment is nil unless requested, because it contains addresses. It is not part of the
 	// digest.
 	Segment *Segment
 }

@@ -15,8 +15,8 @@ import (
 // except for the first accesses to a line in the segment. Then the notes of the segment are
 // processed in order, to find the earlier accesses to these lines:
 //
-//  1. The directories show which accesses are foreign, and which accesses are overlapped (MODELS
-//     §6.6). A store invalidates its line in the cores that had the line, and have not touched it
+//  1. The directories show which accesses are foreign, and which accesses are overlapped
+//     (MODELS §6.6). A store invalidates its line in the cores that had the line, and have not touched it
 //     in the segment.
 //  2. The stacks of each core determine the distances: the private stack as in package locality,
 //     and the earlier coherent stack below the segment's (stack.Below).

@@ -1,5 +1,5 @@
-// Package change tries changes of a program on the description of its loops ([loops.Nest]; MODELS
-// §11.4). It computes the references that a program would make, and their order, with a different
+// Package change tries changes of a program on the description of its loops ([loops.Nest];
+// MODELS §11.4). It computes the references that a program would make, and their order, with a different
 // data layout or loop order. The misses of the changed nest show the gain before anyone edits the
 // source.
 //
