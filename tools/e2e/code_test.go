@@ -115,7 +115,7 @@ func TestCode(t *testing.T) {
 	}
 
 	// A program that is loaded on demand writes the files for other tools.
-	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "array-list.c;"} {
+	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "main "} {
 		_, path := p.download(func() {
 			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 		})
