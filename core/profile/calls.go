@@ -6,8 +6,8 @@ import (
 
 // Calls divides the accesses of a run by the call path on which they were made: the functions from
 // the beginning of a thread to the function that makes the access. Counts are exclusive: they do
-// not contain the functions that a path calls, which [Calls.Inclusive] adds. The counts of all
-// paths add up to the histogram of the line size of Sites.
+// not contain the functions that a path calls. The counts of all paths add up to the histogram of
+// the line size of Sites.
 //
 // A recursive call does not create a new path: a function that calls itself stays on its path, and
 // two functions that call each other alternate between two paths. Recursion of any depth therefore
@@ -40,17 +40,6 @@ type Path struct {
 
 // FurtherPaths is the function name of the path that combines all paths beyond the maximum number.
 const FurtherPaths = "(further call paths)"
-
-// Inclusive returns, for each path, the sum of a number over the path and all paths that it calls.
-func (c *Calls) Inclusive(number func(i int) float64) []float64 {
-	sums := make([]float64, len(c.Paths))
-	for i := len(sums) - 1; i >= 0; i-- {
-		if sums[i] += number(i); i > 0 {
-			sums[c.Paths[i].Parent] += sums[i]
-		}
-	}
-	return sums
-}
 
 func (s *Calls) code(c *coder) {
 	c.Flag(&s.Coherent)

@@ -9,7 +9,7 @@ import (
 )
 
 // MostPaths is the largest number of call paths that a run distinguishes. All further paths share
-// the path [Remainder].
+// the path [profile.FurtherPaths].
 const MostPaths = 1 << 14
 
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
@@ -182,8 +182,8 @@ func (a *Analysis) Paths() int {
 	return len(a.paths.list)
 }
 
-// Adopted returns the numbers of the paths in the profile that was restored or appended last, by their index in
-// profile.Calls; nil: it has none.
+// Adopted returns the number of each path of the profile that was restored or appended last, in the
+// order of profile.Calls. It is nil if the profile has no paths.
 func (a *Analysis) Adopted() []uint32 { return a.adopted }
 
 // Describe returns the paths in the order of results, with their numbers.

@@ -160,23 +160,17 @@ func (f *form) firstPaths(list *[]uint32, touches int) {
 	if f.calls == nil {
 		return
 	}
-	codec := func(v *uint32) {
-		if !f.Reads() {
-			index := f.s.pathAt[*v]
-			f.U32(&index)
-			return
-		}
-		i := f.In.UintBelow(uint64(len(f.paths)))
-		if *v = 0; !f.Failed() {
-			*v = f.paths[i]
-		}
-	}
 	if f.Reads() {
 		*list = make([]uint32, min(touches, len(f.In.Rest())))
 	}
 	f.hold(len(*list) == touches)
 	for i := range *list {
-		codec(&(*list)[i])
+		if v := &(*list)[i]; !f.Reads() {
+			index := f.s.pathAt[*v]
+			f.U32(&index)
+		} else if index := f.In.UintBelow(uint64(len(f.paths))); !f.Failed() {
+			*v = f.paths[index]
+		}
 	}
 }
 
