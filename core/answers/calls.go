@@ -152,8 +152,8 @@ func (c *Calls) Stack(i int) (stack []int) {
 	return stack
 }
 
-// columns returns the columns of a table: first the name of a row, by which the rows of two runs are compared, then the events,
-// and then further columns.
+// columns returns the columns of a table: first the name of a row, by which the rows of two runs
+// are compared, then the events, and then further columns.
 func (c *Calls) columns(name string, further ...string) []report.Column {
 	texts := []string{name, "calls"}
 	for _, e := range c.Events {

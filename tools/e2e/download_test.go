@@ -30,7 +30,7 @@ func (p *tab) download(what func()) (name, path string) {
 			if ev.State == "completed" {
 				select {
 				case done <- ev.GUID:
-				default: // nobody receives the name any more, but this listener must not block the browser
+				default: // the test has ended; a listener that blocks would stop the browser
 				}
 			}
 		}
