@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
@@ -265,5 +267,32 @@ func TestManyCallPaths(t *testing.T) {
 	}
 	if !slices.ContainsFunc(got.Calls.Paths, func(p profile.Path) bool { return p.Function == profile.FurtherPaths && p.References > 0 }) {
 		t.Error("no path contains the remainder")
+	}
+	for _, workers := range []int{2, 3} {
+		if shared, _ := shared(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096), workers, 1000); !bytes.Equal(shared.Encode(), got.Encode()) {
+			t.Errorf("the result of %d workers differs from that of one", workers)
+		}
+	}
+	file := container(t, rng, p, steps)
+	got, _ = alone(t, callSpec, readerOf(file))
+	joined := 0
+	if divided := toItsEnd(t, divided(t, callSpec, file, 3, 1000, counting(&joined))); !bytes.Equal(divided, got.Encode()) {
+		t.Error("the result of workers that read differs from that of one")
+	}
+	if joined == 0 {
+		t.Error("no segment was joined before the limit")
+	}
+	spec := callSpec
+	spec.Mergeable = true
+	if _, err := alone(t, spec, reading(p, tracetest.Rows(p, steps...), 4096)); err != nil {
+		t.Errorf("a run from the beginning has no limit: %v", err)
+	}
+	spec.Start = 1
+	r, err := analysis.NewRunner(spec, reading(p, tracetest.Rows(p, steps...), 4096))
+	for err == nil {
+		err = r.Step()
+	}
+	if !errors.Is(err, branches.ErrManyPaths) {
+		t.Errorf("a segment with too many paths: %v, want ErrManyPaths", err)
 	}
 }

@@ -292,13 +292,13 @@ func (r *rest) consume() {
 	}
 }
 
-// joins reports whether segments with references of these threads can be appended now, or
-// perhaps later.
-func (f *feed) joins(threads []uint32) (now, later bool) {
+// joins reports whether the segment can be appended now, and whether segments may be appended
+// later. next is nil if the segment is not known yet.
+func (f *feed) joins(next *profile.Profile) (now, later bool) {
 	now, later = true, true
 	for _, a := range f.analyses {
 		if j, ok := a.Analysis.(contract.Joiner); ok {
-			a, b := j.Joins(threads)
+			a, b := j.Joins(next)
 			now, later = now && a, later && b
 		}
 	}
@@ -308,7 +308,7 @@ func (f *feed) joins(threads []uint32) (now, later bool) {
 // takes reports whether a segment can be appended. lone means that the segment was analysed without
 // the sharing analysis.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
-	now, _ := f.joins(s.Totals.Threads)
+	now, _ := f.joins(s)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
 }
 

@@ -31,11 +31,13 @@
 // belong to earlier invocations, and its first calls, and resolves them when it is appended
 // (state.go). The result is the same as for the whole trace. Undeclared jumps in recursive code may
 // lead to a block that could belong either to an invocation of the segment or to an earlier
-// invocation. Such a segment cannot be used (ErrTorn).
+// invocation. Such a segment cannot be used (ErrTorn). Nor can segments be joined if they might
+// have more call paths than a run distinguishes (ErrManyPaths).
 package branches
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
@@ -75,7 +77,10 @@ func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analys
 	return a
 }
 
-var _ contract.Analysis = (*Analysis)(nil)
+var (
+	_ contract.Analysis = (*Analysis)(nil)
+	_ contract.Joiner   = (*Analysis)(nil)
+)
 
 // Takes requests the rows that enter blocks.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
@@ -93,6 +98,10 @@ const mostFrames = 1 << 22 // greatest depth of nested calls; a trace with deepe
 // ErrTorn reports that a segment enters a block whose invocation cannot be determined within the
 // segment.
 var ErrTorn = errors.New("a part of the trace contains a jump that may belong to an earlier call, so its block counts cannot be joined; analyse the trace in one piece")
+
+// ErrManyPaths reports that segments have more than [MostPaths] call paths. Which paths come first
+// can only be determined by reading the trace in order.
+var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, so their counts cannot be joined; analyse the trace in one piece")
 
 // Consume follows the next rows. A conditional branch on whether a row enters a block, or on which
 // of two edges it takes, would be as unpredictable as the traced program. So rows that enter blocks

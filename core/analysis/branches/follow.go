@@ -107,6 +107,9 @@ func (a *Analysis) visit(t *thread, block uint32) error {
 		if a.enter(t, to); a.gone {
 			return nil
 		}
+		if a.segment && len(a.paths.list) > MostPaths {
+			return ErrManyPaths
+		}
 	} else if err := a.arrive(t, to); err != nil {
 		return err
 	}
@@ -123,7 +126,7 @@ func (a *Analysis) enter(t *thread, to uint32) {
 	path := a.paths.callee(a.caller(t), a.code.function(to), 1)
 	t.push()
 	t.at, t.path, t.returned, t.before, t.reached = to, path, 0, 0, false
-	a.gone = len(t.stack) >= mostFrames || len(a.paths.list) >= mostFrames
+	a.gone = len(t.stack) >= mostFrames
 }
 
 // called determines whether the function that a thread enters was called by name, and counts the

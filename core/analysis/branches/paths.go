@@ -2,6 +2,7 @@ package branches
 
 import (
 	"cmp"
+	"math"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/index"
@@ -43,11 +44,11 @@ const (
 )
 
 // newPaths returns a tree without calls. Only the whole run knows which paths appear first, so a
-// segment distinguishes all of its paths.
+// segment distinguishes all of its paths, and ends with ErrManyPaths if there are too many.
 func newPaths(segment bool) paths {
 	p := paths{list: []path{{function: outside}}, most: MostPaths}
 	if segment {
-		p.most = mostFrames
+		p.most = math.MaxInt
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package branches
 import (
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"sort"
 
@@ -243,6 +244,9 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	if err != nil || a.gone {
 		return err
 	}
+	if !a.fits(len(listed.list)) {
+		return ErrManyPaths
+	}
 	known := make([]uint32, len(listed.list))
 	for _, from := range threads {
 		if err := a.arriveAll(a.thread(from.number), from, known); err != nil {
@@ -254,8 +258,30 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	for _, from := range threads {
 		a.join(a.thread(from.number), from, known)
 	}
-	a.gone = a.gone || len(a.paths.list) >= mostFrames
+	if a.segment && len(a.paths.list) > MostPaths {
+		return ErrManyPaths
+	}
 	return nil
+}
+
+// Joins implements [contract.Joiner]. A segment can be appended if the run would distinguish all of
+// its call paths even if all of them were new.
+func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
+	paths := 0
+	if next != nil && next.Segment != nil {
+		c := codec.Reader(next.Segment.Blocks)
+		gone := false
+		if c.Flag(&gone); !gone {
+			paths = int(c.In.UintBelow(math.MaxInt32))
+		}
+	}
+	return a.fits(1 + paths), a.fits(1)
+}
+
+// fits reports whether a run can have the given number of further call paths. The paths of segments
+// are counted only after they are joined, because most of them have the same paths.
+func (a *Analysis) fits(paths int) bool {
+	return a.gone || a.segment || len(a.paths.list)+paths <= MostPaths
 }
 
 // load adds the counts of a profile to the analysis, and returns the profile's threads and their

@@ -416,7 +416,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 var errSegment = errors.New("the writers of the values that a segment uses depend on the whole preceding trace; analyse the trace in one piece, or without communication")
 
 // Joins reports whether a segment can be appended: only if communication was turned off.
-func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }
+func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }
 
 // fits rebuilds the data that can be derived from the state, and reports whether the state is
 // consistent.

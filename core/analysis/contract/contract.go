@@ -83,10 +83,10 @@ type Settler interface {
 // segment that cannot be appended is analysed in order instead, which only costs time. Profiles of
 // finished runs are joined without a call of Joins; in that case, Append returns an error.
 type Joiner interface {
-	// Joins reports whether a segment with references of these threads can be appended now, and
-	// whether this may be possible later. If later is false, no more segments are analysed in
-	// advance.
-	Joins(threads []uint32) (now, later bool)
+	// Joins reports whether the segment can be appended now, and whether segments may be appended
+	// later. next is nil if the segment is not known yet. If later is false, no more segments are
+	// analysed in advance.
+	Joins(next *profile.Profile) (now, later bool)
 }
 
 // RowAppender is an analysis that cannot analyse segments, because it must read all rows in order.

@@ -78,11 +78,13 @@ func (a *Analysis) Append(next *profile.Profile) error {
 }
 
 // Joins reports whether a segment can be appended. This requires that each thread has its own core.
-func (a *Analysis) Joins(threads []uint32) (now, later bool) {
+func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	n := len(a.cores.of)
-	for _, t := range threads {
-		if _, known := a.cores.of[t]; !known {
-			n++
+	if next != nil {
+		for _, t := range next.Totals.Threads {
+			if _, known := a.cores.of[t]; !known {
+				n++
+			}
 		}
 	}
 	return n <= profile.MaxCores, n <= profile.MaxCores

@@ -209,14 +209,16 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 // Joins reports whether a segment with references of these threads can be appended. This is
 // impossible if utilisation is measured in private caches of several cores, because stores in a
 // segment invalidate lines in caches whose contents the segment does not know.
-func (a *Analysis) Joins(threads []uint32) (now, later bool) {
+func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {
 		seen[a.threads.list[i].thread] = true
 	}
 	several := len(seen) > 1
-	for _, t := range threads {
-		seen[t] = true
+	if next != nil {
+		for _, t := range next.Totals.Threads {
+			seen[t] = true
+		}
 	}
 	measured := a.options.measuresPrivate() && !a.absent
 	return !measured || len(seen) < 2, !measured || !several

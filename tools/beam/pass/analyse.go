@@ -97,8 +97,8 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	for {
 		from := time.Now()
 		whole, late, err := f.step(ctx, s, begun)
-		if errors.Is(err, branches.ErrTorn) {
-			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: branches.ErrTorn.Error()}}, nil, nil
+		if errors.Is(err, branches.ErrTorn) || errors.Is(err, branches.ErrManyPaths) {
+			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: err.Error()}}, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err

@@ -3,6 +3,7 @@ package pass
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -89,6 +91,9 @@ func joinTo(ctx context.Context, o *Options, list []Segment) (first Segment, who
 	decoded := time.Now()
 	unpacking.Update(ctx, decoded.Sub(begun).Milliseconds())
 	whole, err = analysis.JoinSegments(spec, profiles...)
+	if errors.Is(err, branches.ErrManyPaths) {
+		return Segment{Trace: first.Trace, Identity: first.Identity, Number: first.Number, Alone: err.Error()}, nil, nil
+	}
 	if err != nil {
 		return first, nil, fmt.Errorf("%s: %w", first.Trace, err)
 	}
