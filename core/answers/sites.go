@@ -285,7 +285,7 @@ func (s *Sites) addPlace() {
 		return r.Function
 	}
 	if s.By == attribution.Object {
-		s.addText(inPlace, "name=data", func(r *attribution.Row) string { return objectName(s.object(r)) })
+		s.addText(inPlace, "name=data", func(r *attribution.Row) string { return ObjectName(s.object(r)) })
 		s.addText(inPlace, "kind=where", func(r *attribution.Row) string { return s.object(r).Kind.String() })
 		s.addText(inPlace, "function=allocated or declared in", function)
 	} else {
@@ -402,11 +402,14 @@ func (s *Sites) addCode() {
 	add("offset", func(c *profile.Site) report.Value { return hex(c.Offset, c.Module != "") })
 }
 
-// objectName returns a data object's name, or a name for its kind.
-func objectName(o *profile.DataObject) string {
+// ObjectName returns a data structure's name. Memory blocks that no variable names are named after
+// the function that allocates them.
+func ObjectName(o *profile.DataObject) string {
 	switch {
 	case o.Name != "":
 		return o.Name
+	case o.Kind == profile.HeapObject && o.Function != "":
+		return "[blocks of " + o.Function + "]"
 	case o.Kind == profile.HeapObject:
 		return "[blocks]"
 	case o.Kind == profile.StackObject:
@@ -584,7 +587,7 @@ func (s *Sites) Place(r *attribution.Row) string {
 		name = s.Name(name)
 	}
 	if s.By == attribution.Object {
-		name = strings.TrimSpace(objectName(&s.Profile.Sites.Data[r.Object]) + " " + name)
+		name = strings.TrimSpace(ObjectName(&s.Profile.Sites.Data[r.Object]) + " " + name)
 	}
 	if name == "" && len(r.Sites) > 0 {
 		name = AddressOf(&s.Profile.Sites.Code[r.Sites[0]])

@@ -107,7 +107,10 @@ type site struct {
 	typ    string
 	object string
 	values [2]recipe
-	n      int // number of values
+	// structure is 1 + the number of the structure to which the site refers, at this offset; 0:
+	// unknown
+	structure, offset uint32
+	n                 int // number of values
 }
 
 func event(kind trace.Kind, values ...recipe) site {

@@ -1,6 +1,12 @@
 package ir
 
-import "testing"
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // TestMemberNames checks that data reached through a pointer in a structure is named after that
 // member.
@@ -77,6 +83,7 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 		"a3": "s->table", "b3": "s->in.list", "c4": "s->in.next", "c5": "s->in.next->table",
 		"d3": "v", "e3": "table", "g3": "global.table", "h3": "",
 	}
+	checkElements(t, r.Program)
 	names := []string{"a2", "a3", "b2", "b3", "c2", "c4", "c5", "d2", "d3", "e2", "e3", "f2", "g2", "g3", "h2", "h3"}
 	if len(r.Program.Sites) != len(names) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(names))
@@ -109,5 +116,72 @@ define void @f(ptr %s) {
 `), Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// checkElements checks the structures of the program in TestMemberNames, and the offsets in them to
+// which its loads refer.
+func checkElements(t *testing.T, p *trace.Program) {
+	want := []trace.Structure{{Name: "state", Bytes: 32, Members: []trace.Member{
+		{Name: "n", Offset: 0, Bytes: 8, Type: "int"}, {Name: "table", Offset: 8, Bytes: 8, Type: "int *"},
+		{Name: "in.next", Offset: 16, Bytes: 8, Type: "state_t *"}, {Name: "in.list", Offset: 24, Bytes: 8, Type: "int *"},
+	}}}
+	if !slices.EqualFunc(p.Structures, want, trace.Structure.Equal) {
+		t.Errorf("structures %+v, want %+v", p.Structures, want)
+	}
+	if p.Objects[0].Structure != 1 {
+		t.Errorf("the variable has structure %d, want 1", p.Objects[0].Structure)
+	}
+	var offsets []string
+	for _, s := range p.Sites {
+		text := "-"
+		if s.Structure > 0 {
+			text = strconv.Itoa(int(s.Offset))
+		}
+		offsets = append(offsets, text)
+	}
+	// a2, a3, b2, b3, c2, c4, c5, d2, d3, e2, e3, f2, g2, g3, h2, h3: no structure contains the data
+	// behind table and list. The class of v has only one member. f2 is a constant expression, and
+	// the index in h2 is a number of bytes.
+	if want := []string{"8", "-", "24", "-", "16", "8", "-", "-", "-", "8", "-", "-", "8", "-", "-", "-"}; !slices.Equal(offsets, want) {
+		t.Errorf("offsets\n%v, want\n%v", offsets, want)
+	}
+}
+
+// TestAllocationNames checks that memory blocks are named after the variable or member to which
+// their address is assigned, and contain elements of its type.
+func TestAllocationNames(t *testing.T) {
+	r, err := Instrument([]byte(`
+declare ptr @malloc(i64)
+define ptr @make(ptr %s) {
+  #dbg_value(ptr %s, !20, !DIExpression(), !40)
+  %a = call ptr @malloc(i64 16)
+  #dbg_value(ptr %a, !21, !DIExpression(), !40)
+  %b = call ptr @malloc(i64 16)
+  %b1 = getelementptr inbounds i8, ptr %s, i64 8
+  store ptr %b, ptr %b1, align 8
+  %c = call ptr @malloc(i64 16)
+  ret ptr %c
+}
+!3 = !DIDerivedType(tag: DW_TAG_pointer_type, baseType: !4, size: 64)
+!4 = distinct !DICompositeType(tag: DW_TAG_structure_type, name: "pair", size: 128, elements: !5)
+!5 = !{!6, !7}
+!6 = !DIDerivedType(tag: DW_TAG_member, name: "x", baseType: !8, size: 64)
+!7 = !DIDerivedType(tag: DW_TAG_member, name: "y", baseType: !3, size: 64, offset: 64)
+!8 = !DIBasicType(name: "double", size: 64)
+!20 = !DILocalVariable(name: "s", type: !3)
+!21 = !DILocalVariable(name: "t", type: !3)
+`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range r.Program.Sites {
+		if s.Kind == trace.Alloc {
+			got = append(got, s.Object+" "+strconv.Itoa(int(s.Structure)))
+		}
+	}
+	if want := []string{"t 1", "s->y 1", " 0"}; !slices.Equal(got, want) {
+		t.Errorf("allocations %q, want %q", got, want)
 	}
 }

@@ -276,6 +276,7 @@ func (p *plan) localObject(i int32) (site, bool) {
 	s.bytes, s.flags, s.typ = uint32(in.count*each), trace.StackSite, t.text
 	s.inst, s.atOnce = i, true
 	s.object = p.f.localName(in.result, in.resultName)
+	p.t.describe(&s, p.f.element(s.values[0].of, 0))
 	return s, true
 }
 
@@ -358,6 +359,7 @@ func (p *plan) nameObject(s *site) {
 	name, flags := p.f.object(s.values[0].of)
 	s.object = name
 	s.flags |= flags
+	p.t.describe(s, p.f.element(s.values[0].of, mostMembers))
 }
 
 // callSites returns the sites of a call. If the call makes references that cannot be recorded, it
@@ -391,6 +393,11 @@ func (p *plan) callSites(i int32) (before, after []site) {
 	}
 	for k := range before {
 		p.finish(&before[k])
+	}
+	for k := range after {
+		if after[k].kind == trace.Alloc {
+			p.nameAllocation(&after[k], i)
+		}
 	}
 	return before, after
 }

@@ -26,10 +26,12 @@ type tables struct {
 	refs     []uint32       // number of references of each block
 	scale    []byte         // scale of each value
 	one      [1]site
+	// structures maps nodes of types to 1 + their number; 0: the members of the type do not matter
+	structures map[int]uint32
 }
 
 func newTables(m *module, o Options) *tables {
-	t := &tables{m: m, instrs: o.Instrs, missing: map[trace.Missed]uint32{}, outlined: map[string]int{}}
+	t := &tables{m: m, instrs: o.Instrs, missing: map[trace.Missed]uint32{}, outlined: map[string]int{}, structures: map[int]uint32{}}
 	t.program = &trace.Program{Modules: []trace.Module{{Name: cmp.Or(o.Source, m.name), Options: o.CompileOptions}}}
 	if m.declared["__kmpc_fork_call"] || m.declared["__kmpc_fork_teams"] || m.declared["__kmpc_fork_call_if"] {
 		t.findOutlined("@__kmpc_fork_", regionBody, 2)
@@ -387,7 +389,7 @@ func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 func (t *tables) addSite(p *plan, s *site, block uint32) {
 	site := trace.Site{
 		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags | p.chases(s),
-		Place: p.place(s),
+		Place: p.place(s), Structure: s.structure, Offset: s.offset,
 	}
 	t.program.Sites = append(t.program.Sites, site)
 	t.scale = append(t.scale, scaleOf(s))
@@ -489,7 +491,14 @@ func (t *tables) addSources(read func(file string) []byte) {
 // finish adds the module's objects and its uninstrumented code to the tables.
 func (t *tables) finish() {
 	for i := range t.m.globals {
-		t.program.Objects = append(t.program.Objects, t.m.object(&t.m.globals[i]))
+		g := &t.m.globals[i]
+		o := t.m.object(g)
+		if e := t.m.metadata.elementAt(t.m.metadata.variableType(g.debug), shift{}); e.of >= 0 {
+			if number, ok := t.structure(e.of); ok {
+				o.Structure = number + 1
+			}
+		}
+		t.program.Objects = append(t.program.Objects, o)
 	}
 	if t.m.assembly > 0 {
 		t.missing[trace.Missed{What: "assembly outside functions", Why: hidden}] = uint32(t.m.assembly)

@@ -10,8 +10,11 @@ type Program struct {
 	Blocks    []Block
 	Sites     []Site
 	Objects   []Object // the global variables
-	Tags      []string // tags of calipers
-	Threads   []Thread
+	// Structures contains the structure types to which sites and objects refer. Each module has its
+	// own, so equal structures may occur several times.
+	Structures []Structure
+	Tags       []string // tags of calipers
+	Threads    []Thread
 	// ThreadCount is the number of threads that make references in the whole trace, according to an
 	// index; 0: unknown. Threads may contain fewer, because it lists only the threads found so far.
 	ThreadCount int
@@ -143,6 +146,29 @@ type Site struct {
 	Type   string // referenced data type in LLVM notation: "double", "i32", ...
 	Object string // name of the variable in the code; "": unknown
 	Flags  SiteFlags
+	// Structure is 1 + the number of the structure type to which the site refers, at this offset in
+	// bytes; 0: unknown. The blocks of an Alloc contain elements of this type.
+	Structure, Offset uint32
+}
+
+// Structure is a structure type of the program's source.
+type Structure struct {
+	Name    string   // "": it has no name
+	Bytes   uint64   // distance between neighbouring elements of an array
+	Members []Member // in ascending order of offsets
+}
+
+// Member is a member of a structure, or of a structure nested in it. Arrays and unions are single
+// members. Members overlap only if they are bit fields.
+type Member struct {
+	Name          string // such as x or pos.x
+	Offset, Bytes uint32
+	Type          string // in the notation of the source, such as double
+}
+
+// Equal reports whether two structures are the same type.
+func (s Structure) Equal(other Structure) bool {
+	return s.Name == other.Name && s.Bytes == other.Bytes && slices.Equal(s.Members, other.Members)
 }
 
 // SiteFlags contains facts about a site.
@@ -188,6 +214,9 @@ type Object struct {
 	Bytes uint64
 	Type  string
 	Place Place
+	// Structure is 1 + the number of the structure type of the variable, or of its elements; 0:
+	// unknown.
+	Structure uint32
 }
 
 // Thread is one thread of the traced process.

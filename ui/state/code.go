@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -208,15 +207,11 @@ func objectName(d *profile.DataObject) string {
 	if d.File != "" && d.Line > 0 {
 		where = blank(lineName(d.File, d.Line))
 	}
-	switch {
-	case d.Name != "":
-		return d.Name + blank(d.Function) + where
-	case d.Kind == profile.HeapObject:
-		return "allocated by " + cmp.Or(d.Function, "unknown code") + where
-	case d.Kind == profile.StackObject:
-		return "stack" + blank(d.Function) + where
+	name := answers.ObjectName(d)
+	if d.Name == "" && d.Kind == profile.HeapObject {
+		return name + where // the name contains the function
 	}
-	return "all the rest"
+	return name + blank(d.Function) + where
 }
 
 // strideWords describes the strides of a row: the most frequent class and its share.

@@ -179,10 +179,36 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 		sites += int(part.Blocks[i].Sites)
 	}
 	part.Sites, part.Objects = p.Sites[t.sites:sites], p.Objects[t.objects:objects]
+	ownStructures(part, p.Structures)
 	t.moduleOf = append(t.moduleOf, t.objects)
 	t.modules++
 	t.functions, t.blocks, t.sites, t.objects = functions, blocks, sites, objects
 	return part
+}
+
+// ownStructures gives a module the structures among all to which its sites and objects refer.
+func ownStructures(part *trace.Program, all []trace.Structure) {
+	if len(all) == 0 {
+		return
+	}
+	part.Sites, part.Objects = slices.Clone(part.Sites), slices.Clone(part.Objects)
+	numbers := make([]uint32, len(all)+1)
+	own := func(structure *uint32) {
+		if *structure > uint32(len(all)) {
+			*structure = 0
+		}
+		if n := *structure; n != 0 && numbers[n] == 0 {
+			part.Structures = append(part.Structures, all[n-1])
+			numbers[n] = uint32(len(part.Structures))
+		}
+		*structure = numbers[*structure]
+	}
+	for i := range part.Sites {
+		own(&part.Sites[i].Structure)
+	}
+	for i := range part.Objects {
+		own(&part.Objects[i].Structure)
+	}
 }
 
 // end returns the indices at which the functions and blocks of the next module end. This must not

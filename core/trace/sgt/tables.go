@@ -86,9 +86,10 @@ func Unpack(body []byte) ([]byte, error) {
 // directions. When it reads, it converts numbers within the module to numbers in the program to
 // which the module will be appended.
 type tableForm struct {
-	*trace.Program                         // the program; its sites must be in the order of its blocks
-	texts                         []string // strings, in the order of their first use
-	module, function, block, site uint32   // the numbers of the module, and of its first function, block and site
+	*trace.Program          // the program; its sites must be in the order of its blocks
+	texts          []string // strings, in the order of their first use
+	// the numbers of the module, and of its first function, block, site and structure
+	module, function, block, site, structure uint32
 
 	cursor // used for reading
 	reads  bool
@@ -112,6 +113,8 @@ func ParseModule(body []byte, into *trace.Program) error {
 		function: uint32(len(into.Functions)),
 		block:    uint32(len(into.Blocks)),
 		site:     uint32(len(into.Sites)),
+
+		structure: uint32(len(into.Structures)),
 	}
 	t.texts = make([]string, t.count(1, "strings"))
 	for i := range t.texts {
@@ -127,6 +130,7 @@ func ParseModule(body []byte, into *trace.Program) error {
 	into.Blocks = append(into.Blocks, t.Blocks...)
 	into.Sites = append(into.Sites, t.Sites...)
 	into.Objects = append(into.Objects, t.Objects...)
+	into.Structures = append(into.Structures, t.Structures...)
 	return nil
 }
 
@@ -233,12 +237,63 @@ func (t *tableForm) all() {
 	})
 	t.instructions()
 	t.sources()
+	t.structures()
+}
+
+// structures writes or reads the structures of the source, and the sites and objects that refer to
+// them. Older containers do not contain any.
+func (t *tableForm) structures() {
+	if t.reads && t.at == len(t.bytes) || !t.reads && len(t.Structures) == 0 {
+		return
+	}
+	entries(t, &t.Structures, 3, "structures", func(s *trace.Structure) {
+		t.s(&s.Name)
+		t.u64(&s.Bytes)
+		entries(t, &s.Members, 4, "members", func(m *trace.Member) {
+			t.s(&m.Name)
+			t.u32(&m.Offset, "offset of a member")
+			t.u32(&m.Bytes, "bytes of a member")
+			t.s(&m.Type)
+		})
+		t.checkStructure(s)
+	})
+	for i := range t.Sites {
+		s := &t.Sites[i]
+		if t.structureOf(&s.Structure); s.Structure != 0 {
+			t.u32(&s.Offset, "offset in a structure")
+		}
+	}
+	for i := range t.Objects {
+		t.structureOf(&t.Objects[i].Structure)
+	}
+}
+
+// structureOf writes or reads 1 + the number of a structure, or 0.
+func (t *tableForm) structureOf(number *uint32) {
+	if t.wrong != nil {
+		return
+	}
+	if under(t, number, uint64(len(t.Structures))+1, "structure"); t.reads && *number != 0 {
+		*number += t.structure
+	}
+}
+
+// checkStructure checks that the members lie within the structure, in ascending order.
+func (t *tableForm) checkStructure(s *trace.Structure) {
+	from := uint32(0)
+	for _, m := range s.Members {
+		if end := uint64(m.Offset) + uint64(m.Bytes); t.reads && (end > s.Bytes || m.Offset < from || m.Bytes == 0) {
+			t.fail("end of a member", end, "members in ascending order, within the "+decimal(s.Bytes)+" bytes of their structure")
+			return
+		}
+		from = m.Offset
+	}
 }
 
 // sources writes or reads the source files. Older containers do not contain any.
 func (t *tableForm) sources() {
 	all := &t.Modules[0].Sources
-	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all) == 0 {
+	if t.reads && t.at == len(t.bytes) || !t.reads && len(*all)+len(t.Structures) == 0 {
 		return
 	}
 	entries(t, all, 2, "source files", func(f *trace.SourceFile) {

@@ -60,7 +60,31 @@ func someModule(t *rapid.T) *trace.Program {
 	p.Objects = listOf(t, 3, func(t *rapid.T) trace.Object {
 		return trace.Object{Name: someText.Draw(t, "name"), Bytes: rapid.Uint64().Draw(t, "bytes"), Type: someText.Draw(t, "type"), Place: somePlace(t)}
 	})
+	someStructures(t, p)
 	return p
+}
+
+// someStructures adds structures to a program, and lets some of its sites and objects refer to them.
+func someStructures(t *rapid.T, p *trace.Program) {
+	p.Structures = listOf(t, 3, func(t *rapid.T) trace.Structure {
+		s, at := trace.Structure{Name: someText.Draw(t, "name")}, uint32(0)
+		s.Members = listOf(t, 3, func(t *rapid.T) trace.Member {
+			at += rapid.Uint32Range(0, 9).Draw(t, "skipped")
+			m := trace.Member{Name: someText.Draw(t, "name"), Offset: at, Bytes: rapid.Uint32Range(1, 9).Draw(t, "bytes"), Type: someText.Draw(t, "type")}
+			s.Bytes = max(s.Bytes, uint64(at+m.Bytes))
+			return m
+		})
+		return s
+	})
+	all := uint32(len(p.Structures))
+	for i := range p.Sites {
+		if p.Sites[i].Structure = rapid.Uint32Range(0, all).Draw(t, "structure"); p.Sites[i].Structure > 0 {
+			p.Sites[i].Offset = rapid.Uint32().Draw(t, "offset")
+		}
+	}
+	for i := range p.Objects {
+		p.Objects[i].Structure = rapid.Uint32Range(0, all).Draw(t, "structure")
+	}
 }
 
 func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bool) {
@@ -101,6 +125,7 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 // of the numbering in ParseModule.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
+	structures := uint32(len(into.Structures))
 	into.Modules = append(into.Modules, module.Modules...)
 	for _, function := range module.Functions {
 		function.Module += m
@@ -123,9 +148,18 @@ func numberedOn(into, module *trace.Program) {
 	}
 	for _, site := range module.Sites {
 		site.Block += b
+		if site.Structure > 0 {
+			site.Structure += structures
+		}
 		into.Sites = append(into.Sites, site)
 	}
-	into.Objects = append(into.Objects, module.Objects...)
+	for _, object := range module.Objects {
+		if object.Structure > 0 {
+			object.Structure += structures
+		}
+		into.Objects = append(into.Objects, object)
+	}
+	into.Structures = append(into.Structures, module.Structures...)
 }
 
 func TestModulesRoundTrip(t *testing.T) {
@@ -189,7 +223,11 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 		{`tables at byte 13: loop 2, want less than 2`, block(0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`kind of a site 6, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{`kind of a site 8, want a reference or an event`, block(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
-		{`bytes after the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
+		{`structures 7, want at most 0 in the remaining bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
+		{`end of a member 9, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 1, 0, 4, 5, 0)},
+		{`end of a member 4, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 2, 0, 4, 4, 0, 0, 0, 4, 0)},
+		{`structure 2, want less than 2`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 2)},
+		{`bytes after the end 1, want none`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
 		{`end of a function's blocks 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
 		{`lists of instructions 1, want none, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
 	} {

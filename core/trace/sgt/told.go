@@ -87,6 +87,7 @@ func (t *told) clone() *told {
 	p := &c.program
 	p.Modules, p.Functions, p.Blocks = slices.Clip(p.Modules), slices.Clip(p.Functions), slices.Clip(p.Blocks)
 	p.Sites, p.Objects, p.Threads, p.Tags = slices.Clip(p.Sites), slices.Clip(p.Objects), slices.Clip(p.Threads), slices.Clip(p.Tags)
+	p.Structures = slices.Clip(p.Structures)
 	c.facts, c.firstObject, c.tables, c.shared = slices.Clip(c.facts), slices.Clip(c.firstObject), slices.Clip(c.tables), true
 	return &c
 }
