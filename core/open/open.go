@@ -1,7 +1,7 @@
 // Package open detects the format of a trace file and reads it.
 //
 //  1. The stream is decompressed as long as it begins with the magic number of a compression (an
-//     LZ4 frame, gzip, zstd, xz). Containers and loop-compressed traces of this project also
+//     LZ4 frame, gzip, zstd, xz, zip, snappy). Containers and loop-compressed traces of this project also
 //     consist of LZ4 frames, but are treated as formats.
 //  2. The trace is read in the first of the [Formats] that recognises its beginning, unless
 //     [Options.Format] selects a format.
@@ -61,33 +61,11 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := &origin{reader: r, watch: o.Watch}
-	t := &Trace{}
-	stream := bufio.NewReaderSize(source, 4*beginning)
-	for {
-		head, err := stream.Peek(beginning)
-		if len(head) == 0 && err != io.EOF {
-			return nil, err
-		}
-		if len(head) == 0 {
-			return nil, &EmptyError{File: name, Packings: t.packings}
-		}
-		if isOwn(head, chosen) {
-			break
-		}
-		p, err := packingOf(name, head, o.Packings)
-		if err != nil {
-			return nil, err
-		}
-		if p == nil {
-			break
-		}
-		if len(t.packings) == deepest {
-			return nil, &UnknownError{File: name, Packings: t.packings, Head: first(head), Tried: []Refusal{{p.Name, "it is compressed more than four times"}}}
-		}
-		t.packings = append(t.packings, p.Name)
-		stream = bufio.NewReaderSize(&layer{file: name, packing: *p, packed: stream, source: source}, beginning)
+	stream, unpacked, err := unpack(name, r, chosen, o)
+	if err != nil {
+		return nil, err
 	}
+	t := &Trace{packings: unpacked}
 	if chosen == nil {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
@@ -101,6 +79,44 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	t.unpacked = &counter{reader: stream}
 	t.reader = chosen.New(name, t.unpacked, o)
 	return t, nil
+}
+
+// Unpack returns the decompressed content of r, whatever its format. It returns the same errors as
+// [Open].
+func Unpack(name string, r io.Reader, o Options) (*bufio.Reader, error) {
+	stream, _, err := unpack(name, r, nil, o)
+	return stream, err
+}
+
+// unpack removes the compressions of r, and returns their names, outermost first. chosen is the
+// required format, or nil.
+func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.Reader, packings []string, err error) {
+	source := &origin{reader: r, watch: o.Watch}
+	stream = bufio.NewReaderSize(source, 4*beginning)
+	for {
+		head, err := stream.Peek(beginning)
+		if len(head) == 0 && err != io.EOF {
+			return nil, nil, err
+		}
+		if len(head) == 0 {
+			return nil, nil, &EmptyError{File: name, Packings: packings}
+		}
+		if isOwn(head, chosen) {
+			return stream, packings, nil
+		}
+		p, err := packingOf(name, head, o.Packings)
+		if err != nil {
+			return nil, nil, err
+		}
+		if p == nil {
+			return stream, packings, nil
+		}
+		if len(packings) == deepest {
+			return nil, nil, &UnknownError{File: name, Packings: packings, Head: first(head), Tried: []Refusal{{p.Name, "it is compressed more than four times"}}}
+		}
+		packings = append(packings, p.Name)
+		stream = bufio.NewReaderSize(&layer{file: name, packing: *p, packed: stream, source: source}, beginning)
+	}
 }
 
 // isOwn reports whether head begins a file in one of our own formats. Such files consist of LZ4

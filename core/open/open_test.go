@@ -1,11 +1,13 @@
 package open_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,12 +16,15 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/klauspost/compress/snappy"
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/open"
 	opengzip "github.com/stackglass/stackglass/core/open/gzip"
+	opensnappy "github.com/stackglass/stackglass/core/open/snappy"
 	"github.com/stackglass/stackglass/core/open/xz"
+	openzip "github.com/stackglass/stackglass/core/open/zip"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lackey"
@@ -27,7 +32,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-var all = open.Options{Packings: []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing}}
+var all = open.Options{Packings: []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing, openzip.Packing, opensnappy.Packing}}
 
 // read opens a trace and reads it to its end.
 func read(r io.Reader, o open.Options) (*open.Trace, *trace.Batch, error) {
@@ -77,6 +82,57 @@ func packGzip(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
+// packZip returns an archive of members, which are given as names and contents. Deflated members
+// are followed by a descriptor, as in an archive that was written to a pipe.
+func packZip(t testing.TB, method uint16, members ...any) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	for i := 0; i < len(members); i += 2 {
+		content := members[i+1].([]byte)
+		header := &zip.FileHeader{Name: members[i].(string), Method: method}
+		create := w.CreateHeader
+		if method == zip.Store {
+			header.CRC32 = crc32.ChecksumIEEE(content)
+			header.UncompressedSize64, header.CompressedSize64 = uint64(len(content)), uint64(len(content))
+			create = w.CreateRaw
+		}
+		member, err := create(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := member.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func packSnappy(t testing.TB, text []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := snappy.NewBufferedWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// packSnappyUnchecked returns a stream as DynamoRIO writes it: its two chunks, of compressed and of
+// plain bytes, each contain the text, and have no checksums.
+func packSnappyUnchecked(text []byte) []byte {
+	chunk := func(kind byte, content []byte) []byte {
+		return join([]byte{kind, byte(len(content)), byte(len(content) >> 8), 0}, content)
+	}
+	return join(chunk(0xff, []byte("sNaPpY")), chunk(2, snappy.Encode(nil, text)), chunk(0xfe, []byte("padding")), chunk(3, text))
+}
+
 func skippable(content string) []byte {
 	frame := binary.LittleEndian.AppendUint32(nil, 0x184d2a53)
 	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(content)))
@@ -114,6 +170,11 @@ func packings(t testing.TB) []packed {
 		{"zstd skippable first", join(skippable("pzstd"), file(t, "check.zst"), file(t, "check.zst")), 2, "zstd", true, 1},
 		{"xz", file(t, "crc64.xz"), 1, "xz", true, 0},
 		{"xz streams", join(file(t, "crc64.xz"), file(t, "crc64.xz")), 2, "xz", true, 1},
+		{"zip", packZip(t, zip.Deflate, "trace.lackey", text), 1, "zip", false, 0},
+		{"zip stored", packZip(t, zip.Store, "chunk.0000", text[:100], "chunk.0001", text[100:]), 1, "zip", false, 0},
+		{"zip chunks", packZip(t, zip.Deflate, "chunk.0000", text, "chunk.0001", text), 2, "zip", false, 0},
+		{"snappy", packSnappy(t, text), 1, "snappy", false, 0},
+		{"snappy unchecked", packSnappyUnchecked(text), 2, "snappy", false, 2},
 		{"nested", packGzip(t, packLZ4(t, text)), 1, "gzip lz4", true, 0},
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Packing is a compression format.
 type Packing struct {
-	Name string // "lz4", "gzip", "zstd" or "xz"
+	Name string // "lz4", "gzip", "zstd", "xz", "zip" or "snappy"
 	// New returns a reader that decompresses r, which is also an io.ByteReader. The error for a
 	// stream that ends too early must be an io.ErrUnexpectedEOF. Other errors are treated as
 	// damage, unless they come from r or are an [*UnpackerError].
@@ -30,6 +30,8 @@ var magics = []struct{ magic, packing, unpack string }{
 	{"\x1f\x8b", "gzip", "gzip -d"},
 	{"\x28\xb5\x2f\xfd", "zstd", "zstd -d"},
 	{"\xfd7zXZ\x00", "xz", "xz -d"},
+	{"PK\x03\x04", "zip", "unzip -p"},
+	{"\xff\x06\x00\x00", "snappy", "snzip -d"},
 }
 
 // packingOf returns the compression of a stream that begins with head, or nil.

@@ -223,7 +223,7 @@ var ErrCutShort = errors.New("the recorder was killed, or only a part of the fil
 // block is wrong. All rows before the damage have been returned.
 type DamageError struct {
 	File   string // the trace's name
-	Layer  string // the broken layer: "lz4", "gzip", "zstd", "xz", or the format's name
+	Layer  string // the broken layer: the name of a compression, such as "lz4", or the format's name
 	Offset int64  // number of bytes that the layer produced before the damage
 	Cut    bool   // the stream ends too early; otherwise, its bytes are wrong
 	Err    error  // error of the layer

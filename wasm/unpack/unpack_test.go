@@ -1,6 +1,7 @@
 package unpack
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"compress/gzip"
@@ -13,18 +14,21 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/klauspost/compress/snappy"
 	klauspost "github.com/klauspost/compress/zstd"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/open"
 	opengzip "github.com/stackglass/stackglass/core/open/gzip"
+	opensnappy "github.com/stackglass/stackglass/core/open/snappy"
 	"github.com/stackglass/stackglass/core/open/xz"
+	openzip "github.com/stackglass/stackglass/core/open/zip"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/trace"
 	ulikunitz "github.com/ulikunitz/xz"
 	"pgregory.net/rapid"
 )
 
-var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing}
+var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing, openzip.Packing, opensnappy.Packing}
 
 // pipe is a [port] between goroutines. It checks that both sides follow the protocol: they never
 // have more messages in flight than allowed, and never use memory after they have freed it.
@@ -113,6 +117,20 @@ func din(n int) []byte {
 	return b
 }
 
+// zipWriter writes an archive with one member.
+type zipWriter struct {
+	io.Writer
+	archive *zip.Writer
+}
+
+func newZipWriter(out io.Writer) (zipWriter, error) {
+	archive := zip.NewWriter(out)
+	member, err := archive.Create("trace")
+	return zipWriter{member, archive}, err
+}
+
+func (w zipWriter) Close() error { return w.archive.Close() }
+
 func pack(t testing.TB, name string, text []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -123,6 +141,10 @@ func pack(t testing.TB, name string, text []byte) []byte {
 		w = gzip.NewWriter(&out)
 	case "xz":
 		w, err = ulikunitz.NewWriter(&out)
+	case "snappy":
+		w = snappy.NewBufferedWriter(&out)
+	case "zip":
+		w, err = newZipWriter(&out)
 	default:
 		w, err = klauspost.NewWriter(&out)
 	}

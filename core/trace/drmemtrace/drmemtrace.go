@@ -23,9 +23,8 @@
 //	23 to 28,          markers and encodings of instructions: no references of the program,
 //	32 to 47           left out
 //
-// A trace has one file per thread. Each is compressed with gzip, or is a ZIP archive whose members
-// must be concatenated, for example with `unzip -p x.trace.zip`. Traces of 32-bit programs, whose
-// records have 8 bytes, are not supported.
+// A trace has one file per thread, or per core, which [Merge] joins. Traces of 32-bit programs,
+// whose records have 8 bytes, are not supported.
 package drmemtrace
 
 import (
@@ -37,8 +36,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/records"
 )
 
+// RecordBytes is the size of a record.
+const RecordBytes = 12
+
 const (
-	recordBytes   = 12
 	sizeAt        = 2
 	valueAt       = 4
 	bundleLengths = 8 // maximum number of instructions of a bundle
@@ -91,8 +92,8 @@ func (p *parser) Begin(b *trace.Batch) {
 
 // Parse implements [records.Parser].
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error) {
-	for len(window)-taken >= recordBytes && row < b.Len() {
-		record := (*[recordBytes]byte)(window[taken:])
+	for len(window)-taken >= RecordBytes && row < b.Len() {
+		record := (*[RecordBytes]byte)(window[taken:])
 		kind := binary.LittleEndian.Uint16(record[:])
 		size := binary.LittleEndian.Uint16(record[sizeAt:])
 		value := binary.LittleEndian.Uint64(record[valueAt:])
@@ -113,9 +114,9 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 			p.thread = uint32(value)
 			b.NeedThread()
 		case kind == typeBundle || kind > typeUntakenJump:
-			return taken + recordBytes, row, wrong(kind, size, int64(taken))
+			return taken + RecordBytes, row, wrong(kind, size, int64(taken))
 		}
-		taken += recordBytes
+		taken += RecordBytes
 	}
 	return taken, row, nil
 }
@@ -177,8 +178,8 @@ func wrong(kind, size uint16, offset int64) error {
 // returns the reason. The first record must be a header, and all records in head must have known
 // types.
 func Recognise(head []byte) (reason string, ok bool) {
-	if len(head) < recordBytes {
-		return "it has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+	if len(head) < RecordBytes {
+		return "it has fewer than the " + strconv.Itoa(RecordBytes) + " bytes of a record", false
 	}
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "its first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
@@ -187,11 +188,11 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
 		return "the header's version is " + strconv.FormatUint(version, 10), false
 	}
-	for n := 1; len(head) >= recordBytes; n++ {
+	for n := 1; len(head) >= RecordBytes; n++ {
 		if kind := binary.LittleEndian.Uint16(head); kind > typeUntakenJump {
 			return "record " + strconv.Itoa(n) + " is of type " + strconv.Itoa(int(kind)), false
 		}
-		head = head[recordBytes:]
+		head = head[RecordBytes:]
 	}
 	return "", true
 }

@@ -125,7 +125,7 @@ func outputFor(output, name string, traces int) (string, error) {
 		if name == "-" {
 			base = "stdin"
 		}
-		for _, ending := range []string{".lz4", ".gz", ".zst", ".xz", ".lackey", ".din", ".csv", ".txt"} {
+		for _, ending := range []string{".lz4", ".gz", ".zst", ".xz", ".zip", ".sz", ".lackey", ".din", ".csv", ".txt"} {
 			base = strings.TrimSuffix(base, ending)
 		}
 		return filepath.Join(output, base+".sgp"), nil

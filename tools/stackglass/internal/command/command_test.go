@@ -23,11 +23,14 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// in creates a folder with these files and changes to it.
+// in creates a folder with these files, whose names may contain slashes, and changes to it.
 func in(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

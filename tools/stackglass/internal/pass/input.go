@@ -33,7 +33,8 @@ type Input struct {
 	IsModule  bool // the text of LLVM IR
 
 	content *bufio.Reader
-	read    atomic.Int64
+	read    atomic.Int64 // number of stored bytes read
+	counted bool         // the source adds to read itself
 	close   func() error
 	outline trace.Outline // the zero value if unknown
 	places  io.ReaderAt   // random access, or nil if there is none
@@ -42,7 +43,7 @@ type Input struct {
 }
 
 // Open opens the input with a name: "-" is stdin, "demo:NAME" is an embedded demo, and every other
-// name is a file. Cancelling ctx ends a read that waits for stdin.
+// name is a file, or a folder of a DynamoRIO trace. Cancelling ctx ends a read that waits for stdin.
 func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, close: func() error { return nil }}
 	var source io.Reader
@@ -60,6 +61,11 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 			return nil, err
 		}
 		in.Bytes, source, in.places = int64(len(demo)), bytes.NewReader(demo), bytes.NewReader(demo)
+	case isFolder(name):
+		var err error
+		if source, err = in.openFolder(ctx, name); err != nil {
+			return nil, err
+		}
 	default:
 		f, size, err := openUntil(ctx, name)
 		if err != nil {
@@ -96,6 +102,11 @@ func isModule(name string, head []byte) bool {
 	return slices.Contains(begins, string(head)) || strings.HasSuffix(name, ".ll")
 }
 
+func isFolder(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.IsDir()
+}
+
 // openUntil opens a file, but gives up when ctx is done: opening a named pipe waits for a writer.
 func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
 	type opened struct {
@@ -127,9 +138,6 @@ func openFile(name string) (*os.File, int64, error) {
 	case err != nil:
 		f.Close()
 		return nil, 0, err
-	case st.IsDir():
-		f.Close()
-		return nil, 0, errors.New(name + ": is a folder; give the path of a trace or a profile in it")
 	case !st.Mode().IsRegular():
 		return f, 0, nil
 	}
@@ -148,7 +156,9 @@ func cause(err error) string {
 // Read reads the stored bytes and counts them.
 func (in *Input) Read(p []byte) (int, error) {
 	n, err := in.content.Read(p)
-	in.read.Add(int64(n))
+	if !in.counted {
+		in.read.Add(int64(n))
+	}
 	return n, err
 }
 

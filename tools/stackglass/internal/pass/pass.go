@@ -22,7 +22,9 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/open/gzip"
+	"github.com/stackglass/stackglass/core/open/snappy"
 	"github.com/stackglass/stackglass/core/open/xz"
+	"github.com/stackglass/stackglass/core/open/zip"
 	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -61,7 +63,7 @@ type Result struct {
 
 // packings lists the compression formats that only this program reads, in addition to the common
 // ones.
-var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing}
+var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing, zip.Packing, snappy.Packing}
 
 // ErrInterrupted means that the user interrupted the pass.
 var ErrInterrupted error = interrupted{}

@@ -1,0 +1,131 @@
+package pass
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/trace/drmemtrace"
+)
+
+// DynamoRIO's folders: drmemtrace.app.1234.5678.dir contains raw files in raw, and, after
+// post-processing, the trace in trace.
+const (
+	drTraceFolder = "trace"
+	drRawFolder   = "raw"
+)
+
+// besideTraces lists what DynamoRIO writes to the folder of a trace in addition to the trace.
+var besideTraces = []string{"cpu_schedule.", "serial_schedule.", "modules.log", "encodings.bin", "funclist.log", "v2p.textproto"}
+
+// openFolder opens a folder of DynamoRIO, with one file for each thread or core, as one trace. The
+// records are merged by their timestamps.
+func (in *Input) openFolder(ctx context.Context, name string) (io.Reader, error) {
+	paths, err := traceFiles(name)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	in.close = func() error {
+		var all []error
+		for _, f := range files {
+			all = append(all, f.Close())
+		}
+		return errors.Join(all...)
+	}
+	var parts []drmemtrace.Part
+	for _, path := range paths {
+		f, size, err := openUntil(ctx, path)
+		if err != nil {
+			in.close()
+			return nil, err
+		}
+		files = append(files, f)
+		in.Bytes += size
+		stored := counting{f, in}
+		unpacked, err := open.Unpack(path, stored, open.Options{Packings: packings})
+		if err == nil {
+			err = isPart(path, unpacked)
+		}
+		if err != nil {
+			in.close()
+			return nil, err
+		}
+		parts = append(parts, drmemtrace.Part{Name: path, Reader: unpacked})
+	}
+	in.counted = true
+	return drmemtrace.Merge(parts), nil
+}
+
+// traceFiles returns the paths of a folder's trace files in ascending order.
+func traceFiles(name string) ([]string, error) {
+	folder := name
+	if st, err := os.Stat(filepath.Join(name, drTraceFolder)); err == nil && st.IsDir() {
+		folder = filepath.Join(name, drTraceFolder)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, errors.New(name + ": " + cause(err))
+	}
+	var paths []string
+	raw := false
+	for _, e := range entries {
+		raw = raw || e.IsDir() && e.Name() == drRawFolder || strings.HasSuffix(e.Name(), ".raw") || strings.Contains(e.Name(), ".raw.")
+		isBeside := slices.ContainsFunc(besideTraces, func(prefix string) bool { return strings.HasPrefix(e.Name(), prefix) })
+		if e.Type().IsRegular() && !isBeside && !strings.HasPrefix(e.Name(), ".") && !strings.Contains(e.Name(), ".raw") {
+			paths = append(paths, filepath.Join(folder, e.Name()))
+		}
+	}
+	switch {
+	case len(paths) > 0 && isDrmemtrace(paths):
+		return paths, nil
+	case raw:
+		return nil, errors.New(name + ": contains DynamoRIO's raw files, which need its decoder; run drrun -t drmemtrace -indir " +
+			name + " -tool basic_counts once, which writes the folder trace beside them")
+	}
+	return nil, errors.New(name + ": is a folder; give the path of a trace or a profile in it")
+}
+
+// isDrmemtrace reports whether one of the files is a trace of DynamoRIO.
+func isDrmemtrace(paths []string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool {
+		f, err := os.Open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		unpacked, err := open.Unpack(path, f, open.Options{Packings: packings})
+		return err == nil && isPart(path, unpacked) == nil
+	})
+}
+
+// isPart returns an error unless the stream begins like a file of a DynamoRIO trace.
+func isPart(path string, unpacked *bufio.Reader) error {
+	head, err := unpacked.Peek(1 << 10)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if reason, ok := drmemtrace.Recognise(head[:len(head)/drmemtrace.RecordBytes*drmemtrace.RecordBytes]); !ok {
+		return errors.New(path + ": is not a trace of DynamoRIO like the other files of its folder (" + reason +
+			"); move it to another folder, or give the path of one file")
+	}
+	return nil
+}
+
+// counting counts the stored bytes of a folder's files.
+type counting struct {
+	file io.Reader
+	in   *Input
+}
+
+func (c counting) Read(p []byte) (int, error) {
+	n, err := c.file.Read(p)
+	c.in.read.Add(int64(n))
+	return n, err
+}
