@@ -34,6 +34,12 @@ CAPTURE_NEEDS := \
 	'?qemu-x86_64:qemu-user:traces programs as they are' \
 	'?valgrind:valgrind:traces programs where there is no QEMU'
 
+# What runs the command as it is built for other systems.
+SYSTEM_NEEDS := \
+	'?wine:wine,wine64:runs the command for Windows' \
+	'?x86_64-w64-mingw32-ld:binutils-mingw-w64-x86-64:makes a library that older versions of wine lack' \
+	'?qemu-aarch64:qemu-user:runs the command for arm64'
+
 # What cores are modelled and compared with.
 PIPELINE_NEEDS := \
 	'llvm-mca-19:llvm-19:has tables of processors and computes with them' \
@@ -140,8 +146,6 @@ vet:
 	@echo "go vet, for this machine and for the browser; the first time takes a minute or two"
 	$(GO) vet ./...
 	$(WASM) $(GO) vet $(WASM_PACKAGES)
-	@# What is of one system's own lies in files of its own.
-	for system in windows darwin; do GOOS=$$system $(GO) build ./...; done
 
 # In the browser only packages with files of its own are other ones than here.
 FILES := {{.ImportPath}} {{.GoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}
@@ -167,7 +171,7 @@ generated:
 unit: ## tests that run natively
 	@[ -d "$${STACKGLASS_DATA:-../shared/data}/truth" ] || \
 		echo "Left out: comparisons with other programs' results on large traces; STACKGLASS_DATA names no folder with traces/ and truth/"
-	@$(NEED) $(CAPTURE_NEEDS)
+	@$(NEED) $(CAPTURE_NEEDS) $(SYSTEM_NEEDS)
 	@echo "compiling and running the native tests; the first time takes a few minutes"
 	$(TEST) ./...
 

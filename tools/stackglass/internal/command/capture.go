@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ func (a *app) cc() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {
+			case line >= 0 && !records(runtime.GOOS):
+				return cannotRecord(cmd, runtime.GOOS)
 			case line == 0 && len(args) > 1:
 				return a.compile(capture.Options{}, args[1], args[2:])
 			case line == 1 && len(args) > 2 && args[0] == "--no-embed-source":
@@ -44,6 +47,23 @@ func (a *app) cc() *cobra.Command {
 		},
 	}
 	return cmd
+}
+
+// records reports whether the command can record programs on an operating system. The tracers and
+// the runtime are written for Linux.
+func records(system string) bool { return system == "linux" }
+
+// cannotRecord returns the error of a verb that records, on another system than Linux.
+func cannotRecord(verb *cobra.Command, system string) error {
+	machine := "a container or a virtual machine is enough"
+	switch system {
+	case "windows":
+		system, machine = "Windows", "Windows Subsystem for Linux (WSL) is enough"
+	case "darwin":
+		system = "macOS"
+	}
+	return usagef(verb.CommandPath(), " records programs only on Linux, and this is ", system,
+		". Record the program on Linux (", machine, ") and analyse its trace here, or import the trace of another tool: see `stackglass help import`")
 }
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
@@ -79,6 +99,9 @@ func (a *app) trace() *cobra.Command {
 		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
 		Short: "Record a program without recompiling it",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !records(runtime.GOOS) {
+				return cannotRecord(cmd, runtime.GOOS)
+			}
 			if len(args) == 0 {
 				return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
 			}

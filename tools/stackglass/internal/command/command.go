@@ -23,6 +23,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
 // Version is the version that `stackglass version` prints. Package main sets it.
@@ -149,7 +150,7 @@ func (e *outputError) Error() string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return e.path + ": the folder " + filepath.Dir(e.path) + " does not exist; create it first"
 	}
-	if isFull(err) {
+	if system.IsFull(err) {
 		return e.path + ": " + err.Error() + "; nothing was saved there; make room and run the command again"
 	}
 	return e.path + ": cannot be written: " + err.Error()

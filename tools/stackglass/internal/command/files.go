@@ -264,11 +264,12 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 // over reports whether a pass that ended with err has read all readable data of its trace.
 func over(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
-// reason returns the text of an error without its path.
+// reason returns the text of an error without its path, and without the full stop at the end of
+// Windows' texts.
 func reason(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return err.Error()
+	return strings.TrimSuffix(err.Error(), ".")
 }

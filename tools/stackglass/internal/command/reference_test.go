@@ -175,7 +175,8 @@ func outputPage(t *testing.T) string {
 - Every other member is a table: a list of rows, or one object.
 - Units are in the names: ` + "`_bytes`, `_lines`, `_cycles`, `_ns`, `_ghz`" + `. A share, ` + "such as `miss_ratio`" + `, is between 0
   and 1. Counts have no unit. ` + "`null`" + ` means that the number does not exist or is not known.
-- Numbers that come from a model are not whole numbers; ` + "`method`" + ` names the model.
+- Numbers that come from a model are not whole numbers; ` + "`method`" + ` names the model. The last of their 16 digits may
+  differ between processor architectures; profiles are the same bytes everywhere.
 
 ` + "`--format csv`" + ` prints one table with the same columns, usually the first: RFC 4180, with a header line and
 line feeds. ` + "`export --to csv`" + ` writes every table into a folder.

@@ -7,13 +7,13 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/web"
 )
 
@@ -75,10 +75,10 @@ func listen(address string, otherPort bool) (net.Listener, error) {
 		return nil, usagef("--http ", address, ": other machines could reach this address; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
 	}
 	listener, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) && otherPort {
+	if system.IsAddressInUse(err) && otherPort {
 		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if system.IsAddressInUse(err) {
 		return nil, usagef("--http ", address, ": another program listens there; choose another port, or 0 for a free one")
 	}
 	if err != nil {

@@ -28,6 +28,20 @@ func TestTraceUsage(t *testing.T) {
 	}
 }
 
+// TestRecordsOnLinux checks what the verbs that record say on other systems. TestSystems runs them on
+// Windows.
+func TestRecordsOnLinux(t *testing.T) {
+	for system, words := range map[string]string{"windows": "this is Windows. Record the program on Linux (Windows Subsystem", "darwin": "this is macOS. Record the program on Linux (a container", "freebsd": "this is freebsd"} {
+		got := cannotRecord(new(app).trace(), system).Error()
+		if records(system) || !strings.Contains(got, words) || !strings.Contains(got, "stackglass help import") {
+			t.Errorf("%s: %s", system, got)
+		}
+	}
+	if !records("linux") {
+		t.Error("Linux records nothing")
+	}
+}
+
 // needTracer skips a test if no tracer is installed.
 func needTracer(t *testing.T) {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
 // helpTexts contains a file for each verb: paragraphs, then "Examples:" and command lines.
@@ -216,7 +216,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, pass.ErrInterrupted):
 		return exitInterrupted
-	case is[*analysis.MemoryError](err), is[*simulate.MemoryError](err), isFull(err):
+	case is[*analysis.MemoryError](err), is[*simulate.MemoryError](err), system.IsFull(err):
 		return exitExhausted
 	case is[*usageError](err), is[*trace.OptionError](err), is[*outputError](err), is[*pass.DemoError](err):
 		return exitUsage
@@ -230,12 +230,6 @@ func exitCode(err error) int {
 func is[T error](err error) bool {
 	var target T
 	return errors.As(err, &target)
-}
-
-// isFull reports whether err means that a disk or the memory is full.
-func isFull(err error) bool {
-	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.ENOMEM},
-		func(full error) bool { return errors.Is(err, full) })
 }
 
 // sentence returns the message for an error of a verb, with advice.

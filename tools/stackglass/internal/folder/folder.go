@@ -24,9 +24,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
 const (
@@ -59,16 +59,16 @@ func (f *Folder) Own(key string) (release func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := tryLock(lock); err != nil {
+		if err := system.TryLock(lock); err != nil {
 			lock.Close()
+			if err == system.ErrLocked {
+				err = ErrOwned
+			}
 			return nil, err
 		}
 		if stillThere(path, lock) {
 			_ = os.Remove(f.part(key)) // if this fails, writing the file will fail, too
-			return func() {
-				_ = os.Remove(path) // remove the file while the lock is held, so that no other process can own it
-				lock.Close()
-			}, nil
+			return func() { system.RemoveLocked(lock) }, nil
 		}
 		lock.Close() // its owner has just removed the file
 	}
@@ -90,14 +90,14 @@ func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 		return err
 	}
 	err = f.write(e.Key, write)
-	if isFull(err) && len(numbers) > 1 {
+	if system.IsFull(err) && len(numbers) > 1 {
 		if err := f.drop(e.Key, numbers[1:]); err != nil {
 			return err
 		}
 		numbers = numbers[:1]
 		err = f.write(e.Key, write)
 	}
-	if isFull(err) {
+	if system.IsFull(err) {
 		return errors.Join(profile.ErrFull, err)
 	}
 	if err != nil {
@@ -222,7 +222,7 @@ func (f *Folder) sync() error {
 		return err
 	}
 	defer dir.Close()
-	return syncNames(dir)
+	return system.SyncNames(dir)
 }
 
 // check returns an error for keys that cannot be file names.
@@ -231,8 +231,4 @@ func check(key string) error {
 		return errors.New("the key of an entry must be a valid file name")
 	}
 	return nil
-}
-
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

@@ -144,13 +144,14 @@ func openFile(name string) (*os.File, int64, error) {
 	return f, st.Size(), nil
 }
 
-// cause returns the text of an error without its path.
+// cause returns the text of an error without its path, and without the full stop at the end of
+// Windows' texts.
 func cause(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
-		return path.Err.Error()
+		err = path.Err
 	}
-	return err.Error()
+	return strings.TrimSuffix(err.Error(), ".")
 }
 
 // Read reads the stored bytes and counts them.
