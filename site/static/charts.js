@@ -174,7 +174,7 @@
           y: { distr: data.y.log ? 3 : 1, log: 10, range: () => [this.data.y.min, this.data.y.max] },
         },
         axes: [
-          Object.assign({ splits: this.xSplits(width, em), values: (u, list) => list.map((v) => this.xTick(v)), size: Math.round(em * 2) }, axis),
+          Object.assign({ splits: this.xSplits(em), values: (u, list) => list.map((v) => this.xTick(v)), size: Math.round(em * 2) }, axis),
           Object.assign({ splits: this.ySplits(), values: (u, list) => list.map((v) => v === null ? "" : this.yText(v)), size: Math.round(em * 3.9) }, axis),
         ],
         series: [{}].concat(data.series.map((s) => this.series(s))),
@@ -208,12 +208,12 @@
           paths: uPlot.paths.bars({ size: [0.8, 60], align: 0 }), points: { show: false } };
       }
       return { stroke, width: 2, dash: s.dash ? [7, 4] : undefined, points: { show: this.data.x.unit === "cores", size: 6 },
-        paths: s.shape === "step" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear() };
+        paths: s.shape === "step" ? uPlot.paths.stepped({ align: 1 }) : this.data.x.unit === "bin" ? overBins : uPlot.paths.linear() };
     }
 
-    xSplits(width, em) {
-      const room = Math.max(2, Math.floor(width / (em * 4.5)));
+    xSplits(em) {
       return (u, i, min, max) => {
+        const width = u.width, room = Math.max(2, Math.floor(width / (em * 4.5)));
         if (this.data.x.unit === "bin") {
           const all = this.points[0].filter((v) => v >= min && v <= max);
           const every = Math.ceil(all.length / Math.max(2, Math.floor(width / (em * 2.6))));
@@ -253,11 +253,19 @@
           return list;
         };
       }
-      if (this.data.y.log) {
+      if (this.data.y.unit === "times") {
         return (u, i, min, max) => {
           const list = [];
-          for (let d = Math.floor(Math.log10(min)); d <= 0; d++) {
-            for (const m of [1, 2, 5]) {
+          for (let v = 2 ** Math.ceil(Math.log2(min || 1) - 1e-9); v <= max * 1.0001; v *= 2) list.push(v);
+          return list;
+        };
+      }
+      if (this.data.y.log) {
+        return (u, i, min, max) => {
+          const list = [], decades = Math.log10(max / min), room = u.height / (this.em * 2.2);
+          const every = Math.max(1, Math.ceil(decades / room));
+          for (let d = Math.floor(Math.log10(min)); d <= 0; d += every) {
+            for (const m of decades * 3 > room ? [1] : [1, 2, 5]) {
               const v = m * 10 ** d;
               if (v >= min * 0.999 && v <= max * 1.001) list.push(v);
             }
@@ -318,6 +326,11 @@
         ctx.setLineDash([2 * ratio, 4 * ratio]);
         line(ctx, x, y, x, box.top + box.height);
         ctx.setLineDash([]);
+        if (m.real > 0 && Math.abs(u.valToPos(m.real, "y", true) - y) > 3 * ratio) {
+          const to = Math.min(Math.max(u.valToPos(m.real, "y", true), box.top), box.top + box.height);
+          line(ctx, x, y, x, to);
+          ctx.fillRect(x - 4 * ratio, to - 4 * ratio, 8 * ratio, 8 * ratio);
+        }
         this.handle(ctx, x, y, ratio);
         this.label(u, ctx, m, x, y, em, family, box, color);
       }
@@ -375,22 +388,29 @@
       ctx.font = "600 " + em * 0.87 + "px " + family;
       ctx.textBaseline = "middle";
       ctx.lineJoin = "round";
+      const ends = [];
       this.data.series.forEach((s, i) => {
-        if (s.shape === "bars" && s.label !== "cold") return;
+        if (s.shape === "bars") return;
         const y = this.points[i + 1];
         let last = y.length - 1;
         while (last >= 0 && y[last] === null) last--;
-        if (last < 0) return;
-        const bars = s.shape === "bars";
-        let top = u.valToPos(y[last], "y", true) - em * 0.75;
-        if (top < u.bbox.top + em * 0.6) top += em * 1.6; // no room above the curve
-        const x = bars ? u.valToPos(this.points[0][last], "x", true) : Math.min(u.valToPos(this.points[0][last], "x", true), u.bbox.left + u.bbox.width) - em * 0.4;
-        if (bars) return;
-        while (taken.some((t) => Math.abs(t - top) < em)) top -= em * 0.5;
-        top = Math.max(top, u.bbox.top + em * 0.6);
-        while (taken.some((t) => Math.abs(t - top) < em)) top += em * 0.5;
-        taken.push(top);
+        if (last >= 0) ends.push({ s, last, at: u.valToPos(y[last], "y", true) });
+      });
+      // In the order in which the curves end, so that a label is not taken for that of another curve.
+      ends.sort((a, b) => a.at - b.at).forEach(({ s, last, at }) => {
+        const box = u.bbox;
+        const x = Math.min(u.valToPos(this.points[0][last], "x", true), box.left + box.width) - em * 0.4;
         const width = ctx.measureText(s.label).width;
+        // The nearest free height above or below the end of the curve, where the label strikes no curve.
+        const crossed = this.heights(u, x - width - em * 0.3, x + em * 0.3);
+        const free = (top) => top > box.top + em * 0.5 && top < box.top + box.height - em * 0.5 &&
+          !taken.some((t) => top < t + em) && !crossed.some(([high, low]) => top > high - em * 0.6 && top < low + em * 0.6);
+        let top = Math.max(at - em * 0.75, box.top + em * 0.6);
+        for (let d = 0.75; d < 25; d += 0.25) {
+          const found = [at - em * d, at + em * d].find(free);
+          if (found !== undefined) { top = found; break; }
+        }
+        taken.push(top);
         this.labels.push({ left: x - width, top, width });
         ctx.textAlign = "right";
         ctx.strokeStyle = css("ground");
@@ -399,6 +419,26 @@
         ctx.fillStyle = css(s.color);
         ctx.fillText(s.label, x, top);
       });
+    }
+
+    // heights returns, for each series, the highest and the lowest position of its curve from one place to another.
+    heights(u, from, to) {
+      const all = [], list = this.points[0];
+      this.data.series.forEach((s, k) => {
+        if (s.shape === "bars") return;
+        const y = this.points[k + 1];
+        let high = Infinity, low = -Infinity;
+        for (let i = this.index(u.posToVal(from / (devicePixelRatio || 1) - u.bbox.left / (devicePixelRatio || 1), "x")); i < list.length; i++) {
+          if (y[i] !== null) {
+            const at = u.valToPos(y[i], "y", true);
+            high = Math.min(high, at);
+            low = Math.max(low, at);
+          }
+          if (u.valToPos(list[i], "x", true) > to) break;
+        }
+        if (low >= high) all.push([high, low]);
+      });
+      return all;
     }
 
     // ---- Reading
@@ -545,6 +585,20 @@
     ctx.moveTo(x0, y0);
     ctx.lineTo(x1, y1);
     ctx.stroke();
+  }
+
+  // overBins draws a series over bins as steps: each value is a level line over its bin.
+  function overBins(u, series, from, to) {
+    const stroke = new Path2D(), x = u.data[0], y = u.data[series];
+    let joined = false;
+    for (let i = from; i <= to; i++) {
+      if (y[i] === null) { joined = false; continue; }
+      const top = u.valToPos(y[i], "y", true);
+      stroke[joined ? "lineTo" : "moveTo"](u.valToPos(x[i] - 0.5, "x", true), top);
+      stroke.lineTo(u.valToPos(x[i] + 0.5, "x", true), top);
+      joined = true;
+    }
+    return { stroke, fill: null, clip: null, flags: 1 };
   }
 
   const hosts = (id) => document.querySelectorAll('sg-chart[chart="' + id + '"]');

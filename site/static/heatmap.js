@@ -19,12 +19,6 @@
   }
   const mix = (a, b, t) => a.map((v, i) => Math.round(v + (b[i] - v) * t));
   const css = (c) => "rgb(" + c.join(" ") + ")";
-  // luminance decides whether dark or light letters are read on a colour.
-  function luminance(c) {
-    const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  }
-
   function bytes(n) {
     let i = 0;
     while (n >= 1024 && i < 4) { n /= 1024; i++; }
@@ -38,10 +32,9 @@
     return (p < 0 ? "−" : "") + text;
   }
 
-  // whole is the same without decimals, for narrow cells; "" where that says nothing.
-  function whole(share) {
-    const p = share * 100;
-    return Math.abs(p) < 0.5 ? "" : (p < 0 ? "−" : "") + Math.abs(p).toFixed(0);
+  function exactly(share) {
+    const p = share * 100, size = Math.abs(p);
+    return (p < 0 ? "−" : "") + (size && size < 0.001 ? "< 0.001" : Number(size.toPrecision(3)));
   }
 
   class HeatMap extends HTMLElement {
@@ -68,8 +61,11 @@
       make("p", { className: "axis right", textContent: "ways" });
       this.scale = make("div", { className: "heat-scale" });
       this.scale.setAttribute("aria-hidden", "true");
+      this.readout = make("p", { className: "readout idle", textContent: "Point at a cell, or use the arrow keys, to read it." });
       this.plot.addEventListener("keydown", (e) => this.key(e));
-      this.plot.addEventListener("pointerdown", (e) => this.press(e));
+      this.plot.addEventListener("pointerdown", (e) => { const at = this.at(e); if (at) onPick(at.sets, at.ways); });
+      this.plot.addEventListener("pointermove", (e) => this.read(this.at(e)));
+      this.plot.addEventListener("pointerleave", () => this.read(null));
     }
 
     // draw lays the map out for the width that there is.
@@ -101,6 +97,7 @@
       this.axes(ctx);
       this.marks(ctx);
       this.legend();
+      this.read(null);
     }
 
     // colours are one hue from the page's ground for shares, and two hues that
@@ -130,36 +127,31 @@
     // More sets are further up.
     y(row) { return this.row * (this.data.rows - 1 - row); }
 
-    // place says where the levels' names and the sizes of diagonals stand: no number
-    // is written there, nor a size over a name.
+    // place says where the levels' names and the sizes of diagonals stand: no size is written over a name.
     place(ctx) {
       ctx.font = "600 " + this.em * 0.8 + "px " + this.family;
       this.names = this.data.marks.map((m) => {
         const [x, y, w, h] = this.box(m), width = ctx.measureText(m.label).width;
         return { x: Math.min(x + w + this.em * 0.3, this.left + this.width - width), y: y + h / 2, width };
       });
-      this.taken = this.names.slice();
       const { rows, columns, lineBytes } = this.data;
       const last = Math.log2(columns + 1), most = rows - 1 + Math.floor(last);
       ctx.font = "600 " + this.em * 0.73 + "px " + this.family;
       this.sizes = [];
-      for (let k = 6; k <= most; k += 4) {
+      for (let k = 6; k <= most; k += 2) {
         const l = Math.max(k - rows + 1, Math.log2(17)), text = bytes(lineBytes * 2 ** k), width = ctx.measureText(text).width;
         const x = this.left + this.width * l / last + 4, y = this.y(k - l) + this.row / 2 - this.row * 0.62;
         if (x + width <= this.left + this.width && y >= 4 && this.free(x, x + width, y)) this.sizes.push({ text, x, y, width });
       }
-      this.taken = this.names.concat(this.sizes);
     }
 
-    // free tells that no name or size stands from one place to another in a row.
+    // free tells that no name stands from one place to another in a row.
     free(from, to, y) {
-      return !this.taken.some((n) => Math.abs(n.y - y) < this.row * 0.9 && n.x < to + 2 && from < n.x + n.width + 2);
+      return !this.names.some((n) => Math.abs(n.y - y) < this.row * 0.9 && n.x < to + 2 && from < n.x + n.width + 2);
     }
 
     cells(ctx) {
       const { rows, columns, values } = this.data;
-      ctx.textAlign = "center";
-      ctx.font = this.em * 0.73 + "px " + this.family;
       for (let a = 0; a < rows; a++) {
         for (let w = 1; w <= columns; w++) {
           const v = values[a * columns + w - 1], c = this.colour(v);
@@ -167,18 +159,12 @@
           const from = this.x(w), to = this.x(w + 1);
           ctx.fillStyle = css(c);
           ctx.fillRect(from, this.y(a), to - from + 0.6, this.row + 0.6);
-          const text = [percent(v), whole(v)].find((t) => ctx.measureText(t).width + 3 <= to - from);
-          const half = text ? ctx.measureText(text).width / 2 : 0, x = (from + to) / 2, y = this.y(a) + this.row / 2;
-          if (!text || !this.free(x - half, x + half, y)) continue;
-          ctx.fillStyle = luminance(c) > 0.179 ? "#000" : "#fff";
-          ctx.fillText(text, x, y);
         }
       }
     }
 
-    // diagonals join the caches of one size, each second power of two of lines;
-    // every other one has its size, to the right, where cells are too narrow for
-    // numbers.
+    // diagonals join the caches of one size, each second power of two of lines, with
+    // their sizes to the right.
     diagonals(ctx) {
       const { rows, columns } = this.data;
       const last = Math.log2(columns + 1), most = rows - 1 + Math.floor(last);
@@ -274,12 +260,21 @@
       this.canvas.toggleAttribute("data-ready", least <= most);
     }
 
-    press(e) {
-      if (e.button > 0 || !this.data) return;
+    // at is the cell under the pointer, if any.
+    at(e) {
+      if (e.button > 0 || !this.data) return null;
       const box = this.canvas.getBoundingClientRect();
       const l = (e.clientX - box.left - this.left) / this.width * Math.log2(this.data.columns + 1);
       const ways = Math.floor(2 ** l), sets = this.data.rows - 1 - Math.floor((e.clientY - box.top) / this.row);
-      if (ways >= 1 && ways <= this.data.columns && sets >= 0 && sets < this.data.rows) onPick(sets, ways);
+      return ways >= 1 && ways <= this.data.columns && sets >= 0 && sets < this.data.rows ? { sets, ways } : null;
+    }
+
+    // read shows the number of a cell: the one under the pointer, or the one that is picked.
+    read(cell) {
+      const { columns, values, signed, lineBytes } = this.data, { sets, ways } = cell || this.data.cell, v = values[sets * columns + ways - 1];
+      this.readout.classList.remove("idle");
+      this.readout.textContent = (2 ** sets).toLocaleString("en").replaceAll(",", thin) + (sets ? " sets, " : " set, ") + ways + (ways > 1 ? " ways, " : " way, ") +
+        bytes(lineBytes * 2 ** sets * ways) + ": " + (isNaN(v) ? "not counted" : exactly(v) + thin + "%" + (signed ? " of accesses are conflict misses" : " of accesses miss"));
     }
 
     key(e) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -347,18 +348,18 @@ const mapWords = `(async () => {
 	};
 	host.draw();
 	delete ctx.fillText;
-	const numbers = words.filter((w) => /^[<>−.\d]+$/.test(w.text)), names = words.filter((w) => /^L\d$/.test(w.text));
+	const numbers = words.filter((w) => /^[<>−.\d]+$/.test(w.text)), names = words.filter((w) => /^L\d: /.test(w.text));
 	const over = names.flatMap((n) => words.filter((w) => w !== n && Math.abs(w.y - n.y) < 8 && w.left < n.right && n.left < w.right).map((w) => n.text + " over " + w.text));
-	const least = host.x(5); // the left border of caches with five ways
 	return {
 		bad: over.concat(words.filter((w) => w.right > host.plot.clientWidth || w.text === "−0").map((w) => "cut or void: " + w.text)),
-		wide: numbers.filter((w) => w.left >= least && w.y < host.row * host.data.rows).length, names: names.length,
+		numbers: numbers.filter((w) => w.left >= host.left && w.y < host.row * host.data.rows).length, names: names.length,
+		sizes: words.filter((w) => /KiB|MiB/.test(w.text)).length,
 	};
 })()`
 
-// TestMapWords checks the numbers on the map of sets and ways. No number may be cut off or covered
-// by the name of a level, and some numbers must be shown for caches with five or more ways, even on
-// a phone.
+// TestMapWords checks the texts on the map of sets and ways. The levels and the sizes of the
+// diagonals are named, no name is cut off or covered, and cells contain no numbers. Pointing at a
+// cell shows its number.
 func TestMapWords(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -371,12 +372,15 @@ func TestMapWords(t *testing.T) {
 			eval[any](p, fmt.Sprintf(`document.querySelectorAll('input[name="map"]')[%d]?.click()`, map[bool]int{true: 1}[conflicts]))
 			p.wait("the map", fmt.Sprintf(`document.querySelector("sg-heatmap").data.signed === %t`, conflicts))
 			m := eval[struct {
-				Bad         []string
-				Wide, Names int
+				Bad                   []string
+				Numbers, Names, Sizes int
 			}](p, mapWords)
-			if len(m.Bad) > 0 || m.Wide == 0 || m.Names == 0 {
+			if len(m.Bad) > 0 || m.Numbers > 0 || m.Names == 0 || m.Sizes == 0 {
 				t.Errorf("%d pixels, conflicts %t: %+v", width, conflicts, m)
 			}
+			box := eval[struct{ X, Y float64 }](p, `(() => { const h = document.querySelector("sg-heatmap"); h.scrollIntoView({ block: "center" }); const b = h.canvas.getBoundingClientRect(); return { x: b.left + h.x(2) + 3, y: b.top + h.y(5) + 3 }; })()`)
+			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: box.X, Y: box.Y})
+			p.wait("the number of a cell", `/^32 sets, 2 ways, 4\s*KiB: .*%/.test(document.querySelector("sg-heatmap .readout").textContent)`)
 		}
 	}
 }

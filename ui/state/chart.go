@@ -63,7 +63,8 @@ type Mark struct {
 	Label string
 	Color string
 	X, Y  float64
-	Level int // the level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
+	Real  float64 // the value that was predicted for the level in the hierarchy; 0: unknown
+	Level int     // the level of the hierarchy, from 1, that dragging the mark resizes; 0: the mark is fixed
 }
 
 // Graph is the control-flow graph of a function. It is drawn by graph.js. It must not be changed

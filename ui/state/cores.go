@@ -280,8 +280,13 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	if len(s.Points) == 0 {
 		return nil
 	}
-	chart := &Chart{ID: "speedup", Title: "Speed-up over cores", Y: Axis{Label: "times as fast as one core", Unit: UnitTimes}}
+	chart := &Chart{ID: "speedup", Title: "Speed-up over cores", Y: Axis{Label: "times as fast as one core", Unit: UnitTimes, Log: true, Min: 1}}
 	c.overCores(chart, []answers.Series{s}, func(answers.Series) string { return "speed-up" })
+	for _, y := range chart.Series[0].Y {
+		for y > 0 && y < chart.Y.Min { // slower than one core
+			chart.Y.Min /= 2
+		}
+	}
 	ideal := Series{Label: "ideal", Color: "dim", Shape: ShapeLine, Dash: true}
 	for _, n := range c.known {
 		ideal.Y = append(ideal.Y, float64(n))

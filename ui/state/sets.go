@@ -166,7 +166,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 	}
 	for i, l := range levels {
 		if c, ok := cellOf(l); ok && v.hasLines(l) && v.Locality.Sets.Counts(c.Log2Sets) {
-			m.Marks = append(m.Marks, HeatMark{Label: l.Name, Color: LevelColor(i), Cell: c})
+			m.Marks = append(m.Marks, HeatMark{Label: l.Name + ": " + Percent(signedShare(v.CellAnswer(c).Conflict, v.Curve.Accesses)) + " conflicts", Color: LevelColor(i), Cell: c})
 		}
 	}
 	m.Summary = v.setsSentence() + v.uncounted() + v.unmarked(levels)

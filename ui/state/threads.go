@@ -133,7 +133,7 @@ func coreSeries(i int, label string, y []float64) Series {
 // Overlaid draws, in one chart, the curves of all cores for one kind of stack. If the chart has not
 // changed, it returns the same pointer.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
-	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), caches)
+	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), []Stack{s}, caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
 		return t.overlaid
 	}
@@ -157,7 +157,7 @@ func CoreChartID(core int) string { return "core-" + strconv.Itoa(core) }
 
 // Each draws the three curves of one core as a small chart.
 func (t *Threads) Each(core int, caches ...uint64) *Chart {
-	chart := t.chart(CoreChartID(core), t.CoreName(core), caches)
+	chart := t.chart(CoreChartID(core), t.CoreName(core), Stacks(), caches)
 	chart.Small = true
 	c := &t.cores[core]
 	for i, y := range ratios(chart, []*profile.Curve{c.private, c.coherent, c.shared}, t.view.LineBytes) {
@@ -173,8 +173,9 @@ func (t *Threads) CoreSentence(core int) string {
 	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
 }
 
-// chart returns an empty chart with the axes of a miss-ratio curve.
-func (t *Threads) chart(id, title string, caches []uint64) *Chart {
+// chart returns an empty chart with the axes for the miss-ratio curves of all cores, for the given
+// kinds of stacks.
+func (t *Threads) chart(id, title string, stacks []Stack, caches []uint64) *Chart {
 	line := t.view.LineBytes
 	most := float64(max(t.view.FootprintBytes()*2, 64*line))
 	for _, bytes := range caches {
@@ -187,7 +188,7 @@ func (t *Threads) chart(id, title string, caches []uint64) *Chart {
 	}
 	low := 1.0
 	for i := range t.cores {
-		for _, s := range Stacks() {
+		for _, s := range stacks {
 			low = min(low, leastRatio(t.curve(i, s)))
 		}
 	}

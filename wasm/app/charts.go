@@ -22,7 +22,7 @@ func (b *browser) Chart(c *state.Chart) {
 	})
 	marks := list(len(c.Marks), func(i int) any {
 		m := &c.Marks[i]
-		return map[string]any{"label": m.Label, "color": m.Color, "x": m.X, "y": m.Y, "level": m.Level}
+		return map[string]any{"label": m.Label, "color": m.Color, "x": m.X, "y": m.Y, "real": m.Real, "level": m.Level}
 	})
 	script("Charts").Call("set", map[string]any{
 		"id": c.ID, "title": c.Title, "summary": c.Summary, "split": c.Split, "small": c.Small,
