@@ -314,6 +314,7 @@ var _ log.Logger
 type BlocksView struct {
 	App                                 *App
 	Schedule, Bounds, Branches, Opcodes vugu.Builder
+	Caveats                             vugu.Builder
 }
 
 func (c *BlocksView) blocks() *state.Blocks { return c.App.blocks() }
@@ -324,9 +325,13 @@ func (c *BlocksView) rows() []state.BranchRow { return c.blocks().Rows }
 
 func (c *BlocksView) more() string { return c.blocks().MoreBranches() }
 
-func (c *BlocksView) unmodelled() string { return state.Unmodelled(c.blocks().Unmodelled) }
-
-func (c *BlocksView) doubts() string { return state.DoubtsWord(len(c.blocks().Notes)) }
+// caveats lists what the models leave out, and their warnings.
+func (c *BlocksView) caveats() (list []string) {
+	if unmodelled := c.blocks().Unmodelled; len(unmodelled) > 0 {
+		list = append(list, state.Unmodelled(unmodelled))
+	}
+	return append(list, c.blocks().Notes...)
+}
 
 func (c *BlocksView) id(what string, i int) string { return what + "-" + strconv.Itoa(i+1) }
 
@@ -439,26 +444,11 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(c.blocks().Problem)
 							}
 						}
-						if len(c.blocks().Unmodelled) > 0 {
-							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00blocks-unmodelled")
-							vgn.SetInnerHTML(c.unmodelled())
-						}
-						if len(c.blocks().Notes) > 0 {
-							vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00blocks-notes\x00open\x00")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "summary")
-								vgn.SetInnerHTML(c.doubts())
-								for vgiterkeyt, n := range c.blocks().Notes {
-									var vgiterkey interface{} = vgiterkeyt
-									_ = vgiterkey
-									n := n
-									_ = n
-									vgn = addElement(vgparent, "p")
-									vgn.SetInnerHTML(n)
-								}
-							}
+					}
+					{
+						var vgcomp vugu.Builder = c.Caveats
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 					vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00parameters")
@@ -804,7 +794,8 @@ var _ log.Logger
 // Caches shows the miss-ratio curve and the prediction for a cache hierarchy.
 type Caches struct {
 	controls
-	Curve, Common, Against, ByCore, Threads vugu.Builder
+	Curve, Against, Threads, Caveats vugu.Builder
+	Levels, Times, ByCore            vugu.Builder
 }
 
 // answer is computed once per render: later calls ask about the same levels.
@@ -814,9 +805,9 @@ func (c *Caches) machine() hierarchy.Hierarchy { return c.App.Machine() }
 
 func (c *Caches) keepWords() string {
 	if c.App.Screen.Beside != nil {
-		return "keep this one as B instead"
+		return "keep this as B"
 	}
-	return "keep as B, to compare"
+	return "compare with another"
 }
 
 func (c *Caches) linesText(cache hierarchy.Cache) string {
@@ -832,15 +823,28 @@ func (c *Caches) clock(text string) {
 }
 
 func newCaches(a *App) View {
-	return &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Common: newTable(a, "common"),
-		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true}}
+	return &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Levels: newTable(a, "levels"), Times: newTable(a, "times"),
+		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true},
+		Caveats: &Caveats{ID: "caches-notes", List: func() []string { return a.answer().Warnings }}}
+}
+
+// causes returns the source lines with the most misses in the first level; nil if they are unknown.
+func (c *Caches) causes() []state.Cause {
+	if v := c.App.codeView(); v != nil && c.answer().Problem == "" {
+		return v.Lines.Causes(5)
+	}
+	return nil
 }
 
 // Waits implements [View].
 func (c *Caches) Waits() string { return c.App.uncounted() }
 
 // Draw implements [View].
-func (c *Caches) Draw() { c.App.draw(c.App.result.View.MissCurve(c.App.Levels())) }
+func (c *Caches) Draw() {
+	chart := c.App.result.View.MissCurve(c.App.Levels())
+	c.answer().MarkReal(chart)
+	c.App.draw(chart)
+}
 
 // Table implements [View].
 func (c *Caches) Table(name string) *state.Table {
@@ -848,8 +852,10 @@ func (c *Caches) Table(name string) *state.Table {
 	switch name {
 	case "curve":
 		return v.CurveTable()
-	case "common":
-		return v.CommonTable()
+	case "levels":
+		return v.LevelsTable(c.machine())
+	case "times":
+		return v.TimesTable(c.machine())
 	case "by-core":
 		return v.CoresTable(c.machine())
 	case "against":
@@ -866,7 +872,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns"}}}
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "caches"}}}
 	vgout.Out = append(vgout.Out, vgn) // root for output
 	{
 		vgparent := vgn
@@ -894,56 +900,44 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			vgn = addElement(vgparent, "div\x00class\x00slot")
-			{
-				vgparent := vgn
-				_ = vgparent
-				if c.answer().Prediction.Cores != nil {
-					{
-						var vgcomp vugu.Builder = c.ByCore
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
-				}
-			}
-			{
-				var vgcomp vugu.Builder = c.Common
-				if vgcomp != nil {
-					addComponent(vgin, vgout, vgparent, vgcomp)
-				}
-			}
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00hierarchy-title")
 		{
 			vgparent := vgn
 			_ = vgparent
 			vgn = addElement(vgparent, "div\x00class\x00figure-head")
-			vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\x3Ch2 id=\"hierarchy-title\"\x3EHierarchy\x3C/h2\x3E\n\t\t"))
-			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-file")
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PickMachine() })
+				vgn = addElement(vgparent, "h2\x00id\x00hierarchy-title")
+				vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
+				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					addText(vgparent, "load from a file …")
-				}
-				addText(vgparent, "\n\t\t\t")
-				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
-				vgn.SetInnerHTML(c.keepWords())
-				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(false) })
-				addText(vgparent, "\n\t\t\t")
-				if c.App.Screen.Beside != nil {
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(true) })
+					addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-file")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PickMachine() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "A alone")
+						addText(vgparent, "load …")
 					}
+					addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
+					vgn.SetInnerHTML(c.keepWords())
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(false) })
+					addText(vgparent, "\n\t\t\t\t")
+					if c.App.Screen.Beside != nil {
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(true) })
+						{
+							vgparent := vgn
+							_ = vgparent
+							addText(vgparent, "A alone")
+						}
+					}
+					addText(vgparent, "\n\t\t\t")
 				}
 			}
 			{
@@ -1026,7 +1020,8 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.SetInnerHTML(l.Cache.Name)
 							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span\x00class\x00second")
-							vgn.SetInnerHTML(state.Bytes(l.Cache.SizeBytes) + ", " + c.linesText(l.Cache))
+							vgn.AddAttrInterface("title", c.linesText(l.Cache))
+							vgn.SetInnerHTML(state.Bytes(l.Cache.SizeBytes))
 							addText(vgparent, " ")
 							vgn = addElement(vgparent, "span")
 							vgn.AddAttrInterface("class", "chip "+l.Chip)
@@ -1042,6 +1037,29 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									addText(vgparent, "remove")
+								}
+							}
+						}
+						if l.Numbers != nil {
+							vgn = addElement(vgparent, "dl\x00class\x00numbers")
+							{
+								vgparent := vgn
+								_ = vgparent
+								for vgiterkeyt, f := range l.Numbers {
+									var vgiterkey interface{} = vgiterkeyt
+									_ = vgiterkey
+									f := f
+									_ = f
+									vgn = addElement(vgparent, "div")
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = addElement(vgparent, "dt")
+										vgn.SetInnerHTML(f.Name)
+										vgn = addElement(vgparent, "dd")
+										vgn.AddAttrInterface("class", f.ID)
+										vgn.SetInnerHTML(f.Value)
+									}
 								}
 							}
 						}
@@ -1088,52 +1106,11 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 								addText(vgparent, "\n\t\t\t\t\t")
 							}
-						}
-						vgn = addElement(vgparent, "div\x00class\x00level-set")
-						{
-							vgparent := vgn
-							_ = vgparent
-							if len(c.App.LineSizes()) > 1 {
-								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
-								vgn.AddAttrInterface("aria-label", l.Cache.Name+" line size")
-								{
-									vgparent := vgn
-									_ = vgparent
-									addText(vgparent, "\n\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00shorter lines")
-									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, -1)))
-									vgn.AddAttrInterface("id", c.id("line-less", i))
-									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, -1) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "−")
-									}
-									addText(vgparent, "\n\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "output")
-									vgn.AddAttrInterface("id", c.id("line", i))
-									vgn.SetInnerHTML(strconv.Itoa(int(l.Cache.LineBytes)) + "-byte lines")
-									addText(vgparent, "\n\t\t\t\t\t\t")
-									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00longer lines")
-									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, 1)))
-									vgn.AddAttrInterface("id", c.id("line-more", i))
-									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, 1) })
-									{
-										vgparent := vgn
-										_ = vgparent
-										addText(vgparent, "+")
-									}
-									addText(vgparent, "\n\t\t\t\t\t")
-								}
-							}
 							addText(vgparent, "\n\t\t\t\t\t")
 							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = addElement(vgparent, "span\x00class\x00second")
-								vgn.SetInnerHTML(vugu.HTML("latency"))
-								addText(vgparent, " ")
 								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005")
 								vgn.AddAttrInterface("aria-label", l.Cache.Name+" latency in cycles")
 								vgn.AddAttrInterface("id", c.id("latency", i))
@@ -1148,52 +1125,53 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							if l.Note != "" {
-								vgn = addElement(vgparent, "p\x00class\x00note line-note")
-								vgn.SetInnerHTML(l.Note)
-							}
-						}
-						if l.Numbers != nil {
-							vgn = addElement(vgparent, "dl\x00class\x00numbers")
-							{
-								vgparent := vgn
-								_ = vgparent
-								for vgiterkeyt, f := range l.Numbers {
-									var vgiterkey interface{} = vgiterkeyt
-									_ = vgiterkey
-									f := f
-									_ = f
-									vgn = addElement(vgparent, "div")
+							if len(c.App.LineSizes()) > 1 {
+								vgn = addElement(vgparent, "div\x00class\x00level-set")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
+									vgn.AddAttrInterface("aria-label", l.Cache.Name+" line size")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = addElement(vgparent, "dt")
-										vgn.SetInnerHTML(f.Name)
-										vgn = addElement(vgparent, "dd")
-										vgn.AddAttrInterface("class", f.ID)
-										vgn.SetInnerHTML(f.Value)
+										addText(vgparent, "\n\t\t\t\t\t\t")
+										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00shorter lines")
+										vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, -1)))
+										vgn.AddAttrInterface("id", c.id("line-less", i))
+										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, -1) })
+										{
+											vgparent := vgn
+											_ = vgparent
+											addText(vgparent, "−")
+										}
+										addText(vgparent, "\n\t\t\t\t\t\t")
+										vgn = addElement(vgparent, "output")
+										vgn.AddAttrInterface("id", c.id("line", i))
+										vgn.SetInnerHTML(strconv.Itoa(int(l.Cache.LineBytes)) + "-byte lines")
+										addText(vgparent, "\n\t\t\t\t\t\t")
+										vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00longer lines")
+										vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, 1)))
+										vgn.AddAttrInterface("id", c.id("line-more", i))
+										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, 1) })
+										{
+											vgparent := vgn
+											_ = vgparent
+											addText(vgparent, "+")
+										}
+										addText(vgparent, "\n\t\t\t\t\t")
 									}
 								}
 							}
 						}
-					}
-				}
-			}
-			vgn = addElement(vgparent, "div\x00class\x00slot")
-			{
-				vgparent := vgn
-				_ = vgparent
-				if len(c.answer().Levels) < state.MaxLevels {
-					vgn = addElement(vgparent, "p\x00class\x00actions")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add")
-						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
+						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
-							addText(vgparent, "add a level")
+							if l.Note != "" {
+								vgn = addElement(vgparent, "p\x00class\x00note line-note")
+								vgn.SetInnerHTML(l.Note)
+							}
 						}
 					}
 				}
@@ -1209,6 +1187,27 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "h3")
 						vgn.SetInnerHTML(vugu.HTML("\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory"))
+						vgn = addElement(vgparent, "dl\x00class\x00numbers")
+						{
+							vgparent := vgn
+							_ = vgparent
+							for vgiterkeyt, f := range c.answer().Memory {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								f := f
+								_ = f
+								vgn = addElement(vgparent, "div")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "dt")
+									vgn.SetInnerHTML(f.Name)
+									vgn = addElement(vgparent, "dd")
+									vgn.AddAttrInterface("class", f.ID)
+									vgn.SetInnerHTML(f.Value)
+								}
+							}
+						}
 						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
@@ -1243,26 +1242,24 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(vugu.HTML("GHz"))
 							}
 						}
-						vgn = addElement(vgparent, "dl\x00class\x00numbers")
+					}
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if len(c.answer().Levels) < state.MaxLevels {
+					vgn = addElement(vgparent, "p\x00class\x00actions")
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							for vgiterkeyt, f := range c.answer().Memory {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								f := f
-								_ = f
-								vgn = addElement(vgparent, "div")
-								{
-									vgparent := vgn
-									_ = vgparent
-									vgn = addElement(vgparent, "dt")
-									vgn.SetInnerHTML(f.Name)
-									vgn = addElement(vgparent, "dd")
-									vgn.AddAttrInterface("class", f.ID)
-									vgn.SetInnerHTML(f.Value)
-								}
-							}
+							addText(vgparent, "add a level")
 						}
 					}
 				}
@@ -1309,24 +1306,191 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
+			{
+				var vgcomp vugu.Builder = c.Caveats
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
+		}
+		vgn = addElement(vgparent, "section\x00class\x00tables\x00aria-label\x00Tables")
+		{
+			vgparent := vgn
+			_ = vgparent
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				for vgiterkeyt, w := range c.answer().Warnings {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					w := w
-					_ = w
-					vgn = addElement(vgparent, "p\x00class\x00note warning")
+				if len(c.causes()) > 0 {
+					vgn = addElement(vgparent, "section\x00id\x00causes\x00class\x00datatable\x00aria-labelledby\x00causes-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "strong")
-						vgn.SetInnerHTML(vugu.HTML("Note."))
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(w)
+						vgn = addElement(vgparent, "div\x00class\x00figure-head")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "h2\x00id\x00causes-title")
+							vgn.SetInnerHTML("Where the misses of " + c.answer().Levels[0].Cache.Name + " come from")
+							vgn = addElement(vgparent, "span\x00class\x00actions")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "a")
+								vgn.AddAttrInterface("href", c.App.hrefOf(state.TabCode))
+								{
+									vgparent := vgn
+									_ = vgparent
+									addText(vgparent, "all in Code")
+								}
+							}
+						}
+						vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region\x00aria-labelledby\x00causes-title")
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = addElement(vgparent, "table\x00aria-labelledby\x00causes-title")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "thead")
+								vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Esource line\x3C/th\x3E\x3Cth scope=\"col\"\x3Efunction\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Emisses\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3C/tr\x3E"))
+								vgn = addElement(vgparent, "tbody")
+								{
+									vgparent := vgn
+									_ = vgparent
+									for vgiterkeyt, row := range c.causes() {
+										var vgiterkey interface{} = vgiterkeyt
+										_ = vgiterkey
+										row := row
+										_ = row
+										vgn = addElement(vgparent, "tr")
+										{
+											vgparent := vgn
+											_ = vgparent
+											vgn = addElement(vgparent, "td")
+											{
+												vgparent := vgn
+												_ = vgparent
+												vgn = addElement(vgparent, "a")
+												vgn.AddAttrInterface("href", c.App.hrefOfPlace(row.Place))
+												vgn.SetInnerHTML(row.Where)
+											}
+											vgn = addElement(vgparent, "td")
+											vgn.SetInnerHTML(row.Function)
+											vgn = addElement(vgparent, "td\x00class\x00number")
+											vgn.SetInnerHTML(row.References)
+											vgn = addElement(vgparent, "td\x00class\x00number")
+											vgn.SetInnerHTML(row.Misses)
+											vgn = addElement(vgparent, "td\x00class\x00number")
+											vgn.SetInnerHTML(row.Share)
+										}
+									}
+								}
+							}
+						}
+					}
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.answer().Problem == "" {
+					{
+						var vgcomp vugu.Builder = c.Levels
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.Table("times") != nil {
+					{
+						var vgcomp vugu.Builder = c.Times
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.answer().Prediction.Cores != nil {
+					{
+						var vgcomp vugu.Builder = c.ByCore
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+				}
+			}
+		}
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
+// Caveats shows warnings about numbers as footnotes: one line, which unfolds to the list.
+type Caveats struct {
+	ID    string
+	List  func() []string
+	Words func(list []string) string // the line above the list; nil for the number of caveats
+	list  []string
+}
+
+// Compute gets the list. Vugu calls it before each Build.
+func (c *Caveats) Compute() { c.list = c.List() }
+
+func (c *Caveats) words() string {
+	if c.Words != nil {
+		return c.Words(c.list)
+	}
+	return state.CaveatsWord(len(c.list))
+}
+func (c *Caveats) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		if len(c.list) > 0 {
+			vgn = addElement(vgparent, "details\x00class\x00caveats")
+			vgn.AddAttrInterface("id", c.ID)
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = addElement(vgparent, "summary")
+				vgn.SetInnerHTML(c.words())
+				vgn = addElement(vgparent, "ul")
+				{
+					vgparent := vgn
+					_ = vgparent
+					for vgiterkeyt, n := range c.list {
+						var vgiterkey interface{} = vgiterkeyt
+						_ = vgiterkey
+						n := n
+						_ = n
+						vgn = addElement(vgparent, "li")
+						vgn.SetInnerHTML(n)
 					}
 				}
 			}
@@ -1346,6 +1510,7 @@ var _ log.Logger
 type CodeView struct {
 	App               *App
 	Distances, Before vugu.Builder
+	Caveats           vugu.Builder
 }
 
 func (c *CodeView) view() *state.CodeView { return c.App.codeView() }
@@ -1659,7 +1824,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
 					vgn.SetInnerHTML(c.view().Sentence(c.place()))
 					if c.advice() != nil {
-						vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00place-advice")
+						vgn = addElement(vgparent, "p\x00class\x00hint\x00id\x00place-advice")
 						{
 							vgparent := vgn
 							_ = vgparent
@@ -1730,7 +1895,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgparent := vgn
 			_ = vgparent
 			if c.view().Estimates() != "" {
-				vgn = addElement(vgparent, "div\x00class\x00note\x00id\x00code-estimates")
+				vgn = addElement(vgparent, "div\x00class\x00hint\x00id\x00code-estimates")
 				{
 					vgparent := vgn
 					_ = vgparent
@@ -1758,26 +1923,10 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
-			vgparent := vgn
-			_ = vgparent
-			if len(c.doubts()) > 0 {
-				vgn = addElement(vgparent, "details\x00id\x00code-doubts")
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "summary")
-					vgn.SetInnerHTML(vugu.HTML("Caveats about the levels"))
-					for vgiterkeyt, w := range c.doubts() {
-						var vgiterkey interface{} = vgiterkeyt
-						_ = vgiterkey
-						w := w
-						_ = w
-						vgn = addElement(vgparent, "p\x00class\x00second")
-						vgn.SetInnerHTML(w)
-					}
-				}
+			var vgcomp vugu.Builder = c.Caveats
+			if vgcomp != nil {
+				addComponent(vgin, vgout, vgparent, vgcomp)
 			}
 		}
 	}
@@ -1795,6 +1944,7 @@ var _ log.Logger
 type Communication struct {
 	App                                  *App
 	Flows, Pairs, Owners, Classes, False vugu.Builder
+	Caveats                              vugu.Builder
 }
 
 func (c *Communication) view() *state.Communication { return c.App.communication() }
@@ -1859,29 +2009,14 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addElement(vgparent, "div\x00class\x00slot")
-			{
-				vgparent := vgn
-				_ = vgparent
-				for vgiterkeyt, d := range c.view().Doubts() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					d := d
-					_ = d
-					vgn = addElement(vgparent, "p\x00class\x00note warning")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "strong")
-						vgn.SetInnerHTML(vugu.HTML("Note."))
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(d)
-					}
-				}
-			}
 			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00communication-sentence")
 			vgn.SetInnerHTML(c.view().Sentence())
+			{
+				var vgcomp vugu.Builder = c.Caveats
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
+			}
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-measures")
 			{
 				vgparent := vgn
@@ -2047,7 +2182,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.SetInnerHTML(c.worst().Name)
 							vgn = addElement(vgparent, "p")
 							vgn.SetInnerHTML(c.worst().Text)
-							vgn = addElement(vgparent, "p\x00class\x00note")
+							vgn = addElement(vgparent, "p\x00class\x00hint")
 							vgn.SetInnerHTML("To fix it, " + c.worst().Fix + ".")
 							vgn = addElement(vgparent, "p\x00class\x00actions")
 							{
@@ -2126,10 +2261,13 @@ type CompareView struct {
 	Own, Shared            vugu.Builder
 	Flows, Pairs, Cores    vugu.Builder
 	Functions, Blocks      vugu.Builder
+
+	Assumptions, Caveats, BlocksCaveats        vugu.Builder
+	CodeCaveats, PairsCaveats, CountersCaveats vugu.Builder
 }
 
 func newCompare(a *App) View {
-	return &CompareView{
+	c := &CompareView{
 		controls: controls{a},
 		Curve:    newFigure(a, "curve", helpCurve), Histogram: newFigure(a, "histogram", helpHistogram), Time: newFigure(a, "time", helpTime),
 		Facts: newTable(a, "facts"), Problems: newTable(a, "problems"), Levels: newTable(a, "levels"),
@@ -2137,6 +2275,21 @@ func newCompare(a *App) View {
 		Functions: newTable(a, "functions-compared"), Blocks: newTable(a, "blocks-compared"),
 		Own: newTable(a, "own-compared"), Shared: newTable(a, "shared-compared"), Flows: newTable(a, "flows-compared"), Pairs: newTable(a, "pairs-compared"), Cores: newTable(a, "cores-compared"),
 	}
+	c.Assumptions = &Caveats{ID: "compare-assumptions", List: c.assumptions, Words: state.Assumptions}
+	c.Caveats = &Caveats{ID: "compare-notes", List: func() []string { return a.comparison().Doubts(a.Machine()) }}
+	c.BlocksCaveats = &Caveats{ID: "compare-blocks-notes", List: func() []string { return c.blocks().Caveats() }}
+	c.CodeCaveats, c.PairsCaveats, c.CountersCaveats = c.matching("code-compared"), c.matching("pairs-compared"), c.matching("counters-compared")
+	return c
+}
+
+// matching returns the caveats about how the rows of a table were matched.
+func (c *CompareView) matching(table string) *Caveats {
+	return &Caveats{ID: table + "-notes", List: func() []string {
+		if t := c.App.table(table); t != nil && t.Doubt != "" {
+			return []string{t.Doubt}
+		}
+		return nil
+	}}
 }
 
 func (c *CompareView) tab() state.Tab { return c.App.Screen.Tab }
@@ -2164,8 +2317,6 @@ func (c *CompareView) coresWait() string {
 
 func (c *CompareView) findings() []state.Finding { return c.App.comparison().Findings(c.App.Machine()) }
 
-func (c *CompareView) doubts() []string { return c.App.comparison().Doubts(c.App.Machine()) }
-
 // assumptions returns the notes of both diagnoses, each once.
 func (c *CompareView) assumptions() (list []string) {
 	for _, reply := range c.App.diagnoses.of {
@@ -2186,14 +2337,6 @@ func (c *CompareView) capacity(text string) {
 		s.Log2Lines = []int{k}
 		c.App.goTo(s, true)
 	}
-}
-
-// doubt returns a warning about how the rows of a table were matched.
-func (c *CompareView) doubt(table string) string {
-	if t := c.App.table(table); t != nil {
-		return t.Doubt
-	}
-	return ""
 }
 
 // sizeIndex returns the position of a slider of sizes.
@@ -2256,31 +2399,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
-						vgparent := vgn
-						_ = vgparent
-						if len(c.assumptions()) > 0 {
-							vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00compare-assumptions")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "summary")
-								vgn.SetInnerHTML(state.Assumptions(c.assumptions()))
-								vgn = addElement(vgparent, "ul")
-								{
-									vgparent := vgn
-									_ = vgparent
-									for vgiterkeyt, n := range c.assumptions() {
-										var vgiterkey interface{} = vgiterkeyt
-										_ = vgiterkey
-										n := n
-										_ = n
-										vgn = addElement(vgparent, "li")
-										vgn.SetInnerHTML(n)
-									}
-								}
-							}
+						var vgcomp vugu.Builder = c.Assumptions
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 					vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00differences")
@@ -2508,25 +2630,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
-						vgparent := vgn
-						_ = vgparent
-						for vgiterkeyt, w := range c.doubts() {
-							var vgiterkey interface{} = vgiterkeyt
-							_ = vgiterkey
-							w := w
-							_ = w
-							vgn = addElement(vgparent, "p\x00class\x00note warning")
-							{
-								vgparent := vgn
-								_ = vgparent
-								vgn = addElement(vgparent, "strong")
-								vgn.SetInnerHTML(vugu.HTML("Note."))
-								addText(vgparent, " ")
-								vgn = addElement(vgparent, "span")
-								vgn.SetInnerHTML(w)
-							}
+						var vgcomp vugu.Builder = c.Caveats
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
@@ -2569,21 +2676,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
-					vgparent := vgn
-					_ = vgparent
-					if c.doubt("code-compared") != "" {
-						vgn = addElement(vgparent, "p\x00class\x00note warning")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "strong")
-							vgn.SetInnerHTML(vugu.HTML("Note."))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(c.doubt("code-compared"))
-						}
+					var vgcomp vugu.Builder = c.CodeCaveats
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
@@ -2708,21 +2804,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
-					vgparent := vgn
-					_ = vgparent
-					if c.doubt("pairs-compared") != "" {
-						vgn = addElement(vgparent, "p\x00class\x00note warning")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "strong")
-							vgn.SetInnerHTML(vugu.HTML("Note."))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(c.doubt("pairs-compared"))
-						}
+					var vgcomp vugu.Builder = c.PairsCaveats
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 				vgn = addElement(vgparent, "h2")
@@ -2815,26 +2900,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									}
 								}
 							}
-							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
-								vgparent := vgn
-								_ = vgparent
-								if len(c.blocks().Caveats()) > 0 {
-									vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00compare-blocks-notes")
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = addElement(vgparent, "summary")
-										vgn.SetInnerHTML(state.DoubtsWord(len(c.blocks().Caveats())))
-										for vgiterkeyt, n := range c.blocks().Caveats() {
-											var vgiterkey interface{} = vgiterkeyt
-											_ = vgiterkey
-											n := n
-											_ = n
-											vgn = addElement(vgparent, "p")
-											vgn.SetInnerHTML(n)
-										}
-									}
+								var vgcomp vugu.Builder = c.BlocksCaveats
+								if vgcomp != nil {
+									addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
 						}
@@ -2879,21 +2948,10 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
-					vgparent := vgn
-					_ = vgparent
-					if c.doubt("counters-compared") != "" {
-						vgn = addElement(vgparent, "p\x00class\x00note warning")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "strong")
-							vgn.SetInnerHTML(vugu.HTML("Note."))
-							addText(vgparent, " ")
-							vgn = addElement(vgparent, "span")
-							vgn.SetInnerHTML(c.doubt("counters-compared"))
-						}
+					var vgcomp vugu.Builder = c.CountersCaveats
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
@@ -2913,6 +2971,7 @@ var _ log.Logger
 type CoresView struct {
 	App                                    *App
 	Rates, SpeedUp, RatesOf, Work, CoresOf vugu.Builder
+	Caveats                                vugu.Builder
 }
 
 func (c *CoresView) known() *state.Cores { return c.App.predicted() }
@@ -2926,8 +2985,6 @@ func (c *CoresView) pending() bool { return c.App.cores.asker.busy() }
 func (c *CoresView) timed() bool {
 	return c.known() != nil && c.App.charts["speedup"] != nil && c.known().Table("speedup") != nil
 }
-
-func (c *CoresView) unmodelled() string { return state.Unmodelled(c.known().Unmodelled) }
 
 func (c *CoresView) sentence() string {
 	n := c.App.coresAsked()
@@ -2947,6 +3004,9 @@ func (c *CoresView) sampled() string {
 func (c *CoresView) notes() []string {
 	if c.known() == nil {
 		return nil
+	}
+	if c.timed() {
+		return append([]string{state.Unmodelled(c.known().Unmodelled)}, c.known().Notes...)
 	}
 	return c.known().Notes
 }
@@ -3071,15 +3131,6 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-				}
-			}
-			vgn = addElement(vgparent, "div\x00class\x00slot")
-			{
-				vgparent := vgn
-				_ = vgparent
-				if c.timed() {
-					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-unmodelled")
-					vgn.SetInnerHTML(c.unmodelled())
 				}
 			}
 		}
@@ -3305,26 +3356,10 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
-					vgparent := vgn
-					_ = vgparent
-					if c.notes() != nil {
-						vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00cores-notes\x00open\x00")
-						{
-							vgparent := vgn
-							_ = vgparent
-							vgn = addElement(vgparent, "summary")
-							vgn.SetInnerHTML(state.DoubtsWord(len(c.notes())))
-							for vgiterkeyt, n := range c.notes() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								n := n
-								_ = n
-								vgn = addElement(vgparent, "p")
-								vgn.SetInnerHTML(n)
-							}
-						}
+					var vgcomp vugu.Builder = c.Caveats
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
@@ -3345,10 +3380,15 @@ type Counters struct {
 	App         *App
 	Tables      map[string]vugu.Builder // tables by key
 	Definitions vugu.Builder
+	Caveats     vugu.Builder
 }
 
 func newCounters(a *App) View {
 	c := &Counters{App: a, Tables: map[string]vugu.Builder{}, Definitions: newTable(a, "definitions")}
+	c.Caveats = &Caveats{ID: "counters-notes", List: func() []string { return state.MissingCounters(a.result.Profile) },
+		Words: func(list []string) string {
+			return "Not counted: " + state.Plural(uint64(len(list)), "number", "numbers")
+		}}
 	for _, key := range strings.Fields("counters ratios memory types instruction_mix vectors calls functions blocks") {
 		c.Tables[key] = newTable(a, key)
 	}
@@ -3381,8 +3421,6 @@ func (c *Counters) layout() string {
 	}
 	return "columns counters wide"
 }
-
-func (c *Counters) missing() []string { return state.MissingCounters(c.App.result.Profile) }
 
 // Waits implements [View]. Counters do not need line accesses.
 func (c *Counters) Waits() string {
@@ -3477,13 +3515,11 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			for vgiterkeyt, m := range c.missing() {
-				var vgiterkey interface{} = vgiterkeyt
-				_ = vgiterkey
-				m := m
-				_ = m
-				vgn = addElement(vgparent, "p\x00class\x00note")
-				vgn.SetInnerHTML(m)
+			{
+				var vgcomp vugu.Builder = c.Caveats
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
+				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
@@ -3552,6 +3588,12 @@ func (c *DataTable) pages() int { return c.table.Pages() }
 func (c *DataTable) rows() [][]string {
 	rows, _ := c.table.Page(c.page())
 	return rows
+}
+
+// bar returns the length of the bar of a row on the page.
+func (c *DataTable) bar(row int) string {
+	_, first := c.table.Page(c.page())
+	return strconv.FormatFloat(c.table.Bar(first+row), 'g', 3, 64)
 }
 
 // page returns the page number from the URL, if the chart's table is open.
@@ -3706,15 +3748,20 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.SetInnerHTML(c.unit(col))
 							}
 						}
+						if c.table.Bar != nil {
+							addElement(vgparent, "td")
+						}
 					}
 				}
 				vgn = addElement(vgparent, "tbody")
 				{
 					vgparent := vgn
 					_ = vgparent
-					for vgiterkeyt, row := range c.rows() {
-						var vgiterkey interface{} = vgiterkeyt
+					for r, row := range c.rows() {
+						var vgiterkey interface{} = r
 						_ = vgiterkey
+						r := r
+						_ = r
 						row := row
 						_ = row
 						vgn = addElement(vgparent, "tr")
@@ -3731,6 +3778,15 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "td")
 								vgn.AddAttrInterface("class", c.class(i))
 								vgn.SetInnerHTML(cell)
+							}
+							if c.table.Bar != nil {
+								vgn = addElement(vgparent, "td\x00class\x00bar-of")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = addElement(vgparent, "meter\x00max\x001\x00aria-hidden\x00true")
+									vgn.AddAttrInterface("value", c.bar(r))
+								}
 							}
 						}
 					}
@@ -3799,6 +3855,8 @@ type Diagnosis struct {
 	App    *App
 	Facts  vugu.Builder
 	Lesson vugu.Builder
+
+	Caveats vugu.Builder
 }
 
 func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
@@ -3902,7 +3960,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				if c.lacksLoops() {
-					vgn = addElement(vgparent, "p\x00class\x00note")
+					vgn = addElement(vgparent, "p\x00class\x00hint")
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -3916,26 +3974,10 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				if len(c.notes()) > 0 {
-					vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00diagnosis-notes")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "summary")
-						vgn.SetInnerHTML(c.assumptions())
-						vgn = addElement(vgparent, "ul")
-						{
-							vgparent := vgn
-							_ = vgparent
-							for vgiterkeyt, n := range c.notes() {
-								var vgiterkey interface{} = vgiterkeyt
-								_ = vgiterkey
-								n := n
-								_ = n
-								vgn = addElement(vgparent, "li")
-								vgn.SetInnerHTML(n)
-							}
-						}
+				{
+					var vgcomp vugu.Builder = c.Caveats
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 				if c.App.diagnosis.table("findings") != nil {
@@ -4969,6 +5011,19 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.App.charts["working-set"] != nil {
+					{
+						var vgcomp vugu.Builder = c.Working
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+				}
+			}
 		}
 		vgn = addElement(vgparent, "section")
 		{
@@ -5003,19 +5058,6 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						addText(vgparent, " ")
 						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
-					}
-				}
-			}
-			vgn = addElement(vgparent, "div\x00class\x00slot")
-			{
-				vgparent := vgn
-				_ = vgparent
-				if c.App.charts["working-set"] != nil {
-					{
-						var vgcomp vugu.Builder = c.Working
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
 					}
 				}
 			}
@@ -5356,7 +5398,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
 								vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
 								if c.advice() != "" {
-									vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00loop-advice")
+									vgn = addElement(vgparent, "p\x00class\x00hint\x00id\x00loop-advice")
 									vgn.SetInnerHTML(c.advice())
 								}
 								vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -5786,7 +5828,49 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 			}
-			vgn = addElement(vgparent, "div\x00class\x00slot actions")
+		}
+		vgn = addElement(vgparent, "div\x00class\x00tab-bar")
+		{
+			vgparent := vgn
+			_ = vgparent
+			vgn = addElement(vgparent, "nav\x00class\x00tabs tab-groups\x00aria-label\x00Views")
+			{
+				vgparent := vgn
+				_ = vgparent
+				for i, g := range state.TabGroups() {
+					var vgiterkey interface{} = i
+					_ = vgiterkey
+					i := i
+					_ = i
+					g := g
+					_ = g
+					vgn = addElement(vgparent, "a")
+					vgn.AddAttrInterface("aria-current", c.in(g))
+					vgn.AddAttrInterface("class", c.class(g.Tabs))
+					vgn.AddAttrInterface("data-key", i+1)
+					vgn.AddAttrInterface("href", c.href(c.of(g)))
+					vgn.AddAttrInterface("id", c.id(g))
+					vgn.AddAttrInterface("tabindex", c.stop(c.in(g) != nil))
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = addElement(vgparent, "span\x00class\x00key\x00aria-hidden\x00true")
+						vgn.SetInnerHTML(i + 1)
+						addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
+						vgn.SetInnerHTML(g.Name)
+						if c.class(g.Tabs) == "dim" {
+							vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
+							{
+								vgparent := vgn
+								_ = vgparent
+								addText(vgparent, " (not available)")
+							}
+						}
+					}
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot actions\x00id\x00toolbar")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -5971,43 +6055,6 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						addText(vgparent, "export .sgp")
-					}
-				}
-			}
-		}
-		vgn = addElement(vgparent, "nav\x00class\x00tabs tab-groups\x00aria-label\x00Views")
-		{
-			vgparent := vgn
-			_ = vgparent
-			for i, g := range state.TabGroups() {
-				var vgiterkey interface{} = i
-				_ = vgiterkey
-				i := i
-				_ = i
-				g := g
-				_ = g
-				vgn = addElement(vgparent, "a")
-				vgn.AddAttrInterface("aria-current", c.in(g))
-				vgn.AddAttrInterface("class", c.class(g.Tabs))
-				vgn.AddAttrInterface("data-key", i+1)
-				vgn.AddAttrInterface("href", c.href(c.of(g)))
-				vgn.AddAttrInterface("id", c.id(g))
-				vgn.AddAttrInterface("tabindex", c.stop(c.in(g) != nil))
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = addElement(vgparent, "span\x00class\x00key\x00aria-hidden\x00true")
-					vgn.SetInnerHTML(i + 1)
-					addText(vgparent, " ")
-					vgn = addElement(vgparent, "span")
-					vgn.SetInnerHTML(g.Name)
-					if c.class(g.Tabs) == "dim" {
-						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
-						{
-							vgparent := vgn
-							_ = vgparent
-							addText(vgparent, " (not available)")
-						}
 					}
 				}
 			}
@@ -6360,6 +6407,7 @@ var _ log.Logger
 type Threads struct {
 	App                        *App
 	Cores, Own, Shared, Change vugu.Builder
+	Caveats                    vugu.Builder
 	dragged                    int
 	boxes                      int // number of caches to put threads in
 }
@@ -6437,25 +6485,10 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
-				vgparent := vgn
-				_ = vgparent
-				for vgiterkeyt, d := range c.threads().Doubts() {
-					var vgiterkey interface{} = vgiterkeyt
-					_ = vgiterkey
-					d := d
-					_ = d
-					vgn = addElement(vgparent, "p\x00class\x00note warning")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "strong")
-						vgn.SetInnerHTML(vugu.HTML("Note."))
-						addText(vgparent, " ")
-						vgn = addElement(vgparent, "span")
-						vgn.SetInnerHTML(d)
-					}
+				var vgcomp vugu.Builder = c.Caveats
+				if vgcomp != nil {
+					addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
 			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00stacks")

@@ -323,7 +323,7 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("hash %q", d.hash)
 	}
 	d.act(func() { d.app.StepWays(1, -1) })
-	d.wants("16 ways", "SDCM, for comparison", `<dd class="method model">29 343, 18.3 % fewer`)
+	d.wants("16 ways", "misses by SDCM", "29 343")
 	d.act(func() { d.app.SetPreset("sasmm") })
 	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM")
 	d.act(func() { d.app.SetLatency(1, "") })

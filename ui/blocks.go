@@ -81,8 +81,10 @@ func (a *App) modelQuestion() answers.ModelQuestion {
 }
 
 func newBlocks(a *App) View {
-	return &BlocksView{App: a, Schedule: newTable(a, "schedule"), Bounds: newTable(a, "bounds"),
+	c := &BlocksView{App: a, Schedule: newTable(a, "schedule"), Bounds: newTable(a, "bounds"),
 		Branches: newTable(a, "branches"), Opcodes: newTable(a, "opcodes")}
+	c.Caveats = &Caveats{ID: "blocks-notes", List: c.caveats}
+	return c
 }
 
 // Placed implements [placed].

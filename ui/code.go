@@ -100,7 +100,9 @@ func (a *App) pickedPlace() int {
 }
 
 func newCode(a *App) View {
-	return &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before")}
+	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before")}
+	c.Caveats = &Caveats{ID: "code-doubts", List: c.doubts}
+	return c
 }
 
 // Placed implements [placed].

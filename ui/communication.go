@@ -12,8 +12,10 @@ func newCommunication(a *App) View {
 		figure.Matrix = true
 		return figure
 	}
-	return &Communication{App: a, Flows: matrix("flows", helpFlows), Owners: matrix("owners", helpOwners),
+	c := &Communication{App: a, Flows: matrix("flows", helpFlows), Owners: matrix("owners", helpOwners),
 		Pairs: newTable(a, "pairs"), Classes: newTable(a, "classes"), False: newTable(a, "false")}
+	c.Caveats = &Caveats{ID: "communication-notes", List: func() []string { return c.view().Doubts() }}
+	return c
 }
 
 // Waits implements [View].

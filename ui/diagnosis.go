@@ -21,7 +21,9 @@ type diagnosisState struct {
 }
 
 func newDiagnosis(a *App) View {
-	return &Diagnosis{App: a, Facts: &Facts{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}, Lesson: &Lesson{App: a}}
+	c := &Diagnosis{App: a, Facts: &Facts{App: a, Curve: newFigure(a, "curve", helpCurve), Kinds: newTable(a, "kinds")}, Lesson: &Lesson{App: a}}
+	c.Caveats = &Caveats{ID: "diagnosis-notes", List: c.notes, Words: state.Assumptions}
+	return c
 }
 
 // Waits implements [View].
@@ -88,10 +90,6 @@ func (c *Diagnosis) notes() []string {
 	return nil
 }
 
-func (c *Diagnosis) assumptions() string {
-	return state.Assumptions(c.notes())
-}
-
 // lacksLoops reports whether the profile in view has no loops, but an analysis could find some.
 func (c *Diagnosis) lacksLoops() bool {
 	r := c.App.result
@@ -130,6 +128,13 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 			s.Picked = v.ID(place) + 1
 		}
 	}
+	return "#" + s.Hash()
+}
+
+// hrefOfPlace returns the address of a source line in the Code view, by its row in the ranking.
+func (a *App) hrefOfPlace(place int) string {
+	s := a.Screen.SummedIn(attribution.Line).With(state.TabCode)
+	s.Picked = a.codeView().Lines.ID(place) + 1
 	return "#" + s.Hash()
 }
 

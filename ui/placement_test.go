@@ -16,7 +16,7 @@ func TestThreadsRunOnCores(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCaches)
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	d.wants("4 threads, each on its own core; L1 and L2 private, L3 shared by 4 cores", `id="threads-on-choice"`, "Threads that share a private cache",
-		`<dd class="misses">8 707</dd>`, `<dd class="coherence">8 189</dd>`, `id="table-by-core"`)
+		`<dd class="misses">8 707</dd>`, `<td class="number">8 189</td>`, `id="table-by-core"`)
 	if strings.Contains(d.html(), "assumes that all threads") {
 		t.Error("the page says that threads ran on one core")
 	}

@@ -16,9 +16,16 @@ type threadsView struct {
 
 func newThreads(a *App) View {
 	return &threadsView{App: a,
-		measured: &Threads{App: a, Cores: newFigure(a, "cores", helpCores), Own: newTable(a, "own"), Shared: newTable(a, "shared"), Change: newTable(a, "change")},
-		predicted: &CoresView{App: a, Rates: newFigure(a, "rates", helpRates), SpeedUp: newFigure(a, "speedup", helpSpeedUp), RatesOf: newTable(a, "rates-of"),
-			Work: newTable(a, "work"), CoresOf: newTable(a, "cores-of")}}
+		measured: &Threads{App: a, Cores: newFigure(a, "cores", helpCores), Own: newTable(a, "own"), Shared: newTable(a, "shared"), Change: newTable(a, "change"),
+			Caveats: &Caveats{ID: "threads-notes", List: func() []string { return a.threads().Doubts() }}},
+		predicted: newCores(a)}
+}
+
+func newCores(a *App) *CoresView {
+	c := &CoresView{App: a, Rates: newFigure(a, "rates", helpRates), SpeedUp: newFigure(a, "speedup", helpSpeedUp), RatesOf: newTable(a, "rates-of"),
+		Work: newTable(a, "work"), CoresOf: newTable(a, "cores-of")}
+	c.Caveats = &Caveats{ID: "cores-notes", List: c.notes}
+	return c
 }
 
 // predicts reports whether the run had one thread, but several cores can be predicted from it.

@@ -324,8 +324,8 @@ func (b *Blocks) MoreBranches() string {
 	return ""
 }
 
-// DoubtsWord returns the heading for n caveats.
-func DoubtsWord(n int) string {
+// CaveatsWord returns the heading for n caveats.
+func CaveatsWord(n int) string {
 	return Plural(uint64(n), "caveat", "caveats") + " about these numbers"
 }
 

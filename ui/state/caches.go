@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
@@ -48,44 +47,31 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		return c
 	}
 	c.Prediction = p
-	levels, mark := answers.PredictedByCore(h, p)[0], ""
+	mark, total := "", float64(v.Curve.Accesses)
 	for i := range p.Levels {
 		card, l, other := &c.Levels[i], &p.Levels[i], asked[i].LineBytes != h.Levels[i].LineBytes
-		add := func(id, name, value string) {
-			card.Numbers = append(card.Numbers, Fact{ID: id, Name: name, Value: mark + value})
-		}
-		number := func(id, name, key string) {
-			if n := cell(&levels, i, key); n.IsNumber() {
-				add(id, name, strings.TrimPrefix(shown(n, answerWords), about))
-			}
-		}
-		number("accesses", "accesses", "accesses")
 		if other || l.Method != hierarchy.Exact {
 			mark = about // the misses are estimates, and so are the accesses to the next level
 		}
-		number("hits", "hits", "hits")
-		number("misses", "misses", "misses")
-		number("coherence", "of which coherence", "coherence_misses")
-		add("ratio", "local miss ratio", shareOfWhole(l.Misses, l.Accesses))
-		add("global", "global miss ratio", shareOfWhole(l.Misses, float64(v.Curve.Accesses)))
-		number("rate", "misses per 1000 references", "mpkr")
-		number("rate-ops", "per 1000 instructions", "mpki")
-		if l.AverageCycles > 0 {
-			add("time", "average time per access", cycles(l.AverageCycles, 0))
+		add := func(id, name, value string) {
+			card.Numbers = append(card.Numbers, Fact{ID: id, Name: name, Value: mark + value})
 		}
+		add("misses", "misses", Count(l.Misses))
+		add("ratio", "miss ratio", shareOfWhole(l.Misses, l.Accesses))
+		add("served", "serves", shareOfWhole(l.Hits, total))
 		card.Chip, card.Method = string(l.Method), methodWords(l.Method)
 		if other {
 			card.otherLines(asked[i].LineBytes)
 		}
-		card.Numbers = append(card.Numbers, Fact{ID: "method", Name: "method", Value: card.Method}, Fact{ID: "method model", Name: "SDCM, for comparison", Value: modelWords(l)})
 	}
 	add := func(id, name, value string) {
 		c.Memory = append(c.Memory, Fact{ID: id, Name: name, Value: mark + value})
 	}
 	add("accesses", "accesses", Count(p.MemoryAccesses))
-	add("traffic", "lines fetched", Bytes(uint64(p.MemoryBytes+0.5)))
+	add("traffic", "fetches", Bytes(uint64(p.MemoryBytes+0.5)))
+	add("served", "serves", shareOfWhole(p.MemoryAccesses, total))
 	if p.MemoryLeastCycles > 0 {
-		add("least", "time at full bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
+		add("least", "at full bandwidth", cycles(p.MemoryLeastCycles, h.ClockGHz))
 	}
 	if p.AverageCycles > 0 {
 		c.Average = mark + cycles(p.AverageCycles, h.ClockGHz)
@@ -94,6 +80,25 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	}
 	c.Warnings = Warnings(h.Levels, warnings)
 	return c
+}
+
+// MarkReal adds the predicted global miss ratio of each level to the marks of the miss-ratio curve.
+// It differs from the curve because of the level's sets, and because each thread may have its own
+// cache.
+func (c *Caches) MarkReal(curve *Chart) {
+	p, differ := c.Prediction, false
+	if len(p.Levels) == 0 || p.Levels[0].Accesses == 0 {
+		return
+	}
+	for i := range curve.Marks {
+		if m := &curve.Marks[i]; m.Level > 0 && m.Level <= len(p.Levels) {
+			m.Real = p.Levels[m.Level-1].Misses / p.Levels[0].Accesses
+			differ = differ || math.Abs(m.Real-m.Y) > m.Y/50
+		}
+	}
+	if differ {
+		curve.Summary += " Squares show the miss ratio of each level in this hierarchy, with its sets and the threads' own caches."
+	}
 }
 
 // numberOfID returns the value of the fact with that ID.
@@ -124,24 +129,6 @@ func (card *LevelCard) otherLines(asked uint32) {
 	card.Method = "computed for lines of " + has + " bytes instead of " + want
 	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These are the numbers for " + has +
 		"-byte lines. Select " + want + " among the line sizes in the settings, and analyse the trace again."
-}
-
-// modelWords describes SDCM's estimate for a level whose exact misses are known from the table of
-// sets.
-func modelWords(l *hierarchy.Level) string {
-	text := Count(l.SDCMMisses)
-	switch off := l.SDCMMisses - l.Misses; {
-	case !l.Beside:
-		return "–"
-	case math.Round(off) == 0:
-		return text + ", the same"
-	case l.Misses == 0:
-		return text
-	case off > 0:
-		return text + ", " + Percent(off/l.Misses) + " more"
-	default:
-		return text + ", " + Percent(-off/l.Misses) + " fewer"
-	}
 }
 
 // cycles formats a time in cycles, and also in nanoseconds if the clock frequency is known.
@@ -301,6 +288,29 @@ func Typed(x float64) string {
 		return ""
 	}
 	return hierarchy.FormatNumber(x)
+}
+
+// LevelsTable lists the accesses to each level, as "stackglass what-if" prints them.
+func (v *View) LevelsTable(h hierarchy.Hierarchy) *Table {
+	q := v.question("what-if")
+	q.Machine = h
+	return v.table("", q, nil, "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses", "mpkr", "mpki", "method", "sdcm_misses")
+}
+
+// TimesTable lists the shares of the accesses that the levels serve, and their average times.
+func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
+	q := v.question("what-if")
+	q.Machine = h
+	d, err := v.Answer(q)
+	if err != nil {
+		return nil // LevelsTable says why
+	}
+	for i := range d.Tables {
+		if t := &d.Tables[i]; t.Key == "times" {
+			return show(t, answerWords, nil).unsorted().bars(t, "served").of(v.document(q))
+		}
+	}
+	return nil
 }
 
 // Against compares the current hierarchy with another hierarchy, which is given as arguments of

@@ -131,6 +131,28 @@ func (c *Code) Ranked(by, search string) []int {
 	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
 }
 
+// Cause is a row among those with the most misses in the first level, in words.
+type Cause struct {
+	Place                                      int // the row
+	Where, Function, References, Misses, Share string
+}
+
+// Causes returns the count rows with the most misses in the first level.
+func (c *Code) Causes(count int) (list []Cause) {
+	for _, place := range c.Most(0) {
+		r := &c.rows[place]
+		cause := Cause{Place: place, Function: r.Function, References: Exact(r.References), Misses: c.about(0) + Count(r.Misses[0]),
+			Share: c.about(0) + Percent(r.Misses[0]/max(c.Levels[0].Level.Misses, 1))}
+		if cause.Where = c.Place(place); r.File != "" && r.Line > 0 {
+			cause.Where = lineName(r.File, r.Line)
+		}
+		if list = append(list, cause); len(list) == count {
+			break
+		}
+	}
+	return list
+}
+
 // Level returns the level, from 0, whose misses a sort key refers to. It returns 0 if the key does
 // not refer to misses.
 func (c *Code) Level(sort string) int {

@@ -40,7 +40,7 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 		case t.Key == "counters" || t.Key == "ratios": // users need only the names, not the keys
 			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key).unsorted()
 		default:
-			tables[t.Key] = show(t, words, nil).unsorted()
+			tables[t.Key] = show(t, words, nil).unsorted().bars(t, map[string]string{"instruction_mix": "share", "calls": "calls"}[t.Key])
 		}
 		tables[t.Key].of(a.document(q))
 	}

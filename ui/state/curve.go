@@ -134,16 +134,6 @@ func (v *View) CurveTable() *Table {
 	})
 }
 
-// CommonTable lists the miss ratios at the largest cache sizes that are powers of two.
-func (v *View) CommonTable() *Table {
-	return v.once("common", func() *Table {
-		q := v.question("curve")
-		q.Brief = true
-		t := v.table("Misses at common sizes, fully associative LRU"+v.oneCache(), q, nil)
-		return t.from(t.Rows - PageRows)
-	})
-}
-
 // HistogramChart shows the histogram of stack distances in logarithmic bins, with the cumulative
 // share above it, and cold accesses separately.
 func (v *View) HistogramChart() *Chart {

@@ -26,6 +26,8 @@ type Table struct {
 	Columns []Column
 	Rows    int
 	Row     func(i int) []string // the cells as shown, made when needed
+	// Bar returns the length of a row's bar, as a share of the longest bar; nil if rows have no bars.
+	Bar func(i int) float64
 
 	Sort  string         // the key of the column by which the rows are sorted
 	Doubt string         // a caveat about the rows, in a sentence; "": none
@@ -100,18 +102,29 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// unsorted removes the columns' sort keys.
-func (t *Table) unsorted() *Table {
-	for i := range t.Columns {
-		t.Columns[i].Key = ""
+// bars adds bars whose lengths are in proportion to the numbers in a column of the underlying table.
+func (t *Table) bars(of *report.Table, key string) *Table {
+	at, most := of.Index(key), 0.0
+	if at < 0 {
+		return t
+	}
+	length := func(i int) float64 {
+		x, _ := of.Rows[i][at].Number()
+		return x
+	}
+	for i := range of.Rows {
+		most = max(most, length(i))
+	}
+	if most > 0 {
+		t.Bar = func(i int) float64 { return length(i) / most }
 	}
 	return t
 }
 
-// from removes the rows before first.
-func (t *Table) from(first int) *Table {
-	if row := t.Row; first > 0 {
-		t.Rows, t.Row = t.Rows-first, func(i int) []string { return row(first + i) }
+// unsorted removes the columns' sort keys.
+func (t *Table) unsorted() *Table {
+	for i := range t.Columns {
+		t.Columns[i].Key = ""
 	}
 	return t
 }

@@ -194,9 +194,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	}
 	levels := rows(d, "levels")
 	for i, l := range page.Levels {
-		for what, id := range map[string]string{"accesses": "accesses", "hits": "hits", "misses": "misses", "coherence_misses": "coherence"} {
-			p.same(l.Cache.Name+" "+what, factOf(l.Numbers, id), levels[i][what], state.Count)
-		}
+		p.same(l.Cache.Name+" misses", factOf(l.Numbers, "misses"), levels[i]["misses"], state.Count)
 		if l.Chip != levels[i]["method"] {
 			p.Errorf("%s: the page's method is %s, the command's %s", l.Cache.Name, l.Chip, levels[i]["method"])
 		}
@@ -210,6 +208,10 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	input := d["input"].(map[string]any)
 	if line := strings.Replace(answers.ThreadsOn(p.view.Profile, h), " threads", "", 1); line != "" && line != input["threads_on"] {
 		p.Errorf("the page describes the threads as %q, the command as %q", line, input["threads_on"])
+	}
+	p.exported(p.view.LevelsTable(h), "what-if", options...)
+	if t := p.view.TimesTable(h); t != nil {
+		p.printed(t.JSON(), "what-if", append(slices.Clone(options), "--format", "json")...)
 	}
 	against := state.AgainstWords(hierarchy.Presets()[0])
 	p.exported(p.view.Against(h, against), "what-if", append(slices.Clone(options), "--against", against[0], "--against", against[1])...)
@@ -322,7 +324,6 @@ func (p *paged) printed(page []byte, verb string, options ...string) {
 
 func (p *paged) locality() {
 	p.exported(p.view.CurveTable(), "curve")
-	p.exported(p.view.CommonTable(), "curve")
 	p.exported(p.view.HistogramTable(), "histogram")
 	p.exported(p.view.OverTimeTable(p.view.DefaultLog2Lines()), "windows")
 	p.exported(p.view.WorkingSetTable(), "windows")
