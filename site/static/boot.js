@@ -44,8 +44,33 @@
     root.classList.remove("dropping");
     // Handles can be asked for within the event only.
     const files = Array.from(e.dataTransfer.items).filter((item) => item.kind === "file");
+    const folders = files.map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter((entry) => entry && entry.isDirectory);
+    if (folders.length) return folders.forEach(offerFolder);
     offerAll(e.dataTransfer.files, files.map((item) => item.getAsFileSystemHandle && item.getAsFileSystemHandle().catch(() => null)));
   });
+
+  // A DynamoRIO trace is a folder with one file for each thread. It becomes one file, which begins
+  // with a list of the others; the browser copies none of them.
+  const isPart = (file) => /\.(mem)?trace(\.(zip|gz|lz4|zst|sz))?$/.test(file.name);
+  const within = (folder) => new Promise((done, failed) => {
+    const reader = folder.createReader(), all = [];
+    const more = () => reader.readEntries((some) => { all.push(...some); if (some.length) more(); else done(all); }, failed);
+    more();
+  });
+  async function offerFolder(folder) {
+    try {
+      let entries = await within(folder);
+      const inner = entries.find((entry) => entry.isDirectory && entry.name === "trace");
+      if (inner) entries = await within(inner);
+      const files = await Promise.all(entries.filter((entry) => entry.isFile).map((entry) => new Promise((done, failed) => entry.file(done, failed))));
+      const parts = files.filter(isPart).sort((a, b) => (a.name < b.name ? -1 : 1));
+      if (!parts.length) return offerAll(files);
+      const list = ["stackglass folder\n", ...parts.map((file) => file.size + " " + file.name + "\n"), "\n"];
+      offer({ file: new File([...list, ...parts], folder.name, { lastModified: Math.max(...parts.map((file) => file.lastModified)) }) });
+    } catch (error) {
+      $("boot-state").textContent = "The folder " + folder.name + " could not be read: " + error.message;
+    }
+  }
   const picker = $("file");
   picker.addEventListener("change", () => {
     offerAll(picker.files);

@@ -1,13 +1,18 @@
 package e2e
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz"
@@ -28,6 +33,8 @@ func TestFormats(t *testing.T) {
 		".lackey.gz":   p.write("a.lackey.gz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })),
 		".lackey.zst":  p.write("a.lackey.zst", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
 		".lackey.xz":   p.write("a.lackey.xz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })),
+		".lackey.zip":  p.write("a.lackey.zip", packZip(t, text)),
+		".lackey.sz":   p.write("a.lackey.sz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return snappy.NewBufferedWriter(w), nil })),
 		".sgt":         p.write("a.sgt", demoFile(t, demos(t)[0].Name)),
 		".din":         p.write("a.din", rewrite(text, "", "$KIND $ADDR\n")),
 		".csv":         p.write("a.csv", rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n")),
@@ -46,6 +53,60 @@ func TestFormats(t *testing.T) {
 		if name != ".sgp" && name != ".ll" && files[name] == "" && files[".lackey"+name] == "" {
 			t.Errorf("the first screen lists %s, which was not tested", name)
 		}
+	}
+}
+
+// packZip returns an archive with one file.
+func packZip(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	member, err := w.Create("chunk.0000")
+	if err == nil {
+		_, err = member.Write(text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}
+
+// TestFolder drops the folder of a DynamoRIO trace, whose two files are compressed differently.
+func TestFolder(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	folder := filepath.Join(t.TempDir(), "drmemtrace.a.dir")
+	if err := os.MkdirAll(filepath.Join(folder, "trace"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	record := func(kind, size uint16, value uint64) []byte {
+		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, kind), size), value)
+	}
+	for thread := range uint64(2) {
+		all := bytes.Join([][]byte{record(25, 0, 2), record(22, 0, thread+1)}, nil)
+		for n := range uint64(3000) {
+			all = append(all, record(28, 2, 2*n+thread)...)
+			all = append(all, record(1, 8, 0x1000+8*thread+(n%70)<<6)...)
+		}
+		name, packed := "a.1.trace.zip", packZip
+		if thread == 1 {
+			name, packed = "a.2.trace.gz", func(t *testing.T, text []byte) []byte {
+				return pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, "trace", name), packed(t, all), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.drop(folder)
+	if got, want := p.finished(), truthOf(t, folder).Digest; got != want {
+		t.Errorf("digest %s, the command has %s", got, want)
+	}
+	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
+		t.Errorf("the page shows %q", threads)
 	}
 }
 

@@ -160,6 +160,9 @@ func (t *traces) openFile(attachment any) (io.ReadCloser, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if folder, err := t.openFolder(blob, f); folder != nil || err != nil {
+		return folder, 0, err // the size of the merged trace is unknown
+	}
 	return traceFile{f, &t.unpackers}, f.Size(), nil
 }
 

@@ -3,6 +3,7 @@ package drmemtrace
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"io"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -17,6 +18,7 @@ type Part struct {
 const (
 	typeMarker      = 28
 	markerTimestamp = 2       // TRACE_MARKER_TYPE_TIMESTAMP
+	checkedRecords  = 80      // number of a part's first records that CheckPart examines
 	partBuffer      = 1 << 16 // bytes of each part that are read at once
 	// firstRecords is the number of records at the beginning of a part in which the first timestamp
 	// is searched.
@@ -36,6 +38,19 @@ func Merge(parts []Part) io.Reader {
 		m.parts = append(m.parts, &part{Part: p, records: bufio.NewReaderSize(p.Reader, partBuffer)})
 	}
 	return m
+}
+
+// CheckPart returns an error unless r begins like a file of a trace. name is the file's path.
+func CheckPart(name string, r *bufio.Reader) error {
+	head, err := r.Peek(checkedRecords * RecordBytes)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if reason, ok := Recognise(head); !ok {
+		return errors.New(name + ": is not a trace of DynamoRIO like the other files of its folder (" + reason +
+			"); move it to another folder, or open one file instead of the folder")
+	}
+	return nil
 }
 
 type merger struct {

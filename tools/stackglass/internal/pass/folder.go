@@ -1,7 +1,6 @@
 package pass
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -51,7 +50,7 @@ func (in *Input) openFolder(ctx context.Context, name string) (io.Reader, error)
 		stored := counting{f, in}
 		unpacked, err := open.Unpack(path, stored, open.Options{Packings: packings})
 		if err == nil {
-			err = isPart(path, unpacked)
+			err = drmemtrace.CheckPart(path, unpacked)
 		}
 		if err != nil {
 			in.close()
@@ -101,21 +100,8 @@ func isDrmemtrace(paths []string) bool {
 		}
 		defer f.Close()
 		unpacked, err := open.Unpack(path, f, open.Options{Packings: packings})
-		return err == nil && isPart(path, unpacked) == nil
+		return err == nil && drmemtrace.CheckPart(path, unpacked) == nil
 	})
-}
-
-// isPart returns an error unless the stream begins like a file of a DynamoRIO trace.
-func isPart(path string, unpacked *bufio.Reader) error {
-	head, err := unpacked.Peek(1 << 10)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	if reason, ok := drmemtrace.Recognise(head[:len(head)/drmemtrace.RecordBytes*drmemtrace.RecordBytes]); !ok {
-		return errors.New(path + ": is not a trace of DynamoRIO like the other files of its folder (" + reason +
-			"); move it to another folder, or give the path of one file")
-	}
-	return nil
 }
 
 // counting counts the stored bytes of a folder's files.

@@ -1,0 +1,88 @@
+//go:build js && wasm
+
+package host
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/trace/drmemtrace"
+	"github.com/stackglass/stackglass/wasm/file"
+)
+
+// folderLine begins the one file that boot.js makes of a dropped folder with a DynamoRIO trace. One
+// line for each file follows, with its size in bytes and its name, then an empty line, and then the
+// files' contents.
+const folderLine = "stackglass folder"
+
+// mostParts limits the files of a folder. Each file that is compressed needs a decompressor of its
+// own, which takes about 20 MB.
+const mostParts = 64
+
+// folderFile is a trace that is merged from the files of a folder.
+type folderFile struct {
+	io.Reader
+	traceFile
+}
+
+func (f folderFile) Read(p []byte) (int, error) { return f.Reader.Read(p) }
+
+// openFolder opens the trace in blob if boot.js made blob of a folder; otherwise it returns nil.
+func (t *traces) openFolder(blob js.Value, whole *file.File) (io.ReadCloser, error) {
+	at, err := file.OpenAt(blob)
+	if err != nil {
+		return nil, nil // such a browser cannot drop folders
+	}
+	head := make([]byte, len(folderLine)+1)
+	if n, _ := at.ReadAt(head, 0); string(head[:n]) != folderLine+"\n" {
+		return nil, nil
+	}
+	list := bufio.NewReader(io.NewSectionReader(at, int64(len(head)), at.Size()))
+	type entry struct {
+		name string
+		size int64
+	}
+	var entries []entry
+	begin := int64(len(head))
+	for {
+		line, err := list.ReadString('\n')
+		if begin += int64(len(line)); err != nil {
+			return nil, err
+		}
+		size, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if !ok {
+			break
+		}
+		bytes, err := strconv.ParseInt(size, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{name, bytes})
+	}
+	if len(entries) > mostParts {
+		return nil, errors.New("the folder contains " + strconv.Itoa(len(entries)) + " files, but at most " + strconv.Itoa(mostParts) +
+			" can be merged here: run stackglass convert on the folder, and open the resulting .sgt file")
+	}
+	var parts []drmemtrace.Part
+	for _, e := range entries {
+		f, err := file.Open(blob.Call("slice", begin, begin+e.size))
+		if err != nil {
+			return nil, err
+		}
+		begin += e.size
+		unpacked, err := open.Unpack(e.name, f, open.Options{Packings: t.unpackers.Packings()})
+		if err != nil {
+			return nil, err
+		}
+		if err := drmemtrace.CheckPart(e.name, unpacked); err != nil {
+			return nil, err
+		}
+		parts = append(parts, drmemtrace.Part{Name: e.name, Reader: unpacked})
+	}
+	return folderFile{drmemtrace.Merge(parts), traceFile{whole, &t.unpackers}}, nil
+}
