@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -48,12 +49,17 @@ var unchecked = map[string]bool{"other comments": true, "test comments": true, "
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?]\)? +`)
-	codeFence   = regexp.MustCompile("(?s)```.*?```")
-	indentedRow = regexp.MustCompile(`(?m)^(?:    |\t).*$`)
-	paragraph   = regexp.MustCompile(`\n\s*\n|\n(?:- |\d+\. |\||#)`)
-	blanks      = regexp.MustCompile(`\s+`)
-	element     = regexp.MustCompile(`>([^<>]{12,})<`)
-	script      = regexp.MustCompile(`(?s)<script.*?</script>|<!--.*?-->`)
+	// An initial, as in "D. Hill", or an abbreviation: no sentence ends after it.
+	abbreviation = regexp.MustCompile(`(?:\b[A-Z]|\bal|\bEq|\beq|\be\.g|\bvs|^\d+)$`)
+	numbersOnly  = regexp.MustCompile(`^[^|]*(?:\|[^|]*[0-9–][^|]*)+$`) // a row of a table of numbers
+	codeFence    = regexp.MustCompile("(?s)```.*?```")
+	listItem     = regexp.MustCompile(`^\s*(?:- |\d+\. )`)
+	ownLine      = regexp.MustCompile(`^(?:\||#)`)
+	blanks       = regexp.MustCompile(`\s+`)
+	common       = regexp.MustCompile(`(?i)\b(?:the|an?|of|in|is|are|was|were|to|for|not|no|it|its|with|by|on|has|have|as|from|per|want|only|cannot|each|this|that|at|than)\b`)
+	notProse     = regexp.MustCompile(`</|<[a-z]+ |^[a-z.]+( [a-z.]+)* (?:and|or) xor|%-?[0-9.]+[sfd]\b.*%-?[0-9.]|^-?[a-z]* ?(?:-[a-zA-Z-]+ ){3}|^[%;@=].*(?:i64|i32|i8|ptr)|\|.*\||=> |[;{] *}|\{ `)
+	element      = regexp.MustCompile(`>([^<>]{12,})<`)
+	script       = regexp.MustCompile(`(?s)<script.*?</script>|<!--.*?-->`)
 )
 
 // TestLanguage checks that sentences that people read contain no forbidden pattern.
@@ -96,15 +102,17 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 		text = blanks.ReplaceAllString(strings.Trim(text, "|-#> \n"), " ")
 		begin := 0
 		for _, end := range append(sentenceEnd.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
-			if s := strings.TrimSpace(text[begin:end[1]]); s != "" {
+			if abbreviation.MatchString(text[begin:end[0]]) && end[1] < len(text) {
+				continue
+			}
+			if s := strings.TrimSpace(text[begin:end[1]]); s != "" && !numbersOnly.MatchString(s) {
 				visit(kind, name, s)
 			}
 			begin = end[1]
 		}
 	}
 	markdown := func(kind, name, text string) {
-		text = indentedRow.ReplaceAllString(codeFence.ReplaceAllString(text, ""), "")
-		for _, part := range paragraph.Split(text, -1) {
+		for _, part := range paragraphs(codeFence.ReplaceAllString(text, "")) {
 			check(kind, name, part)
 		}
 	}
@@ -151,11 +159,15 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 		if s.test {
 			kind = "test messages"
 		}
+		part := map[ast.Node]bool{} // the operands of sums of strings
 		ast.Inspect(s.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && strings.Count(text, " ") >= 3 {
+			case *ast.BinaryExpr, *ast.BasicLit:
+				if text := joined(n.(ast.Expr)); prose(text) && !part[n] {
 					check(kind, s.name, text)
+				}
+				if sum, ok := n.(*ast.BinaryExpr); ok && joined(sum) != "" {
+					part[sum.X], part[sum.Y] = true, true
 				}
 			case *ast.FuncDecl:
 				if s.test && strings.HasPrefix(n.Name.Name, "Test") {
@@ -178,6 +190,54 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 			markdown(kind, s.name, group.Text())
 		}
 	}
+}
+
+// paragraphs returns the paragraphs, list items, headings and table rows of a Markdown text or a Go
+// comment, without indented code.
+func paragraphs(text string) []string {
+	var parts []string
+	begins, inItem := true, false // whether the next line begins a part; whether the last part is a list item
+	for line := range strings.Lines(text) {
+		indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
+		marker := listItem.FindString(line)
+		switch {
+		case strings.TrimSpace(line) == "":
+			begins, inItem = true, false
+		case marker != "":
+			parts = append(parts, line[len(marker):])
+			begins, inItem = false, true
+		case indented && !inItem:
+			begins = true
+		case begins || ownLine.MatchString(line):
+			parts = append(parts, line)
+			begins, inItem = ownLine.MatchString(line), false
+		default:
+			parts[len(parts)-1] += line
+		}
+	}
+	return parts
+}
+
+// joined returns the text of a string literal, or of a sum of strings, in which … stands for values.
+// It returns "" for any other expression.
+func joined(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); e.Kind == token.STRING && err == nil {
+			return text
+		}
+	case *ast.BinaryExpr:
+		if x, y := joined(e.X), joined(e.Y); e.Op == token.ADD && x+y != "" {
+			return cmp.Or(x, "…") + cmp.Or(y, "…")
+		}
+	}
+	return ""
+}
+
+// prose reports whether a string in the code is a text for people, rather than a list of names, a
+// format of columns or markup.
+func prose(text string) bool {
+	return strings.Count(text, " ") >= 3 && common.MatchString(text) && !notProse.MatchString(text)
 }
 
 // wrong returns the advice for a forbidden pattern in a sentence, or "".

@@ -27,12 +27,10 @@
 //
 // # Gaps and errors in the paper
 //
-//   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite the trace; appending
-//     would sort the trace by block. The text ("the sequence of basic blocks in the mimicked trace
-//     is retained from the sequential trace") and the authors' program
-//     (reuse_profile_bb_i_shared_mem_…V8-all.py of PPT-SASMM_Scripts), which sorts the windows of a
-//     core by their position in the trace, show the intention: executions keep the order of the
-//     sequential trace.
+//   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite the trace, and appending
+//     would sort the trace by block. But executions are meant to keep the order of the sequential
+//     trace: the text says so, and the authors' program (reuse_profile_bb_i_shared_mem_…V8-all.py of
+//     PPT-SASMM_Scripts) sorts the windows of a core by their position in the trace.
 //   - array_divide is not defined. As in the authors' program, the sizes of the parts differ by at
 //     most one, and the first cores get the larger parts. If there are fewer executions than cores,
 //     the first cores get one execution each. Chunk i goes to core i mod m.
