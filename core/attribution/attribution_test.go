@@ -402,4 +402,13 @@ func TestRows(t *testing.T) {
 	if rows := r.Rows(levels, attribution.Site, 0); p.Sites.Code[rows[0].Sites[0]].Variable != "B" || rows[0].Stride() != profile.ConstantStride {
 		t.Errorf("the worst site is %+v, want the walk down the columns of B", p.Sites.Code[rows[0].Sites[0]])
 	}
+	// A function has one row even if some of its instructions have no source location.
+	for i := range p.Sites.Code {
+		p.Sites.Code[i].File = "product.c"
+	}
+	p.Sites.Code[1].File, p.Sites.Code[1].Line = "", 0
+	rows := r.Rows(levels, attribution.Function, 0)
+	if len(rows) != 2 || rows[0].File == "" || rows[1].File == "" {
+		t.Errorf("an instruction without a source location: %d functions, in the files %q and %q; want 2 functions with their file", len(rows), rows[0].File, rows[1].File)
+	}
 }

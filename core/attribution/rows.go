@@ -39,16 +39,36 @@ type place struct {
 }
 
 // placeOf returns the row that a site belongs to. Each site without a source location has its own
-// row.
-func placeOf(s *profile.Site, i int, by By) place {
+// row. If some instructions of a function have no source location, files contains the file of the
+// function.
+func placeOf(s *profile.Site, i int, by By, files map[place]string) place {
 	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {
 	case by == Line && s.Line != 0: // one row, even if the function was inlined elsewhere
 		return place{file: s.File, line: s.Line}
 	case by == Function && s.Function != "":
-		return place{function: s.Function, module: s.Module, file: s.File}
+		p = place{function: s.Function, module: s.Module, file: s.File}
+		if s.File == "" {
+			p.file = files[p]
+		}
 	}
 	return p
+}
+
+// filesOf returns the file of each function that is defined in one file only.
+func filesOf(sites []profile.Site) map[place]string {
+	files := map[place]string{}
+	for i := range sites {
+		if s := &sites[i]; s.File != "" {
+			at := place{function: s.Function, module: s.Module}
+			if file, known := files[at]; known && file != s.File {
+				files[at] = "" // several functions have this name
+			} else {
+				files[at] = s.File
+			}
+		}
+	}
+	return files
 }
 
 // Rows groups the misses of the attributed levels into rows. The rows are in descending order of
@@ -66,14 +86,18 @@ func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 
 func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 	at := map[place]int{}
+	files := filesOf(r.p.Sites.Code)
 	for i := range r.p.Sites.Code {
 		s := &r.p.Sites.Code[i]
-		key := placeOf(s, i, by)
+		key := placeOf(s, i, by, files)
 		n, known := at[key]
 		if !known {
 			n = len(rows)
 			at[key] = n
 			row := Row{Function: s.Function, Module: s.Module, File: s.File, Line: s.Line, Object: -1}
+			if by == Function {
+				row.File = key.file
+			}
 			row.addLevels(make([]float64, len(levels)), make([]float64, len(levels)))
 			if by == Function && key.site == 0 {
 				row.Line = 0
