@@ -347,7 +347,7 @@ func ChangeKinds() []ChangeKind {
 	return []ChangeKind{
 		{"pad", "pad rows", "a=+64", "An array, by its name or an address in it, and the number of bytes to add to each of its rows."},
 		{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + loops},
-		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations of a tile." + loops},
+		{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations of a tile; i=all,j=32 only moves the tiles of j outside i." + loops},
 		{"align", "align arrays", "64", "A power of two: all arrays move to multiples of this number of bytes. To move one array: a=64."},
 		{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, which must have the same trip count." + loops},
 		{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, which become the fields of one array of structures."},

@@ -155,14 +155,14 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 }
 
 func (t *Trial) tile(text string) (change.Change, error) {
-	sizes := map[int]uint64{} // tile sizes by loop depth
+	sizes := map[int]uint64{} // tile sizes by loop depth; 0: the loop is not tiled, but the tiles are outside it
 	var innermost change.Path
 	outermost := -1
 	for part := range strings.SplitSeq(text, ",") {
 		name, trips, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseUint(trips, 10, 64)
-		if !ok || err != nil || n == 0 {
-			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops with the iterations of a tile, as in i=32,j=32"}
+		if all := trips == "all"; !ok || !all && (err != nil || n == 0) {
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops with the iterations of a tile, as in i=32,j=32 or i=all,j=32"}
 		}
 		p, err := t.loop("tile", name)
 		if err != nil {
@@ -172,7 +172,7 @@ func (t *Trial) tile(text string) (change.Change, error) {
 		if len(short) > len(long) {
 			long, short = short, long
 		}
-		if !slices.Equal(long[:len(short)], short) || sizes[len(p)] != 0 {
+		if _, twice := sizes[len(p)]; twice || !slices.Equal(long[:len(short)], short) {
 			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "nested loops, each only once"}
 		}
 		sizes[len(p)] = n

@@ -25,7 +25,7 @@ var changeKinds = []ask.Arg{
 	{Name: "array-of-structs", Kind: ask.List, Help: "merge `ARRAYS`, as in x,y, into one array of structures"},
 	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next one"},
 	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, as in i,j"},
-	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, as in i=32,j=32"},
+	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, as in i=32,j=32, or i=all,j=32 to move only the tiles of j outside i"},
 }
 
 // Loops is the verb that lists the loop nests of a run.
@@ -127,7 +127,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 	if r.Folded != nil {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
-			d.Warnings = append(d.Warnings, r.Name+": the trace stands for at least 2^64 rows, so counts are modulo 2^64, and misses cannot be counted")
+			d.Warnings = append(d.Warnings, r.Name+": the trace represents at least 2^64 rows, so counts are modulo 2^64, and misses cannot be counted")
 			levels, least = nil, 0 // shares cannot be computed, because the total is unknown
 		}
 	} else {

@@ -163,6 +163,9 @@ func (c Tile) Words(names Names) string {
 		}
 		text += names.loop(below(c.Outer, i)) + " by " + strconv.FormatUint(size, 10)
 	}
+	if len(c.Trips) > 0 && c.Trips[0] == 0 {
+		text += ", with the tiles outside " + names.loop(c.Outer)
+	}
 	return "tile " + text
 }
 

@@ -58,6 +58,18 @@ int main(void) {
 		for (int jj = 0; jj < N; jj += 16)
 			for (int i = ii; i < least(ii + 16, N); i++)
 				for (int j = jj; j < least(jj + 16, N); j++)`}},
+	{"tiles of an inner loop", "--tile i=all,j=16", "L1=8KiB,8", `
+#define N 200
+double a[N][N]; double b[N][N];
+static int least(int x, int y) { return x < y ? x : y; }
+int main(void) {
+	LOOPS
+			b[i][j] = a[j][i];
+	return least(0, 1);
+}
+`, []string{"LOOPS", `for (int jj = 0; jj < N; jj += 16)
+			for (int i = 0; i < N; i++)
+				for (int j = jj; j < least(jj + 16, N); j++)`}},
 }
 
 // TestRebuiltPrograms checks that the predicted effect of a change on the misses of a nest equals
