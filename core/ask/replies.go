@@ -58,8 +58,9 @@ func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	}
 	if t := reply.Table("program"); t != nil {
 		for _, row := range t.Rows {
-			label := row[0].Plain()
-			d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(label, " ", "_"), Label: label, Value: row[1]})
+			name := row[0].Plain()
+			label := strings.Replace(name, "instruction", "LLVM IR instruction", 1)
+			d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(name, " ", "_"), Label: label, Value: row[1]})
 		}
 	}
 	for _, note := range reply.Notes {

@@ -25,7 +25,7 @@ type site struct {
 	late      float64          // the part of the latency beyond a hit in the first level
 	near      [nearest]float64 // share of the accesses at each of the smallest stack distances, in lines
 	crossing  float64          // share of the references that touch two lines
-	misses    pipeline.Misses  // misses per reference, excluding those that follow a stride
+	misses    pipeline.Misses  // misses per reference, without references that follow a stride
 	transfers float64          // cycles to transfer sequential lines, in the whole run
 }
 
@@ -34,9 +34,9 @@ const nearest = 8
 
 // fillWait returns the mean number of cycles per execution that a load waits for a line fetched by
 // an earlier load in the same iteration. Both addresses must be in the same structure. The load is
-// assumed to touch the same line if its stack distance is at most the number of references in
-// between, because its line was then last touched by the earlier load or by one of these
-// references.
+// assumed to touch the same line if its stack distance is at most the number of references since
+// the earlier load, because then the earlier load or one of these references was the last to touch
+// the line.
 func fillWait(load, fetching *site, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0

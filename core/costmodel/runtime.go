@@ -2,6 +2,7 @@ package costmodel
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,11 +89,13 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		k := &m.program.Blocks[lacks.Block]
 		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+blocks.Label(k)+" needs, so it takes no time there.")
 	}
-	if n := len(m.runtime.Unknown); n > 0 {
-		names := m.runtime.Unknown[:min(n, mostNoted)]
-		text := "Called functions outside the program take no time here: " + strings.Join(names, ", ")
-		if n > mostNoted {
-			text += " and " + strconv.Itoa(n-mostNoted) + " more"
+	if len(m.runtime.Unknown) > 0 {
+		text := "Called functions outside the program take no time here"
+		names := slices.DeleteFunc(slices.Clone(m.runtime.Unknown), func(name string) bool { return name == "call" || name == "invoke" }) // calls whose callee the trace does not name
+		if n := len(names); n > mostNoted {
+			text += ": " + strings.Join(names[:mostNoted], ", ") + " and " + strconv.Itoa(n-mostNoted) + " more"
+		} else if n > 0 {
+			text += ": " + strings.Join(names, ", ")
 		}
 		r.Notes = append(r.Notes, text+".")
 	}

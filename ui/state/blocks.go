@@ -168,7 +168,7 @@ func (b *Blocks) Summary() string {
 	if ms := of["milliseconds"]; ms != "" {
 		text += ", " + ms + thin + "ms"
 	}
-	text += ", for " + of["instructions"] + " instructions"
+	text += ", for " + of["instructions"] + " LLVM IR instructions"
 	if each := of["cycles per instruction"]; each != "" {
 		text += ": " + each + " cycles each"
 	}
