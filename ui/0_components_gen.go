@@ -345,8 +345,8 @@ func (c *BlocksView) slide(r state.BranchRow, text string) {
 
 func (c *BlocksView) set(r state.BranchRow, text string) { c.App.SetBranch(r.Branch, text) }
 
-// said returns a branch's line of the branch-probability file, or the reader's text that
-// the models rejected.
+// said returns a branch's line of the branch-probability file, or the user's text if the models
+// rejected it.
 func (c *BlocksView) said(r state.BranchRow) string {
 	if text := c.App.editOf(r.Branch); text != "" {
 		return text
@@ -3322,7 +3322,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				vgn.SetInnerHTML(vugu.HTML("Private and shared levels are simulated with MESI coherence, exactly for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM; its windows are at least 30 executions of each block. Compare the result with a run that has this number of threads."))
+				vgn.SetInnerHTML(vugu.HTML("Private and shared levels are simulated with MESI coherence, exactly for the synthesised threads. For comparison, SDCM is the model of PPT-SASMM, with a sample of at least 30 executions of each block. Compare the result with a run that has this number of threads."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -4971,7 +4971,7 @@ func (c *Locality) overTime() *state.Chart {
 	a, v := c.App, c.App.result.View
 	chart := v.OverTime(a.capacities())
 	if _, estimates := v.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
-		chart.Summary += " For " + strings.Join(estimates, " and ") + ", whose number of lines is no power of two, the next smaller one is drawn: an estimate from above."
+		chart.Summary += " For " + strings.Join(estimates, " and ") + ", whose number of lines is not a power of two, the next smaller power of two is drawn, which has at least as many misses."
 	}
 	return chart
 }
@@ -5519,7 +5519,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											vgparent := vgn
 											_ = vgparent
-											addText(vgparent, "No line is evicted in the first level.")
+											addText(vgparent, "No line is evicted from the first level.")
 										}
 									}
 									for vgiterkeyt, n := range c.loops().Notes() {

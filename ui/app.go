@@ -295,7 +295,7 @@ func (a *App) read(key string) (r *Result, problem string) {
 	case err == nil && entry.Key == "":
 		return nil, notKept
 	case entry.State == profile.EntryInterrupted:
-		return nil, "The analysis of " + entry.Name + " was interrupted. Press “resume” beside it in the list, and choose its file again: it resumes where it stopped."
+		return nil, "The analysis of " + entry.Name + " was interrupted. Press “resume” beside it in the list, and choose its file again: the analysis resumes where it stopped."
 	}
 	var data []byte
 	if err == nil {

@@ -109,7 +109,7 @@ func (a *App) Against(key string) {
 	}
 }
 
-// beside compares a newly opened result with the analysis that the user selected earlier for
+// beside compares a newly opened result with the analysis that the user has selected for
 // comparison. The caller holds the lock.
 func (a *App) beside(key string) {
 	if a.against == "" || a.against == key {

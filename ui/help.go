@@ -18,7 +18,7 @@ const (
 		"The map shows every such cache up to 65 536 sets and 32 ways, exactly. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
 		"Misses are cold (the first access to a line), capacity (the other misses of a fully associative cache of the same size) and conflict (the misses that the sets add; negative if they keep lines that LRU over all lines would have evicted)."
 	helpRates = "The share of all accesses that hit in a level or above it, for 1, 2, 4 … cores and the chosen number. Solid: simulated, level by level, with coherent private caches. " +
-		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows (executions of blocks). Bands are 95 % confidence intervals of its result from all accesses. Both have the error of synthesising the threads."
+		"Dashed: the stack distance cache model (SDCM) for the same threads, as in PPT-SASMM: from a few lines, from all accesses, or from windows (executions of blocks). Bands are 95 % confidence intervals of its result from all accesses. Both methods share the error of the synthesised threads."
 	helpSpeedUp = "The speed-up over one core. The time of a block is its cycles on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +
@@ -26,6 +26,6 @@ const (
 		"Shared is one stack for the accesses of all threads, in the order of the trace. All are counted exactly."
 	helpFlows = "Rows are the threads that write values, columns the threads that use them. An event is a reference to a word, line or page whose last writer is another thread; " +
 		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, values that are merely close to each other count, too. All counts are exact, in the order of the trace."
-	helpOwners = "The data structure in equal parts, with two rows: above, the thread that touched the part first, near which many systems place it; below, the thread that refers to it most often (after Kulkarni and others). " +
+	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part near this thread. The lower row shows the thread that refers to the part most often (after Kulkarni and others). " +
 		"Numbers, colours and hatching identify threads."
 )

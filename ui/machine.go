@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked returns the current hierarchy: the one in the URL, or the preset.
+// asked returns the current hierarchy: the hierarchy in the URL, or else the preset.
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
 // askedOn returns the hierarchy of a screen.

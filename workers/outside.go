@@ -151,7 +151,7 @@ func (t turning) Sync() error {
 	return nil
 }
 
-// listen handles messages while a spill store is busy, and keeps those that have to wait. A
+// listen handles messages while a spill store is busy, and keeps the messages that have to wait. A
 // cancelled run ends afterwards.
 func (j *job) listen() {
 	if now := j.host.Now(); !j.turn.due(now) {

@@ -110,7 +110,7 @@ func (t *team) all() []*helper {
 	return t.members
 }
 
-// tell sends a message without a body to all working helpers.
+// tell sends a message without a body to all helpers that are working.
 func (t *team) tell(kind Type) {
 	for _, h := range t.all() {
 		h.tell(kind)
@@ -269,7 +269,7 @@ func (h *helper) tell(kind Type) {
 	}
 }
 
-// Cut tells the helper to end its segment soon.
+// Cut asks the helper to end its segment soon.
 func (h *helper) Cut() { h.tell(TypeCut) }
 
 // Analysed returns the helper's progress, and whether its segment has ended. A segment also ends if

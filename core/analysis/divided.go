@@ -21,8 +21,8 @@ import (
 //  3. When the live analyses reach a segment, they append it and continue after it. If the segment
 //     is unfinished, it is cut, and the remaining part is divided again.
 //
-// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), except that its last
-// step is done as early as possible: the part that is analysed live need not be joined.
+// This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with one difference: its
+// last step is done as early as possible, and the part that is analysed live need not be joined.
 type Divided struct {
 	*Runner
 	mover   trace.Mover // reader of the runner

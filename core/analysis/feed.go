@@ -127,8 +127,8 @@ const (
 // kindCounts contains such a word for each kind.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. It uses four tables in turn, because adding to a counter
-// that was just written waits for the store.
+// countKinds counts at most countedRows references. It uses four tables in turn, because
+// incrementing a counter that was just written waits for that store.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]

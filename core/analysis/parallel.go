@@ -20,8 +20,8 @@ import (
 //     analysed in parallel.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
 //  3. Workers analyse segments further on in the trace. When the live analyses reach a segment,
-//     they append it and continue after it. If a worker has not finished the segment, the segment
-//     ends at the rows analysed so far, and the live analyses do not wait.
+//     they append it and continue after it. If a worker has not finished a segment, the segment
+//     ends at the rows that the worker has analysed, so the live analyses do not wait.
 //
 // PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. In
 // this implementation, the part of the live analyses need not be joined, and segments are only as

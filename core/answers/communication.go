@@ -30,7 +30,7 @@ func NoCommunication(p *profile.Profile) string {
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:
-		return "the sample cannot tell who wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
+		return "the sample does not show who wrote a line last: lines can leave the sample, or all sampled lines belong to one thread"
 	case profile.UnlistedThreads:
 		return "the profile can be appended to, and its trace does not state the number of threads before the first reference"
 	case profile.LateThread:

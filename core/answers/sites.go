@@ -122,8 +122,8 @@ func (s *Sites) Rows() []attribution.Row {
 	return s.rows
 }
 
-// Reaching returns the smallest set of rows that together cause at least this share of the misses
-// of a level, in descending order.
+// Reaching returns the smallest set of rows that together cause at least a given share of the
+// misses of a level, in descending order.
 func (s *Sites) Reaching(level int, share float64) []int {
 	order, sum := s.Order(s.level(level)+"_misses", math.MaxInt), 0.0
 	for i, row := range order {

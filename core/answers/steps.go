@@ -91,8 +91,8 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 			next, count, hits = all.at(below)
 		}
 		hits -= count
-		// next is the next distance, and thus the largest capacity in which an access at that
-		// distance misses.
+		// next is the next distance. An access at that distance misses in caches of up to next
+		// lines.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue

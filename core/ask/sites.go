@@ -29,7 +29,7 @@ var _ = Add(&Verb{
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
 	},
-	// The default gives threads private caches, as in what-if, because the totals of the two verbs
+	// By default, threads have private caches, as in what-if, because the totals of the two verbs
 	// must be equal.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,

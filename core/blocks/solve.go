@@ -254,8 +254,8 @@ func cloneWays(ways [][]way) [][]way {
 // surelyNegative is the limit below which a pivot is negative for reasons other than rounding.
 const surelyNegative = -1e-3
 
-// least returns the smallest pivot for which floating-point numbers suffice. Smaller pivots may be
-// rounding errors, or may have lost digits that rational numbers would keep.
+// least returns the smallest pivot for which floating-point arithmetic is precise enough. Smaller
+// pivots may be rounding errors, or may have lost digits that rational numbers would keep.
 func (s *System) least(functions []int32) float64 {
 	const sure, precise, fewBlocks = 1e-9, 1e-3, 500
 	blocks := 0

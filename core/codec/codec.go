@@ -93,8 +93,8 @@ func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T
 }
 
 // Next codes a number of an ascending list. next is the smallest value that the number can have.
-// Next codes the difference from it, and sets next to the smallest value that the following number
-// can have. Numbers must be less than limit.
+// Next codes the difference from next, and then sets next to the smallest value that the following
+// number can have. Numbers must be less than limit.
 func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))

@@ -108,7 +108,7 @@ func (r *run) sharing() {
 	r.trueSharing(of)
 }
 
-// unnamedBlocks reports whether a data structure stands for all allocated memory that belongs to no
+// unnamedBlocks reports whether a data structure represents all allocated memory that belongs to no
 // variable.
 func (r *run) unnamedBlocks(object uint32) bool {
 	if int64(object) >= int64(len(r.p.Sites.Data)) {

@@ -208,8 +208,8 @@ func sum(list []float64) (all float64) {
 }
 
 // replays simulates the trace in the caches if the profile does not suffice. There are three such
-// cases: several threads, because a machine with a core for each thread would execute them in a
-// different order than the recorded one; more data than the TLB covers; and references that cross
+// cases: several threads, because a machine with one core per thread would execute them in a
+// different order from the recorded one; more data than the TLB covers; and references that cross
 // line boundaries.
 func (r *run) replays() {
 	c := r.cost
@@ -228,8 +228,8 @@ func (r *run) replays() {
 	c.replay = r.again(nil, nil, pageShift, false)
 }
 
-// others computes the cycles that are not waits for lines: cycles for address translation, cycles
-// for references that cross a line boundary, and cycles in which threads wait for each other.
+// others computes the cycles that are not waits for lines: cycles for address translation, for
+// references that cross a line boundary, and for threads that wait for each other.
 func (r *run) others() {
 	c := r.cost
 	n := len(r.p.Sites.Code)
@@ -267,8 +267,8 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
-// If the sets of a level are chosen by a hash, unhash replaces the level by one whose sets are
-// chosen by the low bits of the line number, because changes could not be tried otherwise. The
+// unhash replaces each level whose sets are chosen by a hash: the sets of the new level are chosen
+// by the low bits of the line number, because changes can only be tried in such levels. The
 // conflict misses of such levels are not counted, because the hash avoids them.
 func (r *run) unhash() {
 	r.Machine.Levels = slices.Clone(r.Machine.Levels)

@@ -306,7 +306,7 @@ func (d *Diagnosis) merge() {
 }
 
 // nextTo is the largest distance, in source lines, at which two findings are considered to be about
-// the same statements, such as a look-up that first loads the address of a table and then its
+// the same statements, for example a look-up that first loads the address of a table and then an
 // entry.
 const nextTo = 4
 

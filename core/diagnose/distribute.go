@@ -8,7 +8,8 @@ import (
 )
 
 // distribute splits a loop that contains several loops, for example one that sums a column and one
-// that scales it. Each inner loop gets its own copy of the outer loop, and is interchanged with it.
+// that scales it. Each inner loop gets its own copy of the outer loop, and the two are
+// interchanged.
 type distribute struct {
 	outer change.Path
 }

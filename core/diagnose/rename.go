@@ -249,8 +249,7 @@ type elementTable struct {
 	to      []trace.Addr // new address of each element, and the end of the last one
 	latest  uint32       // the element found last
 	// element returns the beginning of the element that contains an address, the number of bytes
-	// from the beginning that certainly belong to the element, and the number of bytes reserved for
-	// the element.
+	// that certainly belong to the element, and the number of bytes that are reserved for it.
 	element func(addr trace.Addr) (begin trace.Addr, bytes, room uint64)
 	pages   numbers                // pages that contain elements
 	cells   []*[cellsOfPage]uint32 // by page: for each cell, 1 + the number of its element, or noElement; 0 if unknown

@@ -26,8 +26,8 @@ type reorder struct {
 
 const around = ^uint32(0)
 
-// mostKept is the largest number of references that are collected. When it is reached, they are
-// passed on before the outer loop ends, so the loop is interchanged in several parts.
+// mostKept is the largest number of references that are collected. When the limit is reached, they
+// are passed on before the outer loop ends, so the loop is interchanged in several parts.
 const mostKept = 1 << 22
 
 // mostTurns is the largest number of iterations of the inner loop that are distinguished. All later
@@ -79,8 +79,8 @@ func (o *reorder) flush() {
 }
 
 // interchange tries to interchange the loops around the source locations that wait longest. It does
-// so if the references depend on data, which means that only some iterations make them or that
-// their addresses are irregular.
+// so if the references depend on data, that is, if only some iterations make them or if their
+// addresses are irregular.
 func (r *run) interchange() {
 	if r.cost.program == nil || r.loops == nil || len(r.p.Totals.Threads) > 1 {
 		return

@@ -817,8 +817,8 @@ func (f *followed) reset() {
 }
 
 // alone replays a trace with one thread. Nothing else changes the caches, so accesses are made in
-// batches, while the next ones are read. If levels is false, misses are not counted. alone returns
-// false if the replay was stopped.
+// batches while the next accesses are read. If levels is false, misses are not counted. alone
+// returns false if the replay was stopped.
 func (s *replay) alone(levels bool) bool {
 	s.start(0)
 	k := &s.cores[0]

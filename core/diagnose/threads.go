@@ -97,9 +97,9 @@ func (r *run) outermost(b uint32, file string) (line uint32) {
 }
 
 // forkedAt returns the line of the call that forks. It returns the first line of the region if that
-// line is between the call and the code that the slowest thread runs, or if both are before the
-// call, because Fortran compilers locate the call at a declaration or in the region. It returns 0
-// if the line is unknown.
+// line is between the call and the code of the slowest thread. It also returns this line if both
+// are before the call, because Fortran compilers locate the call at a declaration or in the region.
+// It returns 0 if the line is unknown.
 func (r *run) forkedAt(site, slowest uint32, at *place) uint32 {
 	p := r.cost.program
 	if int64(site) >= int64(len(p.Sites)) || p.Sites[site].Kind != trace.ParallelBegin {

@@ -894,7 +894,7 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	return !repeats(n, by) && !(ok && (r.sameSource(n, fuse) || needsLater(n, fuse)))
 }
 
-// needsLater reports whether two loops cannot simply be fused because an iteration of the second
+// needsLater reports whether two loops cannot simply be fused, because an iteration of the second
 // loop needs a value that the first loop stores in a later iteration, or overwrites a value that
 // the first loop loads in a later iteration. An example is a loop that copies the result of a
 // stencil back.
@@ -1024,8 +1024,8 @@ func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache) (before, a
 	return before, after, !slices.Contains(counted, unknown)
 }
 
-// sameSource reports whether two loops come from the same loop in the source, which runs twice in a
-// row or was duplicated by the compiler.
+// sameSource reports whether two loops come from the same loop in the source, which either runs
+// twice in a row or was duplicated by the compiler.
 func (r *run) sameSource(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -1063,8 +1063,8 @@ var translations = []struct {
 	{misses.Cache{LineBytes: 1 << pageShift, Sets: secondPages / secondPageWays, Ways: secondPageWays}, walkCycles - secondPageCycles},
 }
 
-// onlyLoop returns the only loop in a loop's body, beside which there may be a few references of a
-// remainder. It returns nil if there is none or if there are several.
+// onlyLoop returns the only loop in a loop's body. Beside this loop there may be a few references
+// of a remainder loop. It returns nil if there is none or if there are several.
 func onlyLoop(l *loops.Item) (only *loops.Item) {
 	for i := range l.Body {
 		if !l.Body[i].IsLoop() {
@@ -1329,8 +1329,8 @@ func (r *run) vectorised(changed *loops.Nest, g *group, by change.Change) float6
 	return 0
 }
 
-// scalar returns the cycles that a loop takes longer because of an interchange after which the compiler cannot use vector
-// instructions: references advance by more than an element in the loop that is the innermost one then.
+// scalar returns by how many cycles a loop takes longer if an interchange prevents vector
+// instructions: in the new innermost loop, references advance by more than an element.
 func (r *run) scalar(n, changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok {
@@ -1343,7 +1343,8 @@ func (r *run) scalar(n, changed *loops.Nest, g *group, by change.Change) float64
 	return g.cycles * max(0, r.lanes(now, len(c.Outer)-1)-r.lanes(then, len(c.Outer)-1))
 }
 
-// unitStrides reports whether each reference in a loop at this depth advances by its own bytes, if at all.
+// unitStrides reports whether each reference in a loop at this depth either stays in place or
+// advances by its own size.
 func unitStrides(l *loops.Item, depth int) bool {
 	return !slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool {
 		step := magnitude(it.Step(depth))
@@ -1712,7 +1713,8 @@ func (r *run) step(nest int, a *outline.Array) int64 {
 // mostUnrolled is how many copies of a loop's body compilers make at most.
 const mostUnrolled = 16
 
-// strided is the array that goes furthest in an innermost loop of a nest; nil: none does.
+// strided is the array with the largest step in an innermost loop of a nest; nil: no array has a
+// step.
 func (r *run) strided(nest int) *outline.Array {
 	for loop := r.loops.Loops[nest].End - 1; loop >= nest; loop-- {
 		if a := strided(r.loops.Arrays(loop), int64(r.loops.LineBytes)); a != nil {

@@ -7,9 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A machine that runs threads at the same time, or switches between them often, records them tangled: the rows of one are
-// between those of others, so that loops are in pieces, and changes of nests cannot be tried. The order of threads between
-// two events is by chance anyway, see schedule.go, so their rows can follow each other.
+// A machine that runs threads at the same time, or switches between them often, records them
+// tangled: the rows of one thread lie between rows of others. Loops are then in pieces, and changes
+// of nests cannot be tried. The order of threads between two events is by chance anyway, see
+// schedule.go, so their rows can follow each other.
 
 // Traces are untangled if threads take turns at least this often, with at most this number of rows in a turn on average.
 const (

@@ -63,7 +63,7 @@ func HTML(r *Report) []byte {
 	p.raw("</main>\n<footer>")
 	exact := "Stack distances, miss-ratio curves and set tables are exact for LRU; "
 	if s := r.Profile.Sampled; s != nil {
-		exact = "Stack distances and the results computed from them are " + s.Chip() + ", and no more exact than that; "
+		exact = "Stack distances and the results computed from them are estimates (" + s.Chip() + "); "
 	}
 	p.raw("Computed by stackglass from one pass over the trace. ", exact,
 		"for every other number, the method is stated.</footer>\n</body>\n</html>\n")

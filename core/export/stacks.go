@@ -11,8 +11,8 @@ import (
 )
 
 // divide divides the entries by call path. The totals of each path and of each source location
-// remain unchanged. If a function has several paths, it is unknown how often each of its lines
-// makes a reference on each path, so all lines of the function are assumed to be divided in the
+// remain unchanged. If a function has several paths, it is unknown how many references each of its
+// lines makes on each path. Therefore all lines of the function are assumed to be divided in the
 // same proportions.
 func (s *Sheet) divide(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)

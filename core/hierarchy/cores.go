@@ -435,10 +435,10 @@ func (a *Asker) Domain(c Cache, core int) int {
 	return -1
 }
 
-// EffectiveShare returns the smallest capacity, in lines, of a private cache in which a core misses
-// no more often than in a shared level. Both caches are fully associative, with LRU replacement
-// (Anger, Figure 8). ok is false if no capacity is large enough, because other cores fetch lines
-// that this core then uses.
+// EffectiveShare returns the smallest capacity, in lines, at which a private cache has no more
+// misses for the core than the shared level has. Both caches are fully associative, with LRU
+// replacement (Anger, Figure 8). ok is false if no capacity is large enough, because other cores
+// fetch lines that this core then uses.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {

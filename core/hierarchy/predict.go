@@ -225,10 +225,10 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// If level i and all levels above are exclusive LRU caches with equal numbers of sets and the same
-// choice of sets, together returns a single cache that behaves like these levels, and true. Each
-// level receives the lines that the level above evicts, so that together the levels contain the
-// most recently used lines of each set. Otherwise, together returns level i and false.
+// together returns a single cache that behaves like level i and all levels above it, and true, if
+// these levels are exclusive LRU caches with equal numbers of sets and the same choice of sets.
+// Each level receives the lines that the level above evicts, so that together the levels contain
+// the most recently used lines of each set. Otherwise, together returns level i and false.
 func (h *Hierarchy) together(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {

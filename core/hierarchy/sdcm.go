@@ -119,7 +119,7 @@ const stepsByRecurrence = 512
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
 // associative. The probability decreases as the distance grows, so distances at both ends, where
 // the probability is 1 or 0, cost nothing. In the middle, one more line between two accesses
-// reduces the probability by exactly the probability that this line is the one that fills the set:
+// reduces the probability by the probability that exactly this line fills the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //

@@ -213,8 +213,7 @@ func (m *Merger) rounds(room int) int {
 	return n
 }
 
-// copyRounds copies the given number of references (rounds) of each lane to b, one of each lane in
-// turn.
+// copyRounds copies the given number of rounds to b. In a round, each lane supplies one reference.
 func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	lanes := len(m.live)
 	for i, l := range m.live {

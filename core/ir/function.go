@@ -42,7 +42,7 @@ const undefined = -1 << 30
 
 // basicBlock extends from a label, or from the function's beginning, to the terminator.
 type basicBlock struct {
-	label       string // its label as it is written after %
+	label       string // its label, as written after %
 	from        int    // where its text begins, after the line of its label
 	first, last int32  // range of its instructions, excluding last
 	header      int32  // end of its phis and landing pads, which must stay first

@@ -180,7 +180,7 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones returns a mask with as many low bits set as the given mask has set bits, because the active
+// ones returns a mask whose low bits are set, as many as the given mask has set bits: the active
 // lanes of an expanding load or compressing store are contiguous in memory.
 func (e *emitter) ones(mask string) string {
 	e.need.ones = true

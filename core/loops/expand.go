@@ -35,7 +35,7 @@ func (e *UnfoldError) Error() string {
 	if !math.IsInf(many, 1) {
 		about = "about " + strconv.FormatFloat(many, 'g', 3, 64) + " "
 	}
-	return "the loop-compressed trace stands for " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
+	return "the loop-compressed trace represents " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
 }
 
 // Expander is a [trace.Reader] that returns the compressed records in their original order, with

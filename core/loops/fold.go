@@ -269,7 +269,7 @@ func (f *Folder) surprise(c *rows, i int) {
 type candidate struct {
 	ref, context uint32
 	addr         trace.Addr
-	again, wild  bool // the row is replayed: it has been counted, and it has been decided whether its leaf is wild
+	again, wild  bool // the row is replayed: it has already been counted, and its leaf has already been classified as wild or not
 }
 
 // fits reports whether the row matches an item that predicts this address.

@@ -17,7 +17,7 @@ type shape struct {
 	loops  int  // number of loops in its subtree, including itself
 	height int  // number of loops in its deepest nest
 	leafy  bool // whether it is a loop with at least one leaf among its items
-	flat   bool // whether it is a loop over leaves, of which no two wild ones have the same reference
+	flat   bool // whether it is a loop over leaves, in which no two wild leaves have the same reference
 }
 
 // item is a node in the body of a loop.

@@ -73,7 +73,7 @@ type habit struct {
 // inContext is a reference in a context.
 type inContext struct{ ref, context uint32 }
 
-// place is what a folder knows about a reference across all contexts.
+// place contains what a folder has learned about a reference, across all contexts.
 type place struct {
 	follower uint32    // reference of the next unpredicted row after the last unpredicted row of this reference
 	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0 if there are none yet
@@ -185,7 +185,7 @@ type called struct {
 const (
 	mostFrames   = 64      // functions at deeper levels have the context of the last frame
 	mostContexts = 1 << 14 // when there are this many contexts, rows in new contexts have context 0, like rows outside all calls
-	mostHabits   = 1 << 16 // when there are this many habits for other contexts, no further ones are added
+	mostHabits   = 1 << 16 // when a place has this many habits for other contexts, no more are added
 )
 
 // of returns the contexts of rows. Rows before the row with index first precede all calls.

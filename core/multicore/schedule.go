@@ -147,7 +147,7 @@ type thieves struct {
 type thief struct {
 	from, to uint64
 	victim   int  // the first core to steal from
-	robs     bool // whether it is stealing, or has stolen a single chunk, so that others cannot steal from it
+	robs     bool // whether it is stealing, or has stolen a single chunk; others cannot steal from it then
 }
 
 func newThieves(chunks uint64, cores int) *thieves {

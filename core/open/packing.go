@@ -162,8 +162,8 @@ func (l *layer) classify(err error) error {
 
 // lz4Reader decompresses a file of LZ4 frames. The library reads frame by frame, including
 // skippable and legacy frames. But a legacy frame has no end mark: the library misinterprets the
-// magic number of the next frame as the size of a block, and fails. As the library never reads
-// ahead, a new reader can resume at that frame.
+// magic number of the next frame as the size of a block, and fails. The library never reads ahead,
+// so a new reader can resume at that frame.
 type lz4Reader struct {
 	frames *lz4.Reader
 	packed *lastWord

@@ -538,9 +538,9 @@ func (l *layout) cost(i int) (Class, Cost) {
 	return class, c
 }
 
-// crossing adds the cost of accesses that cross a line: the cost in the description, or else a
-// second use of their ports (Intel 64 and IA-32 Architectures Optimization Reference Manual, on
-// accesses that cross a line).
+// crossing adds the cost of accesses that cross a line: the cost in the description or, if there is
+// none, a second use of their ports (Intel 64 and IA-32 Architectures Optimization Reference
+// Manual, on accesses that cross a line).
 func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	more := CrossingLoad
 	switch class {

@@ -50,12 +50,12 @@ func (b *Body) Steady() Steady {
 }
 
 // missBound returns the lower bound of an iteration's time that results from its misses, even if
-// they are independent. The window holds W micro-ops. Until the value of a miss arrives, it delays
-// the micro-ops after it in the window, while other misses in the window overlap with it. If an
-// iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in the
-// window at a time, and the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is in
-// the window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on
-// long data cache misses).
+// they are independent. The window holds W micro-ops. Until the value of a miss arrives, the miss
+// delays the micro-ops after it in the window, while other misses in the window overlap with it. If
+// an iteration has M micro-ops and n misses with a total latency of Λ cycles, n·W/M misses are in
+// the window at a time, and the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is
+// in the window (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004,
+// on long data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -339,7 +339,7 @@ func (f *flow) loads(load []float64) {
 // the number of iterations that a circuit spans. First, paths through one iteration are contracted:
 // only operations whose results later iterations use remain, and between them the longest paths.
 // Karp's theorem then yields the maximum mean of this graph (R. Karp, A characterization of the
-// minimum cycle mean in a digraph, 1978); values that are used several iterations later pass
+// minimum cycle mean in a digraph, 1978). Values that are used several iterations later pass
 // through additional operations without cost.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newRounds(b)

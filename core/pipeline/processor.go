@@ -204,9 +204,9 @@ type Cost struct {
 type Use struct {
 	Ports  uint64 // one bit for each port that can execute the micro-op
 	Cycles float64
-	// After is the number of cycles between the start of the operation's first micro-op and the
-	// start of this one, if the operation stands for several instructions in sequence. In
-	// descriptions, After is 0.
+	// After is the number of cycles from the start of the operation's first micro-op to the start
+	// of this one, if the operation represents several instructions in sequence. In descriptions,
+	// After is 0.
 	After float64
 }
 
@@ -333,7 +333,7 @@ func (c Cost) times(n int) Cost {
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long use has the same load as many short ones
+		if n > mostUses/max(1, len(c.Uses)) { // one long use causes the same load as many short ones
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue

@@ -5,7 +5,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if it has this processor's architecture, or else 0. Code for
+// machine returns the code's target if it has this processor's architecture, otherwise 0. Code for
 // another architecture is treated as if it were compiled for this processor, with all its features.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
@@ -26,8 +26,8 @@ func (l *layout) shape(typ string) shape {
 // isX86 reports whether the code is for an x86 processor. The exact target need not be known.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
-// isLibrary reports whether an intrinsic is compiled to a call to the math library, because the
-// code's target has no instruction for it.
+// isLibrary reports whether an intrinsic is compiled to a call to the math library because the
+// target has no instruction for it.
 func (l *layout) isLibrary(in *trace.Instr) bool {
 	switch in.Opcode {
 	case "llvm.fma":

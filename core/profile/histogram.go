@@ -202,11 +202,10 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts, for each number of sets 2^a, the accesses that found their line at each depth of
-// its set (MODELS §4): Depths[a][d] is the number of accesses with Δ^a = d, where Δ^a is the number
-// of distinct lines of the same set that were accessed since the last access to the line. In an LRU
-// cache of 2^a sets and w ways, exactly the accesses with d < w hit. Row 0 (one set) equals the
-// beginning of the histogram.
+// SetTable counts, for each number of sets 2^a, at which depth of its set each access found its
+// line (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the same
+// set were accessed since the last access to the line. In an LRU cache of 2^a sets and w ways,
+// exactly the accesses with d < w hit. Row 0 (one set) equals the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
 	// Omitted has bit a set if 2^a sets were not counted. Row a is then zero. Row 0 (one set) is
@@ -274,8 +273,8 @@ func (d *Domain) Counted() *SetTable {
 }
 
 // check compares a table with the histogram of the same accesses. The row of one set must equal the
-// beginning of the histogram, no row may count more accesses than there are finite distances, and
-// with more sets no access may be deeper in its set (MODELS §4).
+// beginning of the histogram; no row may count more accesses than there are finite distances; and
+// with more sets, no access may be deeper in its set (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {

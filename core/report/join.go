@@ -15,8 +15,8 @@ const (
 	InB         // only in B
 )
 
-// The column that shows the side, and the words in it: for rows in general, and for rows that are
-// problems.
+// The column that names the side, and the words in this column: for rows in general, and for rows
+// that are problems.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
 	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}

@@ -64,7 +64,7 @@ func brief(list string) string {
 // Count returns a whole number as a value. It is shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
-// Known is like Count, except that 0 stands for an unknown count.
+// Known is like Count, but 0 means that the count is unknown.
 func Known(n uint64) Value {
 	if n == 0 {
 		return None()
@@ -259,7 +259,7 @@ func (v Value) size() float64 {
 	return v.real
 }
 
-// decimal formats a real number: without decimals if it is whole, or else with three.
+// decimal formats a real number: without decimals if it is an integer, otherwise with three.
 func (v Value) decimal() string {
 	if v.real == math.Trunc(v.real) && math.Abs(v.real) < 1<<63 {
 		return strconv.FormatFloat(v.real, 'f', 0, 64)

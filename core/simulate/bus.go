@@ -63,8 +63,9 @@ type recentStore struct {
 	member int
 }
 
-// stored reports whether a member's store to a line in its cache needs no request, because recent
-// contains the member's last store to the line and no other member has requested the line since.
+// stored reports whether a member's store to a line in its cache needs no request. This is the case
+// if recent contains the member's last store to the line, and no other member has requested the
+// line since.
 func (b *bus) stored(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)

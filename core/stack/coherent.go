@@ -11,9 +11,9 @@ import (
 // invalidation (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2).
 // Another core's store invalidates a line and leaves a hole, which is a free way in every cache
 // that had the line. An access fills the topmost hole above the place of its line: only the entries
-// above that hole move down, and the line's old place becomes a hole. The model thereby computes
-// the same as [Sets] does for a single core, for every capacity and number of sets at once. Each
-// number of sets has its own holes. Create a Coherent with [NewCoherent].
+// above that hole move down, and the line's old place becomes a hole. The model thus computes the
+// same as [Sets] does for a single core, for every capacity and number of sets at once. Each number
+// of sets has its own holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
 // access. Holes count, because valid lines once occupied them. A line is therefore never deeper

@@ -12,7 +12,7 @@ import (
 func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
-// the access filled a hole: bit a stands for 2^a sets. If any bit is set, the bits of uncounted
+// the access filled a hole: bit a represents 2^a sets. If any bit is set, the bits of uncounted
 // numbers of sets are also set. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled

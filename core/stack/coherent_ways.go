@@ -33,8 +33,8 @@ type ways struct {
 type wayLists []*wayPage
 
 // wayPage keeps the topmost entries of neighbouring sets together, because many walks read no other
-// entries. The entries below are in rings that start at head, so that a single store pushes all of
-// them down; 0 ends a short list. All rings of a page are short until one of them is full.
+// entries. The entries below are in rings that start at head, so a single store pushes all of them
+// down; 0 ends a short list. All rings of a page are short until one of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
@@ -149,8 +149,8 @@ func (w *ways) move(line trace.Line, id uint32) {
 }
 
 // push puts a line on top of its lists for up to 2^most sets. In these lists, the line must be
-// absent, or be a hole on top. In each list, push fills the topmost hole, or else pushes the last
-// entry out.
+// absent, or be a hole on top. In each list, push fills the topmost hole or, if there is none,
+// pushes out the last entry.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	w.gone[id] = 0
 	for a := w.after[0]; a <= most; a = w.after[a] {

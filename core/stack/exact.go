@@ -80,9 +80,9 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 // scan looks the accesses up in the top array. It writes the distances of hits, queues the other
 // accesses, and returns the number queued.
 //
-// Except for the topmost line, it compares and shifts four lines at a time with conditional moves:
-// branches cannot be predicted well from how deep a line is, and in WebAssembly every taken branch
-// goes through a jump table.
+// Except for the topmost line, it compares and shifts four lines at a time with conditional moves.
+// The depth of a line is hard to predict for a branch, and in WebAssembly every taken branch goes
+// through a jump table.
 func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
@@ -242,8 +242,8 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero, and makes room for three times as many new stamps,
-// or for five times as many if the table is so large that reading it takes long. It makes some room
+// compact renumbers the live stamps from zero. It makes room for three times as many new stamps, or
+// for five times as many if the table is so large that reading it takes long. It makes some room
 // even if no stamp is live, as in a loop over one more line than fits in the top array.
 func (m *Exact) compact() {
 	live := m.stamps.live
@@ -292,7 +292,7 @@ type share struct {
 const stretch = 4 * chunk
 
 // prefers reports whether all lines should be stamped. stamped is whether they are stamped now.
-// They should be if most lines that move come from such depths that a search of the top array is
+// They should be stamped if most moved lines come from so deep that a search of the top array is
 // futile.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
@@ -322,7 +322,7 @@ func atLeast(limit uint64, distances []uint32) int {
 	return int(n)
 }
 
-// stampAll stamps every line, or only those below the top array.
+// stampAll gives stamps to all lines, or only to the lines below the top array.
 func (m *Exact) stampAll(all bool) {
 	if all == m.stamped {
 		return

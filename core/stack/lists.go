@@ -62,9 +62,8 @@ func (l *lists) of(line uint32) (place uint32) {
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
-// beside returns the number of newer lines that are in a line's set among 2^b sets, but not in its
-// set among 2^(b+1) sets. n is the number of newer lines in the latter. beside combines several
-// lists.
+// beside returns the number of newer lines that share a line's set among 2^b sets but not among
+// 2^(b+1) sets. n is the number of newer lines in the latter. beside combines several lists.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {

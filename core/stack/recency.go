@@ -9,25 +9,25 @@ import "slices"
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
 // share few sets, a line moves when it falls off the array. A hit then costs nothing here, and a
 // miss counts one line and moves another. Otherwise every access moves its line, and one search
-// counts and moves. An access to the line that was accessed last in its set, for the smallest
-// number of sets, is an exception: this line was also accessed last in its sets for all larger
+// counts and moves. There is one exception: an access to the line that was accessed last in its
+// set, for the smallest number of sets. This line was also accessed last in its sets for all larger
 // numbers of sets, so no list changes.
 //
-// A moved line goes to the front of its list. If it is already at the front, nothing changes for
-// larger numbers of sets, because any line that shares a set with it there also shares a set with
-// it here. Therefore an entry may be older than its line's last move. Still, the lists are in the
+// A moved line goes to the front of its list. If the line is already at the front, nothing changes
+// for larger numbers of sets: any line that shares a set with it there also shares a set with it
+// here. Therefore an entry may be older than its line's last move. Still, the lists are in the
 // order of the last moves, and the number of entries newer than the last move of x is the depth of
 // x: a line that moved after x was not at the front of x's set at that time, so it was moved there.
 // For the same reason, x's own entry is the first one that is not newer.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
-// which newer lines share a finer set. For a number of sets between two kept numbers, the depth in
-// a set is the sum over the lists of which the set consists: a line that is first in one of these
-// lists made its last move there, and no other line of the set has moved since. One list therefore
-// suffices for every number of sets for which fewer than MaxWays lines are newer. Only deeper lines
-// need the next list. The next list is created when a list overflows; until then the coarser list
-// contains every line.
+// which newer lines share a finer set. A set for a number of sets between two kept numbers consists
+// of several kept sets, and the depth is the sum of the positions in their lists. A line that is
+// first in one of these lists made its last move there, and no other line of the set has moved
+// since. One list therefore suffices for every number of sets for which fewer than MaxWays lines
+// are newer. Only deeper lines need the next list. The next list is created when a list overflows.
+// Until then, the coarser list contains every line.
 //
 // All pending accesses are processed for one number of sets after the other, so that the lists in
 // use stay in the processor's cache and the loads of different accesses overlap.
@@ -281,7 +281,7 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]
 	lane := max(l.most-r.kept[0]-1, 0) * fineBits
-	next := 64 // the lane of the smallest number of sets that the next lists serve
+	next := 64 // the lane of the smallest number of sets for which the next lists are used
 	if k+1 < len(r.kept) {
 		next = (r.leastOf(k+1) - r.kept[0] - 1) * fineBits
 	}

@@ -18,7 +18,7 @@ type nearTally struct {
 	tally
 
 	// front counts the hits in the front of the top array, by the number of set bits that the line
-	// shares with each of the lines above it, or 0 for a missing line.
+	// shares with each of the lines above it (0 for a missing line).
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
 	// pairs counts the other hits in the top array, by two adjacent lanes of their depths.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64

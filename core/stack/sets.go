@@ -28,7 +28,7 @@ func (t *SetDepths) Add(other *SetDepths) {
 	}
 }
 
-// SetNumbers is a set of numbers of sets: bit a stands for 2^a sets.
+// SetNumbers is a set of numbers of sets: bit a represents 2^a sets.
 type SetNumbers uint32
 
 // MostSetNumbers contains one set and 2^4 to 2^16 sets.

@@ -17,11 +17,11 @@ import (
 //	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
-// access. One pass over all lines finds the distances of all touches of a segment: the touches are
-// sorted by line, so the pass finds the line of each touch and gives this line a new stamp of the
-// segment. The bitmap of live stamps and its counts stay in memory: about 1.5 bits for each line
-// and for each unused stamp. As for [Exact], a distance is the number of newer live stamps, plus
-// the number of earlier touches.
+// access. One pass over all lines finds the distances of all touches of a segment. It finds the
+// line of each touch, because the touches are sorted by line, and replaces the line's stamp by a
+// new stamp of the segment. The bitmap of live stamps and its counts stay in memory: about 1.5 bits
+// for each line and for each unused stamp. As for [Exact], a distance is the number of newer live
+// stamps, plus the number of earlier touches.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
@@ -555,8 +555,8 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 
 // code encodes or decodes the nonempty lists. Each list is encoded as its place plus 1, followed by
 // its entries, newest first. An entry is encoded as the last bits of its line, and the difference
-// between its number, which is at most next, and the number of the next older entry, or 0 if there
-// is none. A 0 ends the sequence of lists.
+// between its number, which is at most next, and the number of the next older entry (0 if there is
+// none). A 0 ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // number is the place plus 1 of the previous list
 		if !c.Reads() {

@@ -185,7 +185,7 @@ const (
 	// ChasingSite marks loads whose address was loaded in an earlier iteration, such as loads of
 	// the fields of list elements.
 	ChasingSite
-	// LinkSite marks those ChasingSite loads that load the next address to follow, such as the link
+	// LinkSite marks the ChasingSite loads that load the next address to follow, such as the link
 	// of a list.
 	LinkSite
 )

@@ -62,7 +62,7 @@ type commandLine struct {
 	args    []argument
 	mode    mode
 	output  string // the value of -o, or ""
-	why     string // why the command line is passed on, if the user should know the reason
+	why     string // why the command line is passed on; "" if the user need not know
 	refused string // an unsupported option, such as a sanitizer
 	shared  bool   // whether a shared library is built
 	partial bool   // -r: links objects into one object

@@ -192,7 +192,7 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 // mostSkipped is the maximum number of functions of one source that are skipped one by one.
 const mostSkipped = 8
 
-// object compiles IR text to an object. said is the compiler's error message, or "" on success.
+// object compiles IR text to an object. said is the compiler's error message; "" if it succeeded.
 func (b *build) object(text []byte, object string) (said string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)

@@ -301,8 +301,8 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 // parts returns the micro-ops that cause the given pressure on ports. In llvm-mca's tables, the
 // pressure of a micro-op is spread evenly over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with
 // the same pressure form one set if their pressures add up to a whole number of cycles. Otherwise,
-// the set consists of all ports of the kind with at least the smallest pressure, or else of ports
-// of several kinds with the same pressure.
+// the set consists of all ports of the kind whose pressure is at least the smallest one, or of
+// ports of several kinds with the same pressure.
 func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}

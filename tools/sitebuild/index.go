@@ -64,7 +64,7 @@ func (b *build) extractHelper() error {
 
 // improve changes two things in Vugu's script. First, the decoder keeps an incomplete character at
 // the end of a chunk for the next chunk: Vugu splits text longer than its 16 KiB buffer at any
-// byte, even inside a character. Second, the renderer skips attributes and texts that have not
+// byte, even within a character. Second, the renderer skips attributes and texts that have not
 // changed: Vugu sets all of them in every render, which makes the browser recompute the whole
 // layout.
 func improve(script string) (string, error) {

@@ -237,8 +237,7 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
-// between each pair of neighbours, because real caches have such sizes, and the size passed as
-// also.
+// between each pair of neighbours, because real caches have such sizes, and the size also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {

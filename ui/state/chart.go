@@ -24,7 +24,7 @@ type Axis struct {
 	Labels []string // a label for each point, instead of numbers
 }
 
-// Unit tells charts.js how to format a value.
+// Unit specifies how charts.js formats a value.
 type Unit string
 
 // The units of values in charts.

@@ -32,7 +32,7 @@ type CodeView struct {
 	Advice func(file string, line uint32) *Advice
 
 	order []int
-	among []bool // by row: the row is among those with the most misses
+	among []bool // the index is a row: whether the row is among the rows with the most misses
 }
 
 // NewCodeView ranks the rows of c for a view.
@@ -180,7 +180,7 @@ func (v *CodeView) remainder(columns []column) []string {
 		return nil
 	}
 	if cells[0] = "not attributed: conflict misses in sets"; v.unknown() {
-		cells[0] = "at no known place"
+		cells[0] = "at an unknown location"
 	}
 	return cells
 }

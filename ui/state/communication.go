@@ -85,9 +85,9 @@ func (v *View) Communication() *Communication {
 	return v.communication
 }
 
-// toldApart returns the threads that are shown separately: those that flows and owners distinguish,
-// and as many others as there is room for. The last thread in the flows may stand for several
-// threads.
+// toldApart returns the threads that are shown separately: the threads that flows and owners
+// distinguish, and as many others as there is room for. The last thread in the flows may represent
+// several threads.
 func (c *Communication) toldApart() []uint32 {
 	named := map[uint32]bool{}
 	for i := range c.Granules {
@@ -460,7 +460,7 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 		elsewhere = Plural(moved, "part is", "parts are")
 	}
 	return Plural(touched, "part was", "parts were") + " touched, " + by + " by several threads. " +
-		elsewhere + " used most by a thread other than the one that touched it first, near which first-touch placement puts the memory."
+		elsewhere + " used most by a thread other than the thread that touched it first. First-touch placement puts memory near the first thread."
 }
 
 // OwnersTable lists the parts of a data structure.
@@ -491,7 +491,7 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	if number(cell(&t, 0, "from_memory")) == 0 {
 		others = "none comes"
 	}
-	return "Of " + of("transfers") + " transfers of lines, " + of("cache_to_cache") + " (" + of("cache_share") + ") come from the other thread's cache of " + of("capacity_bytes") +
+	return of("cache_to_cache") + " of " + of("transfers") + " line transfers (" + of("cache_share") + ") come from the other thread's cache of " + of("capacity_bytes") +
 		"; " + others + " from memory. The caches exchange " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
 }
 
@@ -501,7 +501,7 @@ func missingCommunication(p *profile.Profile) string {
 	case p.Communication != nil:
 		return ""
 	case len(p.Totals.Threads) > 1:
-		return "This analysis does not say which thread uses what another thread wrote: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
+		return "This analysis did not record which thread uses the values of another thread: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
 	return "This trace has one thread only, or does not record which thread made a reference, so no data goes from one thread to another. " +

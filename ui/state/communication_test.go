@@ -77,7 +77,7 @@ func TestCommunicationWords(t *testing.T) {
 	if picked := c.PairsTable([2]int{1, 2}); picked.Rows != 1 || strings.Join(picked.Row(0)[3:], "|") != "2|7|5|5" || !strings.HasSuffix(picked.Caption, "thread 2 to thread 7") {
 		t.Errorf("the table of a selected flow: %s, %s", picked.Caption, picked.CSV())
 	}
-	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4 (40\u202f%) come from") || !strings.Contains(s, "; the others come from memory. The caches exchange ") {
+	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "4 of 10 line transfers (40\u202f%) come from") || !strings.Contains(s, "; the others come from memory. The caches exchange ") {
 		t.Error(s)
 	}
 	if s := c.SourceSentence(1 << 30); !strings.Contains(s, "; none comes from memory.") {
@@ -93,7 +93,7 @@ func TestCommunicationWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by a thread other than the one that touched it first, near which first-touch placement puts the memory." {
+	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by a thread other than the thread that touched it first. First-touch placement puts memory near the first thread." {
 		t.Error(s)
 	}
 	f := c.FalseFindings()

@@ -120,8 +120,9 @@ func (s *Sources) Add(f *Source) {
 	s.files[f.Name] = append(s.files[f.Name], f)
 }
 
-// Of returns the files to which a name in a profile may refer: the files with the same base name
-// that have the most folders in common with it. If there are several, the name is ambiguous.
+// Of returns the files to which a name in a profile may refer: of the files with the same base
+// name, the files that share the most trailing folders with it. If there are several, the name is
+// ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))

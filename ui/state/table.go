@@ -42,7 +42,7 @@ type Table struct {
 
 // show returns a table with the existing columns among the given keys, or with all columns if no
 // key is given. The half-width of a confidence interval follows its number. The key
-// "file,line,function" stands for one column with the source location. where selects rows by their
+// "file,line,function" represents one column with the source location. where selects rows by their
 // values in columns.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // column indices

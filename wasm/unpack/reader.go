@@ -15,7 +15,7 @@ type reader struct {
 	source io.Reader
 	part   []byte // compressed bytes to send
 	window int    // parts that may be sent now
-	told   error  // how source ended, once the decompressor was told, or nil
+	told   error  // how source ended, if the decompressor has been told; otherwise nil
 	ready  bool   // the decompressor is running
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // the unread bytes of chunk

@@ -52,7 +52,7 @@ func Spawn(url, name string) (workers.Carrier, error) {
 // Helper is the name of the workers that [Help] starts.
 const Helper = "helper"
 
-// Help starts another worker with the script and the compiled program of this one.
+// Help starts another worker with the same script and the same compiled program.
 func Help() (workers.Carrier, error) {
 	self := js.Global()
 	address := self.Get("location").Get("href").String()

@@ -42,7 +42,8 @@ func Function(f func(args []js.Value)) js.Func {
 	})
 }
 
-// EarlyMessages delivers the message events that the bootstrap script has kept until now.
+// EarlyMessages delivers the message events that arrived before the program was ready; the
+// bootstrap script has kept them.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")

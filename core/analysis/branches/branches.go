@@ -105,7 +105,7 @@ var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Ito
 
 // Consume follows the next rows. A conditional branch on whether a row enters a block, or on which
 // of two edges it takes, would be as unpredictable as the traced program. So rows that enter blocks
-// are selected without a branch. After that, a block that follows its predecessor costs one
+// are selected without a branch. After that, a block that follows its predecessor takes one
 // conditional branch, which nearly always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})

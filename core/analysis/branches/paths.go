@@ -36,15 +36,16 @@ type path struct {
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 
-// These numbers stand for the function of a path that has no function.
+// These numbers represent the function of a path that has no function.
 const (
 	outside = ^uint32(0) - iota // outside all functions
 	below                       // a path from before the segment, which the segment does not know
 	further                     // paths that are not distinguished
 )
 
-// newPaths returns a tree without calls. Only the whole run knows which paths appear first, so a
-// segment distinguishes all of its paths, and ends with ErrManyPaths if there are too many.
+// newPaths returns a tree without calls. Only an analysis of the whole run knows which paths appear
+// first. A segment therefore distinguishes all of its paths, and ends with ErrManyPaths if there
+// are too many.
 func newPaths(segment bool) paths {
 	p := paths{list: []path{{function: outside}}, most: MostPaths}
 	if segment {

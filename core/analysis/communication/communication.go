@@ -99,10 +99,10 @@ type reference struct {
 }
 
 // New returns an analysis that reads every batch after s. If program is not nil, it decides whether
-// the trace is analysed at all (see [Expects]), because for a single-threaded trace the analysis
-// would be useless, and would take half as long as computing the stack distances. If the number of
-// threads is unknown, the analysis stops at reference number [Trial] unless a second thread has
-// been listed or has made a reference.
+// the trace is analysed at all (see [Expects]): for a single-threaded trace, the analysis would be
+// useless and would take half as long as computing the stack distances. If the number of threads is
+// unknown, the analysis stops at reference number [Trial] unless a second thread has been listed or
+// has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)

@@ -40,7 +40,7 @@ func (f *form) slot(v *uint32) {
 
 // site reads or writes 0, or 1 + the slot of a site.
 func (f *form) site(v *uint32) {
-	var code uint32 // 0: none; 1: an unknown site; otherwise 2 + index
+	var code uint32 // 0: none; 1: an unknown site; otherwise 2 + index of the site
 	if *v != 0 {
 		code = f.sites.Code(*v-1) + 2
 	}

@@ -13,7 +13,7 @@ import (
 //
 // Memory is divided into pages of 512 bytes, which are found through a small array of recent pages
 // and a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
-// separate counters, which exist only if they were accessed; a byte's count is the sum of the
+// separate counters, which exist only if they were accessed. A byte's count is the sum of the
 // counters of its word, its half word and the byte itself. Counters are 32 bits wide; a map counts
 // how often a counter wraps around.
 type touched struct {

@@ -12,10 +12,11 @@ import (
 // working set model for program behavior, 1968).
 //
 // An access is the first access to its line in a window if its stack distance is at least the
-// number of distinct lines in the window so far: all of these lines are then above the accessed
-// line on the LRU stack. So the number of lines suffices, and the time of the line's last access is
-// not needed. A window inside another window never has more lines, so the search begins at the
-// smallest window and ends at the first window that already contains the line.
+// number of distinct lines in the window so far, because all of these lines are then above the
+// accessed line on the LRU stack. So the number of lines suffices, and the time of the line's last
+// access is not needed. A window inside another window never has more lines than the outer window.
+// The search therefore begins at the smallest window, and ends at the first window that already
+// contains the line.
 //
 // The window size doubles as the trace grows. The numbers of lines of two neighbouring windows
 // cannot simply be added, so larger windows are counted from the beginning, too. Level j consists
@@ -69,7 +70,7 @@ func (w *workingSets) from(level int) uint64 {
 	return w.open[level]
 }
 
-// note counts an access at distance d in the windows from the given level on, and returns the
+// note counts an access at distance d in the windows from the given level on. It returns the
 // smallest distance of a later access that must be passed to note at that level.
 func (w *workingSets) note(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {

@@ -109,7 +109,7 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 }
 
 // The state, in section segk, consists of: uv references; if sites are analysed, a profile of all
-// accesses, in which accesses beyond the front are counted at the shortest distance; and for each
+// accesses, in which all accesses beyond the front count at the shortest distance; and for each
 // line size the states of bySite, threads and talk, if present. A profile is encoded as its length
 // (uv) and its bytes.
 

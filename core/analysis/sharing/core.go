@@ -202,7 +202,7 @@ func (c *counts) add(distance uint32) {
 
 // addAll adds distances, but ignores coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	var top [2][topDepths]uint64 // two tables are used in turn, because adding to a counter that was just written waits for the store
+	var top [2][topDepths]uint64 // two tables are used in turn, because incrementing a counter that was just written waits for that store
 	for i, d := range distances {
 		if d < topDepths {
 			top[i&1][d]++

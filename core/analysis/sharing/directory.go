@@ -151,11 +151,12 @@ func (p *part) grow() {
 // overlaps determines whether, since a core last touched the line of an access, there was a line
 // that both this core and another core touched.
 //
-// This is the case if the maximum over all lines y of min(last touch of y by the core, last touch
-// of y by another core) is later than the core's last touch of the line. The maximum changes only
-// when a line is touched by a different core than the last time; then, for both cores, the earlier
-// of the two touches is the previous touch of the line. If the core itself touched the line last,
-// no other core has touched it since. So storing one time per line is enough.
+// This is the case if, for some line y, the earlier of the last touches of y by the core and by
+// another core is later than the core's last touch of the line. The maximum of this earlier time
+// over all lines changes only when a line is touched by a different core than the last time. The
+// earlier time is then, for both cores, the time of the previous touch of the line. If the core
+// itself touched the line last, no other core has touched it since. So storing one time per line is
+// enough.
 type overlaps struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // the maximum, for each core

@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segment records everything that depends on accesses before the segment (MODELS §9), in order: for
-// each core, the first touch of each line and the accesses after an invalidation; and the first
-// store to each line, which invalidates the line in the cores that had it before. As long as there
-// is one core, the pass records the first touches, and nothing is invalidated, so only stores are
-// recorded.
+// segment records, in order, everything that depends on accesses before the segment (MODELS §9):
+// for each core, the first touch of each line and the accesses after an invalidation; and for each
+// line, the first store, which invalidates the line in the cores that had it before. As long as
+// there is one core, the pass records the first touches, and nothing is invalidated, so only stores
+// are recorded.
 type segment struct {
 	notes []note
 	lines directory // for each line, holders is the set of cores that touched it, and last is 1 if a core stored to it

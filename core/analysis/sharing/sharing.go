@@ -431,7 +431,7 @@ func (s *lineSize) close() {
 	s.all.directory, s.segment = directory{}, nil
 }
 
-// These values stand for the distances of first accesses and of coherence misses.
+// These values represent the distances of first accesses and of coherence misses.
 const (
 	cold = stack.Cold
 	lost = stack.Lost

@@ -349,7 +349,8 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	}
 }
 
-// code reads or writes a toucher. If the domain has its own stack, the holders follow from it.
+// code reads or writes a toucher. If the domain has its own stack, the holders can be derived from
+// the domain's stack.
 func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
 		codec.Below(c, &t.last, uint64(cores))

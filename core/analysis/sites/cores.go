@@ -8,7 +8,7 @@ import (
 )
 
 // cores counts the accesses of each pair by their depths on the coherent stacks of the cores, which
-// package sharing reports. It is created when a second core appears; until then, the coherent stack
+// package sharing reports. It is created when a second core appears. Until then, the coherent stack
 // is the stack of the trace.
 type cores struct {
 	bins bins // accesses by depth
@@ -207,8 +207,8 @@ func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, c
 }
 
 // Joins reports whether a segment with references of these threads can be appended. This is
-// impossible if utilisation is measured in private caches of several cores, because stores in a
-// segment invalidate lines in caches whose contents the segment does not know.
+// impossible if utilisation is measured in private caches of several cores: stores in a segment
+// invalidate lines in caches whose contents are unknown in the segment.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {

@@ -44,7 +44,7 @@ var Calls = ask.Add(&ask.Verb{
 func calls(r *ask.Run, q ask.Question, d *report.Document) error {
 	if r.Profile.Sites != nil && r.Profile.Calls == nil {
 		if r.Analysed {
-			return r.Cannot(`the trace says nothing of calls; compile the program with "stackglass cc -- clang …" and run it`)
+			return r.Cannot(`the trace does not record calls; compile the program with "stackglass cc -- clang …" and run it`)
 		}
 		return r.Cannot("the profile holds no call paths; analyze the trace again with --analyses sites,blocks")
 	}

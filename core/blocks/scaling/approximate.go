@@ -164,11 +164,11 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 const closeEnough, closeInBins = 0.02, 0.125
 
 // distances finds a law for distances, given in lines, one for each run. The law is one of the
-// following: a polynomial that fits more runs than it has terms; a constant, the distance in the
-// largest run, if all distances differ by at most one line; a sum of two monomials that is close to
-// the distances; or a power law whose exponent is nearly an integer. Other distances follow no law,
-// because the proportions of the classes of distances change from run to run. In that case, the
-// distance in the largest run is used.
+// following: a polynomial that fits more runs than it has terms; a constant, if all distances
+// differ by at most one line (the distance in the largest run); a sum of two monomials that is
+// close to the distances; or a power law whose exponent is nearly an integer. Other distances
+// follow no law, because the proportions of the classes of distances change from run to run. In
+// that case, the distance in the largest run is used.
 //
 // If only the bins of distances are known, laws may be less accurate, and sums of two monomials are
 // not used, because they would follow the edges of the bins.

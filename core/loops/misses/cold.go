@@ -16,7 +16,7 @@ import (
 //   - The lines of a single reference are marked in contiguous runs. The same applies to several
 //     references with the same address and steps in the same loops, where the first reference in
 //     the body touches the lines.
-//   - All other references are followed iteration by iteration, except for iterations in which they
+//   - All other references are followed iteration by iteration, except in iterations in which they
 //     stay in their lines.
 //
 // References outside loops, and loops with wild references, are run by an engine without a cache,

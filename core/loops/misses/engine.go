@@ -220,7 +220,7 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets the number of accesses that each subsequent access stands for.
+// weigh sets the number of accesses that each subsequent access represents.
 func (e *engine) weigh(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -405,7 +405,7 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 	}
 }
 
-// amount estimates the number of references that one iteration of a loop makes.
+// amount estimates how many references one iteration of a loop makes.
 func (b *block) amount(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]
@@ -419,5 +419,5 @@ func (b *block) amount(cur []uint64) (n float64) {
 	return n
 }
 
-// never is the iteration number that stands for no iteration.
+// never is an iteration number that no iteration has.
 const never = math.MaxUint64

@@ -195,7 +195,7 @@ func (d dim) wide() uint64 { return min(d.step, -d.step) }
 
 // pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
 // of loops that move a whole pattern does not matter. pattern applies the loops with the smallest
-// steps first, because the result is then usually a single range.
+// steps first, because the result is then usually a single contiguous range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is the second pass over the trace that is needed if executions of blocks are divided:
+// apart is the second pass over the trace, which is needed if executions of blocks are divided:
 // private caches then see each core's own order (Algorithm 1), and shared caches see the common
 // order (Algorithm 2). Algorithm 1 does not order the references of different cores, so coherence
 // of private caches is not simulated.

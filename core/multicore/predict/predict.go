@@ -179,7 +179,7 @@ func New(q Question, open Source) (*Run, error) {
 	}
 	r := &Run{q: q, open: open, plan: slices.Clone(q.Cores)}
 	if q.Processor != nil && q.Cores[0] != 1 {
-		// One core is predicted first, because speed-ups refer to it.
+		// One core is predicted first, because speed-ups are relative to it.
 		r.plan = append([]int{1}, slices.DeleteFunc(r.plan, func(n int) bool { return n == 1 })...)
 	}
 	r.passes = len(r.plan)

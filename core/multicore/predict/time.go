@@ -11,10 +11,10 @@ import (
 
 // Time contains the predicted run time on several cores. Times are in cycles of the processor.
 //
-// Outside of parallel regions, only core 0 works. A region consists of phases between barriers; a
-// phase takes as long as the core with the most work, and at least as long as memory needs for the
-// lines that all cores fetch. The time of all cores, Cores × Cycles, is exactly the time of a run
-// on one core plus these losses:
+// Outside of parallel regions, only core 0 works. A region consists of phases between barriers. A
+// phase takes as long as the core with the most work, and at least as long as memory takes to
+// deliver the lines that all cores fetch. The time of all cores, Cores × Cycles, is exactly the
+// time of a run on one core plus these losses:
 //
 //	Serial     time of idle cores while core 0 works alone (Amdahl)
 //	Imbalance  time of cores that wait at the ends of phases

@@ -150,9 +150,9 @@ type source interface {
 	trace.Describer
 }
 
-// Marked reads a PPT trace and adds the marks of parallel regions: a ParallelBegin before the entry
-// of the first parallel block, and a ParallelEnd after the entry of the first other block, as in
-// recorded traces. It implements trace.Selector and trace.Describer.
+// Marked reads a PPT trace and adds the marks of parallel regions, as in recorded traces: a
+// ParallelBegin before the entry of the first parallel block, and a ParallelEnd after the entry of
+// the first block that is not parallel. It implements trace.Selector and trace.Describer.
 type Marked struct {
 	in                 source
 	files              *Files

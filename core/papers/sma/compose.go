@@ -345,8 +345,8 @@ func (a *analysis) shares(touches []touch, its []array) {
 
 // total computes the misses of each touch over all iterations of the loop.
 //
-// If an iteration touches D lines of an array, and the whole loop of n iterations touches B lines
-// of it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines were
+// If an iteration touches D lines of an array, and all n iterations of the loop touch B lines of
+// it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines were
 // touched in the previous iteration, and miss if they have been lost since. Lines that miss
 // repeatedly within a part of the body do so in every iteration.
 func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {

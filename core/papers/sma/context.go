@@ -114,10 +114,10 @@ func (a *analysis) shareLost(own []slot, each, even float32) float64 {
 	return gone / all
 }
 
-// why determines why an array does not stay. The first of these reasons that applies is returned:
-// an array in the same loop that begins in the same set, has the same length and moves by the same
-// stride (thesis §4.3); an array of an inner loop, if the loop itself touches the array (§4.7); any
-// other array (§4.4, §4.5).
+// why determines why an array does not stay. The first reason that applies is returned: an array in
+// the same loop that begins in the same set, has the same length and moves by the same stride
+// (thesis §4.3); an array of an inner loop, if the loop itself touches the array (§4.7); any other
+// array (§4.4, §4.5).
 func (a *analysis) why(c *context, its []array, i int) reason {
 	of := &its[i]
 	why := partly

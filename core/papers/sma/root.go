@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// held is an LRU cache of lines. It serves as the context of the root, because a tree may have very
-// many top-level nodes, and most of them are single accesses whose array is one line (thesis,
-// Algorithm 1).
+// held is an LRU cache of lines. It serves as the context of the root: a tree may have very many
+// top-level nodes, and most of them are single accesses whose array is one line (thesis, Algorithm
+// 1).
 type held struct {
 	geometry
 	at   map[uint64]*list.Element // entries by line; nil if the line was evicted
@@ -49,7 +49,7 @@ func (h *held) use(line uint64) (hit, known bool) {
 const mostLines = 1 << 10
 
 // linesAt lists an array's lines in the order of their addresses. If the array has more than four
-// times as many lines as the cache, linesAt lists only the last ones.
+// times as many lines as the cache, linesAt lists only its last lines.
 func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	most := uint64(max(4*a.cache.lines(), mostLines))
 	in := s.span.in(a.cache.LineBytes)

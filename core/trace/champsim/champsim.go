@@ -113,9 +113,9 @@ func check(record *[recordBytes]byte) *trace.SyntaxError {
 func decimal(v byte) string { return strconv.Itoa(int(v)) }
 
 // Recognise reports whether head, the beginning of a file, is a ChampSim trace; if not, it returns
-// the reason. Records have no magic number, so all records in head must be plausible: their
-// addresses must be canonical (a sign-extended 48-bit number), no instruction may be at address 0,
-// and some records must refer to memory.
+// the reason. Records have no magic number, so all records in head must be plausible: addresses
+// must be canonical (sign-extended 48-bit numbers), no instruction may be at address 0, and some
+// records must refer to memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
 		return "it has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false

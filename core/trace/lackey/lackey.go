@@ -53,7 +53,7 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// other marks bytes that do not stand for a kind.
+// other marks bytes that are not the letter of a kind.
 const other = 0xff
 
 // kinds maps letter ^ ' ' to a kind: on a line of lackey, the letter of the kind has a blank on one

@@ -37,7 +37,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // Buffer divides a stream into windows of whole lines.
 type Buffer struct {
 	source io.Reader
-	buf    []byte // unread bytes are buf[next:end]; lines in buf[next:whole] are whole
+	buf    []byte // unread bytes are buf[next:end]; buf[next:whole] consists of whole lines
 	next   int
 	whole  int
 	end    int
@@ -162,7 +162,7 @@ type Parser interface {
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 
-// longSkipper is a [Parser] that can tell from the beginning of a line that the line contains no
+// longSkipper is a [Parser] that can detect at the beginning of a line that the line contains no
 // reference.
 type longSkipper interface{ Skips(line []byte) bool }
 

@@ -322,8 +322,8 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 	return block, nil
 }
 
-// end ends the innermost execution of the block with that label, and all executions nested in it,
-// which must have been left by a jump.
+// end ends the innermost execution of the block with that label. It also ends all executions nested
+// in it, which must have been left by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {

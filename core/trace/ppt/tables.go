@@ -28,8 +28,8 @@ func (b BlockName) Shared() bool {
 		func(prefix string) bool { return strings.HasPrefix(b.Block, prefix) })
 }
 
-// Parallel reports whether the block's function is the body of a parallel region, judging by the
-// names that ROSE, clang, gcc and flang give to such functions.
+// Parallel reports whether the block's function is the body of a parallel region. It recognises the
+// names that ROSE, clang, gcc and flang generate for such functions.
 func (b BlockName) Parallel() bool {
 	return slices.ContainsFunc([]string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"},
 		func(mark string) bool { return strings.Contains(b.Function, mark) })

@@ -111,7 +111,7 @@ func (k *checker) content(c *chunk) {
 	}
 }
 
-// decode returns the number of references in those steps of a chunk that can be decoded.
+// decode returns the number of references in the steps of a chunk that can be decoded.
 func (k *checker) decode(c *chunk) (references uint64, err error) {
 	if err := k.d.unpack(c); err != nil {
 		return 0, err
@@ -308,7 +308,7 @@ func Look(r *Reader) (*Survey, error) {
 }
 
 // errNotStream reports that the caller passed the wrong kind of reader.
-var errNotStream = errors.New("sgt: cannot survey or check with a reader of a part of a trace")
+var errNotStream = errors.New("sgt: cannot pre-scan or check with a reader of a part of a trace")
 
 // finish adds the data that the reader collected from all frames.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {

@@ -44,7 +44,7 @@ type decoder struct {
 	valueEnd       int
 	ticketEnd      int
 	ring           []uint32 // slots of the loop that is being repeated
-	before         uint32   // slot of the last step's block; queued values belong to steps up to it
+	before         uint32   // slot of the last step's block; queued values belong to this step and earlier ones
 	previous       uint64
 	run            uint64 // remaining expected steps of the last long token
 	waiting        bool   // the step after the run has not been decoded
@@ -68,7 +68,7 @@ type behind struct {
 
 // decodedBlock is the state of a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64 // low half: slot of the block that followed last; high half: slot of the block that followed before that
+	links  uint64 // low half: slot of the block that followed last time; high half: slot of the block that followed the time before
 	scaled uint32 // a bit for each of its first 32 values, set if the value is scaled
 	below  uint8  // linkNarrow accepts steps whose misses are below this limit; 0: no steps
 	first  uint32 // first of its cells: one for each value or, in a straight block, for each row
@@ -333,7 +333,7 @@ func (d *decoder) token() (err error) {
 	return nil
 }
 
-// enoughToRepeat is the smallest number of steps for which looking for a loop is worthwhile.
+// enoughToRepeat is the smallest number of steps for which it is worthwhile to look for a loop.
 const enoughToRepeat = 16
 
 // mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.

@@ -118,15 +118,15 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// These values say how a token identifies the block of its step: it is the block that followed last
-// time, the block that followed before that, or a new one.
+// These values specify how a token identifies the block of its step: as the block that followed
+// last time, as the block that followed the time before, or as a new block.
 const (
 	followsNext = iota
 	followsOther
 	followsNew
 )
 
-// A token that contains longRun stands for a run of at least this length; the excess follows the
+// A token that contains longRun represents a run of at least this length; the excess follows the
 // token.
 const longRun = 3
 

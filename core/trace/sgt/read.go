@@ -23,7 +23,7 @@ type Reader struct {
 	name    string
 	options Options
 	source  source
-	ended   error  // error at the end of the source; io.EOF: the file is complete; nil: the end has not been reached
+	ended   error  // the error that ended reading; io.EOF: the file is complete; nil: the end has not been reached
 	floor   uint64 // lower bound of the tickets in chunks that have not been read
 
 	*told
@@ -168,7 +168,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds those columns to b that the file can fill.
+// columns adds to b the columns that the file can fill.
 func (r *Reader) columns(b *trace.Batch) columns {
 	b.NeedSite()
 	if !r.now.noThreads {

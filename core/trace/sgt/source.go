@@ -23,7 +23,7 @@ type Source struct {
 }
 
 // NewSource reads the index of a file of size bytes. If beside is not nil, it is another reader of
-// the file, and the tables that it has read need not be read again. NewSource returns an error if
+// the same file. Tables that it has already read are not read again. NewSource returns an error if
 // the file has no index or its index is wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
@@ -75,8 +75,8 @@ func (s *Source) before(end uint64) []uint64 {
 	return s.tables[:n]
 }
 
-// tell returns the contents of the tables that precede an offset. t contains the first of these
-// tables, which need not be read again.
+// tell returns the contents of the tables that precede an offset in the file. t contains the first
+// of these tables, which need not be read again.
 func (s *Source) tell(t *told, end uint64) (*told, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {

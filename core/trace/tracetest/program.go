@@ -57,8 +57,8 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 }
 
 // NewProgramReader returns a reader of the rows of a program. The argument rows is the maximum
-// number of rows in a batch. Its header contains only the part of the program to which rows have
-// referred so far.
+// number of rows in a batch. Its header contains only the part of the program to which the rows so
+// far have referred.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }

@@ -101,7 +101,7 @@ func (c *flowChecker) branch(from, leaves int) int {
 	return c.list[to].end + 1
 }
 
-// unset stands for the value of variable 0 where no code may read the variable.
+// unset represents the value of variable 0 where no code may read the variable.
 const unset = -1
 
 // follow panics unless control flows from an instruction, through code between blocks, to the given

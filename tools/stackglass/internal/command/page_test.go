@@ -407,7 +407,7 @@ func (p *paged) communication() {
 	}
 	if c.Sources != nil {
 		cache := rows(p.command("communication", "--cache", "L1=32KiB,full"), "caches")[0]
-		want := "Of " + state.Count(cache["transfers"].(float64)) + " transfers of lines, " + state.Count(cache["cache_to_cache"].(float64)) + " ("
+		want := state.Count(cache["cache_to_cache"].(float64)) + " of " + state.Count(cache["transfers"].(float64)) + " line transfers ("
 		if page := c.SourceSentence(32 << 10); cache["transfers"] != 0.0 && !strings.HasPrefix(page, want) {
 			p.Errorf("where lines come from: the page says %q, the command %v", page, cache)
 		}

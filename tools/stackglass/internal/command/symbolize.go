@@ -203,8 +203,8 @@ func (s *sources) text(file string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// find returns the paths that a file name in a profile may refer to: the ones with the longest
-// common tail.
+// find returns the paths to which a file name in a profile may refer: the paths with the longest
+// common suffix.
 func (s *sources) find(file string) (paths []string) {
 	all := s.paths[filepath.Base(file)]
 	for _, i := range trace.SameFile(file, all) {

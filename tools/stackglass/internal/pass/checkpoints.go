@@ -96,7 +96,7 @@ func (e *CheckpointError) Error() string {
 	var other *workers.OtherFileError
 	if errors.As(e.Err, &other) {
 		return e.Name + ": it was changed since its analysis was interrupted: it had " + other.Difference() +
-			"; bring it back, or delete " + e.Place + " to analyse it from the start"
+			"; bring it back, or delete " + e.Place + " ; restore it, or delete"
 	}
 	return e.Name + ": its analysis cannot resume from " + e.Place + ": " + e.Err.Error() +
 		"; delete that to analyse it from the start"
