@@ -345,8 +345,8 @@ func (c *BlocksView) slide(r state.BranchRow, text string) {
 
 func (c *BlocksView) set(r state.BranchRow, text string) { c.App.SetBranch(r.Branch, text) }
 
-// said returns a branch's line of the branch-probability file, or the user's text if the models
-// rejected it.
+// said returns a branch's line of the branch-probability file, or the reader's text that
+// the models rejected.
 func (c *BlocksView) said(r state.BranchRow) string {
 	if text := c.App.editOf(r.Branch); text != "" {
 		return text
