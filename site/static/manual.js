@@ -129,7 +129,7 @@
         bars.replaceChildren();
         return;
       }
-      said.textContent = "With " + lines + (lines === 1 ? " line, " : " lines, ") + misses(depths, lines) + " of " + accesses.length + " accesses miss: those at a stack distance of " + lines + " or more.";
+      said.textContent = "With " + lines + (lines === 1 ? " line, " : " lines, ") + misses(depths, lines) + " of " + accesses.length + " accesses miss, because their stack distance is " + lines + " or more.";
       wide.replaceChildren(table(accesses, depths, lines));
       bars.replaceChildren(curve(depths, lines));
     };

@@ -1,9 +1,15 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestManualPages opens each page of the manual as a visitor does: wide and narrow, light and dark.
@@ -42,4 +48,89 @@ func TestManualPages(t *testing.T) {
 			p.shoot("manual-" + filepath.Base(page) + "-" + scheme)
 		}
 	}
+}
+
+// TestLiveStack tries the stack on the manual's page about stack distances, with the mouse and with
+// the keyboard, and compares each answer with a list that is searched linearly.
+func TestLiveStack(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.visit("/docs/stack-distance.html")
+	p.waitFor(".live table")
+	check := func(what, accesses string, lines int) {
+		t.Helper()
+		p.wait(what+": the accesses", `document.getElementById("live-accesses").value === `+quote(accesses))
+		p.wait(what+": the lines", `document.getElementById("live-lines").value === "`+strconv.Itoa(lines)+`"`)
+		rows := map[string][]string{}
+		misses := make([]int, 8) // by the number of lines of the cache, minus one
+		var stack []string
+		for _, line := range strings.Fields(accesses) {
+			at := slices.Index(stack, line)
+			distance, outcome := strconv.Itoa(at), "hit"
+			if at < 0 {
+				distance = "∞"
+			} else {
+				stack = slices.Delete(stack, at, at+1)
+			}
+			stack = slices.Insert(stack, 0, line)
+			for i := range misses {
+				if at < 0 || at > i {
+					misses[i]++
+				}
+			}
+			if at < 0 || at >= lines {
+				outcome = "miss"
+			}
+			rows["access"] = append(rows["access"], line)
+			rows["stack distance"] = append(rows["stack distance"], distance)
+			rows["cache"] = append(rows["cache"], outcome)
+		}
+		for i, row := range []string{"access", "stack distance", "cache"} {
+			got := eval[[]string](p, `[...document.querySelectorAll(".live tr:nth-child(`+strconv.Itoa(i+1)+`) td")].map((td) => td.textContent)`)
+			if !slices.Equal(got, rows[row]) {
+				t.Errorf("%s: the row %q is %q, want %q", what, row, got, rows[row])
+			}
+		}
+		bars := eval[[]int](p, `[...document.querySelectorAll(".live .bars > div")].map((bar) => +bar.firstChild.textContent)`)
+		if !slices.Equal(bars, misses) {
+			t.Errorf("%s: the bars show %d misses, want %d", what, bars, misses)
+		}
+		want := fmt.Sprintf(", %d of %d accesses miss", misses[lines-1], len(rows["access"]))
+		if said := p.text(".live [role=status]"); !strings.Contains(said, want) {
+			t.Errorf("%s: the page says %q, want %q", what, said, want)
+		}
+		if now := eval[string](p, `document.querySelector(".live .bars .now").lastChild.textContent`); now != strconv.Itoa(lines) {
+			t.Errorf("%s: the bar of %s lines is marked, want %d", what, now, lines)
+		}
+	}
+	check("at first", "a b a c b d d a", 2)
+
+	// With the keyboard: one more line, then one more access.
+	p.tabTo("the number of lines", `document.activeElement.id === "live-lines"`)
+	p.press(kb.ArrowRight)
+	check("after the right arrow key", "a b a c b d d a", 3)
+	p.press(kb.End)
+	check("after End", "a b a c b d d a", 8)
+	p.press(kb.Home)
+	check("after Home", "a b a c b d d a", 1)
+	eval[any](p, `document.getElementById("live-accesses").focus()`)
+	p.press(kb.End)
+	p.press(" c e b")
+	check("after typing", "a b a c b d d a c e b", 1)
+	p.press(kb.Enter)
+	check("after Enter", "a b a c b d d a c e b", 1)
+
+	// With the mouse: a click on the middle of the slider.
+	p.click("#live-lines")
+	lines := eval[int](p, `+document.getElementById("live-lines").value`)
+	if lines != 4 && lines != 5 {
+		t.Errorf("a click on the middle of the slider selects %d lines, want 4 or 5", lines)
+	}
+	check("after a click", "a b a c b d d a c e b", lines)
+
+	eval[any](p, `document.getElementById("live-accesses").select()`)
+	p.press(kb.Delete)
+	p.wait("without accesses, the page explains what to type", `document.querySelector(".live [role=status]").textContent.startsWith("Type accesses") && !document.querySelector(".live table")`)
+	p.press("x x y")
+	check("after typing again", "x x y", lines)
 }
