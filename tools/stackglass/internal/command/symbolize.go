@@ -126,7 +126,7 @@ func (n *naming) doubts() (list []string) {
 	case n.addresses == 0 && len(n.others) > 0:
 		list = append(list, n.name+" is not among the modules of the trace ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it names nothing")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
-		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: give its load address, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
+		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: give its load address, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps; under Valgrind 0x108000)")
 	case n.addresses > 0 && n.named == 0:
 		list = append(list, "no instruction of the trace is in a function of "+n.name+": it is not the program that was traced, or has no symbols")
 	case 2*n.named < n.addresses:
