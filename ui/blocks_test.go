@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// modelled analyses the desk's demo and goes to its blocks.
+// modelled analyses the desk's demo and opens its blocks.
 func modelled(t *testing.T, d *desk) {
 	t.Helper()
 	d.app.Offer(demoItem())
@@ -25,7 +25,7 @@ func (d *desk) answered() {
 	})
 }
 
-// The test opens a demo, goes to the blocks of its hottest function, and makes and undoes changes.
+// The test opens a demo and the blocks of its hottest function, and makes and undoes changes.
 func TestBlocks(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// alone analyses a demo with one thread, and goes to the predictions for several cores.
+// alone analyses a demo with one thread, and opens the predictions for several cores.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := at(t, "openmp-alone", state.TabThreads)

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// folded analyses the desk's demo including its loops, and goes to the Loops view.
+// folded analyses the desk's demo including its loops, and opens the Loops view.
 func folded(t *testing.T, d *desk) {
 	t.Helper()
 	d.settings.Loops = true

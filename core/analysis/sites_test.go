@@ -878,9 +878,8 @@ func TestDistanceBins(t *testing.T) {
 	}
 }
 
-// TestMeasuredCaches checks that each cache is measured once, in the right order, whatever the order in
-// which they are added; that caches that cannot be measured are omitted; and that the spec remains
-// valid.
+// TestMeasuredCaches checks that each cache is measured once, in the right order, in whatever order
+// they are added; that caches that cannot be measured are omitted; and that the spec remains valid.
 func TestMeasuredCaches(t *testing.T) {
 	type cache struct {
 		bytes uint64

@@ -488,7 +488,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 // objects, the rows that it lists are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
-		"of=accesses of", "place=line touched before by", "accesses", "share=of these")}
+		"of=accesses of", "place=line touched before by", "accesses", "share")}
 	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {
 		code.By, code.rows = attribution.Line, s.Ranker.Rows(s.Levels, attribution.Line, 0)

@@ -36,12 +36,12 @@
 //
 // # Contents of the tables
 //
-// Opcodes have the names that LLVM gives them. Calls that do not end a block are named after their
-// callees: intrinsics without their types, as in "llvm.fmuladd", functions of the mathematical
-// library as in "call sin", and inline assembly as "asm". Calls that end a block are named "call"
-// and "invoke". Intrinsics that produce no code are not counted. A conditional branch has the type
-// i1, and an unconditional branch has none. The type of an atomic exchange is the type of the
-// exchanged value. Every pointer is a "ptr".
+// Opcodes have LLVM's names. Calls that do not end a block are named after their callees:
+// intrinsics without their types, as in "llvm.fmuladd", functions of the mathematical library as in
+// "call sin", and inline assembly as "asm". Calls that end a block are named "call" and "invoke".
+// Intrinsics that produce no code are not counted. A conditional branch has the type i1, and an
+// unconditional branch has none. The type of an atomic exchange is the type of the exchanged value.
+// Every pointer is a "ptr".
 //
 // An instruction uses its operands. A load also uses the preceding store, in its block or in the
 // previous iteration, if the text shows that both addresses are equal because they are the same

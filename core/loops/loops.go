@@ -39,8 +39,8 @@
 //  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains each shape once,
 //     the shapes of nodes where they differ from the prediction, and the nodes' parameters as
 //     differences. A tree that would take more than 1.05 times the bytes of its records' address
-//     differences is written as these differences instead. A tree may stand for more records than
-//     any trace could have. Records are counted without expanding the tree, with polynomials.
+//     differences is written as these differences instead. A tree may represent more records than
+//     any trace could contain. Records are counted without expanding the tree, with polynomials.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine functions of the
 // iterations of the surrounding loops. It is used to write a tree by hand, or to change one.

@@ -218,8 +218,8 @@ func paragraphs(text string) []string {
 	return parts
 }
 
-// joined returns the text of a string literal, or of a sum of strings, in which … stands for values.
-// It returns "" for any other expression.
+// joined returns the text of a string literal, or of a sum of strings, with … in place of other
+// operands. It returns "" for any other expression.
 func joined(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -239,7 +239,7 @@ func fakeClang(t *testing.T, clang, pattern, say string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // stands for the runtime, which this test never executes
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // takes the place of the runtime, which this test never executes
 	script := `#!/bin/sh
 case " $* " in *" -x ir "*) ;; *" -std=gnu11 "*) exec ` + clang + ` "$@" -O0 ;; *) exec ` + clang + ` "$@" ;; esac
 cat >text.ll

@@ -44,7 +44,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// often enters how often the last branch of the function goes to each of its successors.
+// often enters, for each successor of the function's last branch, how often the branch goes there.
 func (p *tab) often(text string) {
 	p.t.Helper()
 	eval[bool](p, `(() => {

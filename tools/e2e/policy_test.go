@@ -165,7 +165,7 @@ func (p *tab) saveAll() {
 	}
 }
 
-// home goes back to the first screen.
+// home returns to the first screen.
 func (p *tab) home() {
 	p.t.Helper()
 	p.press("\x1b")

@@ -6,7 +6,7 @@
 // keeps a call stack for each thread, with the latest block of every active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
-//     call is by name if the preceding block names the function, or if its return stands for the
+//     call is by name if the preceding block names the function, or if its return represents the
 //     call (a tail call has its own row after that of the return). Otherwise the caller is unknown:
 //     the function is a callback, the start of a thread, or a signal handler.
 //  2. A block that, by the program's tables, follows the latest block of its invocation was entered

@@ -147,7 +147,7 @@ const (
 // contains the number of lines of one array that the other array evicted over the whole run, in the
 // first counted level.
 func (m *Misses) Evictions() report.Table {
-	t := report.Table{Key: "evictions", Columns: report.Columns("comes", "goes", "lines", "share")}
+	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
 	if at < 0 {
 		return t

@@ -83,7 +83,7 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "stackglass",
+		Use:           "stackglass VERB FILE",
 		Version:       Version,
 		Short:         "Trace once, ask about any cache",
 		SilenceErrors: true,
