@@ -3,6 +3,7 @@ package sgt
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -122,6 +123,7 @@ func (m *Importer) declare() {
 	m.w.put(tagModule, AppendModule(nil, &m.fresh))
 	m.fresh = trace.Program{Blocks: m.fresh.Blocks[:0], Sites: m.fresh.Sites[:0]}
 	clear(m.known.functions)
+	clear(m.known.structures)
 }
 
 // Close ends the container.
@@ -150,8 +152,10 @@ type execution struct {
 type knownBlocks struct {
 	number    map[string]uint32 // number of the new block, by original block and sites
 	functions map[uint32]uint32 // maps function numbers in the trace to function numbers in the new table
-	name      []byte
-	program   *trace.Program
+	// structures maps numbers of structures in the same way.
+	structures map[uint32]uint32
+	name       []byte
+	program    *trace.Program
 }
 
 // executions writes a batch of a trace with blocks.
@@ -218,19 +222,49 @@ func (m *Importer) blockOf(e *execution) uint32 {
 		return n
 	}
 	if k.number == nil {
-		k.number, k.functions = map[string]uint32{}, map[uint32]uint32{}
+		k.number, k.functions, k.structures = map[string]uint32{}, map[uint32]uint32{}, map[uint32]uint32{}
 	}
 	b := k.program.Blocks[e.block]
 	b.Function, b.Successors, b.Loop = m.functionOf(b.Function), nil, 0
 	if !e.entry {
 		b.Flags |= trace.Synthetic
 	}
+	b.Instrs = instrsWith(b, e.sites)
 	var sites []trace.Site
 	for _, s := range e.sites {
-		sites = append(sites, k.program.Sites[s])
+		site := k.program.Sites[s]
+		site.Structure = m.structureOf(site.Structure)
+		sites = append(sites, site)
 	}
 	n := m.newBlock(b, siteGroup{kind: notAKind}, sites...)
 	k.number[string(k.name)] = n
+	return n
+}
+
+// instrsWith returns a block's instructions, with references to these sites instead of the block's
+// own sites.
+func instrsWith(b trace.Block, sites []uint32) []trace.Instr {
+	instrs := slices.Clone(b.Instrs)
+	for i := range instrs {
+		if site := &instrs[i].Site; *site > 0 {
+			*site = uint32(1 + slices.Index(sites, b.FirstSite+*site-1))
+		}
+	}
+	return instrs
+}
+
+// structureOf adds a structure of the trace to the new table. Both numbers are those of
+// [trace.Site.Structure].
+func (m *Importer) structureOf(s uint32) uint32 {
+	if s == 0 {
+		return 0
+	}
+	n, ok := m.known.structures[s]
+	if !ok {
+		m.fresh.Structures = append(m.fresh.Structures, m.known.program.Structures[s-1])
+		n = uint32(len(m.fresh.Structures))
+		m.known.structures[s] = n
+	}
 	return n
 }
 

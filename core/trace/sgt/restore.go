@@ -41,7 +41,7 @@ type RestoreError struct {
 
 func (e *RestoreError) Error() string {
 	return "row " + decimal(e.Row) + " does not belong to the block that began before it, want " + e.Want +
-		"; to write only the references of a part of a trace, use: stackglass convert"
+		"; to write only the references of a part of a trace, add --kinds all"
 }
 
 // NewRestorer starts a container; facts are added to the facts of the trace.
