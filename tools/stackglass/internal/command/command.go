@@ -99,12 +99,14 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommand(a.help())
 	root.SetHelpFunc(a.printHelp)
 	root.AddCommand(
-		a.analyze(), a.simulate(), a.validate(), a.fold(), a.unfold(), a.scale(), a.compare(), a.export(), a.info(),
-		a.convert(), a.check(),
+		a.analyze(), a.simulate(), a.validate(), a.scale(), a.compare(), a.export(), a.info(),
+		a.convert(), a.locality(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)
 	for _, v := range ask.Verbs() {
-		root.AddCommand(a.verb(v))
+		verb := a.verb(v)
+		verb.Hidden = isLocality(v.Name)
+		root.AddCommand(verb)
 	}
 	for _, verb := range append(root.Commands(), root) {
 		describe(verb)
@@ -114,9 +116,10 @@ func (a *app) root() *cobra.Command {
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  nothing,
+		Use:    "version",
+		Short:  "Print the version",
+		Hidden: true, // the option --version does the same
+		Args:   nothing,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "stackglass", Version)
 			return err

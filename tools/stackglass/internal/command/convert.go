@@ -3,6 +3,7 @@ package command
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,66 +16,75 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// convert returns the verb that writes a trace in another format.
+// convert returns the verb that writes a trace in another format. Its older names are fold, which
+// writes a loop-compressed trace, and unfold, which expands one.
 func (a *app) convert() *cobra.Command {
 	var r *rewriting
 	var to string
+	var window int
+	formats := append(slices.Clone(pass.WrittenFormats), pass.Folded)
 	cmd := &cobra.Command{
-		Use:   "convert FILE -o OUT.sgt",
-		Short: "Write a trace, or a part of it, in another format",
-		Args:  oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if !slices.Contains(pass.WrittenFormats, to) {
-				return usagef("--to ", to, ", want ", strings.Join(pass.WrittenFormats, ", "))
+		Use:     "convert FILE -o OUT",
+		Aliases: []string{"fold", "unfold"},
+		Short:   "Write a trace, or a part of it, in another format",
+		Args:    oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ending := strings.TrimPrefix(filepath.Ext(r.output), ".")
+			switch {
+			case cmd.Flags().Changed("to"):
+			case cmd.CalledAs() == "fold":
+				to = pass.Folded
+			case cmd.CalledAs() != "unfold" && slices.Contains(formats, ending):
+				to = ending
+			}
+			if !slices.Contains(formats, to) {
+				return usagef("--to ", to, ", want ", strings.Join(formats, ", "))
 			}
 			if r.sample != "" {
 				return usagef("--sample: convert writes all references; use --sample with analyze")
 			}
-			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: to})
+			if window < 0 || window > 1<<20 {
+				return usagef("--window, want a number of nodes from 1 to 1048576")
+			}
+			return a.rewrite(r, args[0], pass.ConvertOptions{To: to, Window: window})
 		},
 	}
-	r = addRewriting(cmd, "write", "trace")
-	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))
-	complete(cmd, "to", pass.WrittenFormats)
+	r = addRewriting(cmd)
+	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(formats, ", ")+" (default: by the ending of OUT, or else sgt)")
+	cmd.Flags().Lookup("to").DefValue = ""
+	cmd.Flags().IntVar(&window, "window", 0, "for sgl: search for repetitions among the last `N` nodes (0: 1024)")
+	complete(cmd, "to", formats)
 	return cmd
 }
 
-// rewriting contains the options of a verb that reads and writes a trace.
+// rewriting contains the options of convert.
 type rewriting struct {
 	*reading
 	output string
 }
 
-// addRewriting adds the options of rewriting. verb says in the help what the command does with
-// references.
-func addRewriting(cmd *cobra.Command, verb, written string) *rewriting {
+func addRewriting(cmd *cobra.Command) *rewriting {
 	r := &rewriting{reading: addReading(cmd)}
 	f := cmd.Flags()
-	f.Lookup("kinds").Usage = "references to " + verb + ": load, store, modify, fetch, data, all"
+	f.Lookup("kinds").Usage = "references to write: load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
-	f.Lookup("threads").Usage = verb + " only these threads, as in 1,2"
-	f.Lookup("limit").Usage = verb + " at most `N` references (0: all)"
+	f.Lookup("threads").Usage = "write only these threads, as in 1,2"
+	f.Lookup("limit").Usage = "write at most `N` references (0: all)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false
 	hide(cmd, "memory", "sample", "sample-seed", "workers")
-	f.StringVarP(&r.output, "output", "o", "", "write the "+written+" to this `FILE` (- for standard output)")
+	f.StringVarP(&r.output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
 	return r
 }
 
-// rewrite writes a trace in the format of to. as is an example of an output name, for error
-// messages.
-func (a *app) rewrite(r *rewriting, name, as string, to pass.ConvertOptions) error {
+// rewrite writes a trace in the format of to.
+func (a *app) rewrite(r *rewriting, name string, to pass.ConvertOptions) error {
 	o, err := r.options(a, nil)
 	if err != nil {
 		return err
 	}
-	if err := writtenTo(r.cmd.Name(), as, r.output, name); err != nil {
+	if err := writtenTo(r.cmd.Name(), "OUT.sgt", r.output, name); err != nil {
 		return err
-	}
-	if to.To == pass.Unfolded {
-		if err := a.unfolds(r.reading, name); err != nil {
-			return err
-		}
 	}
 	to.Format, to.SkipBad, to.Strict, to.Tool, to.Terminal = o.Format, o.Spec.SkipBad, o.Strict, "stackglass "+Version, o.Terminal
 	to.Part = sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit}
@@ -102,6 +112,13 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	defer in.Close()
 	if in.IsProfile {
 		return usagef(in.Name, ": is a profile, but ", r.cmd.Name(), " writes traces; give the trace from which the profile was made")
+	}
+	// Without a selection, every record of a loop-compressed trace is restored.
+	if in.IsFolded && o.To == "sgt" && r.changed(notUnfolding...) == "" {
+		if err := a.unfolds(r, name); err != nil {
+			return err
+		}
+		o.To = pass.Unfolded
 	}
 	to := &counted{w: a.stdout}
 	var file *wholefile.File
@@ -191,26 +208,6 @@ func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.Conve
 	}
 }
 
-// fold returns the verb that writes a loop-compressed trace.
-func (a *app) fold() *cobra.Command {
-	var r *rewriting
-	var window int
-	cmd := &cobra.Command{
-		Use:   "fold FILE -o OUT.sgl",
-		Short: "Compress a trace into its loops, without loss",
-		Args:  oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if window < 0 || window > 1<<20 {
-				return usagef("--window, want a number of nodes from 1 to 1048576")
-			}
-			return a.rewrite(r, args[0], "OUT.sgl", pass.ConvertOptions{To: pass.Folded, Window: window})
-		},
-	}
-	r = addRewriting(cmd, "fold", "loop-compressed trace")
-	cmd.Flags().IntVar(&window, "window", 0, "search for repetitions among the last `N` nodes (0: 1024)")
-	return cmd
-}
-
 // foldedDocument adds facts about a loop-compressed trace to the document of its conversion.
 func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *report.Document {
 	d.Schema = "stackglass.fold"
@@ -225,23 +222,7 @@ func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *rep
 	return d
 }
 
-// unfold returns the verb that expands a loop-compressed trace.
-func (a *app) unfold() *cobra.Command {
-	var r *rewriting
-	cmd := &cobra.Command{
-		Use:   "unfold FILE.sgl -o OUT.sgt",
-		Short: "Expand a loop-compressed trace",
-		Args:  oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.rewrite(r, args[0], "OUT.sgt", pass.ConvertOptions{To: pass.Unfolded})
-		},
-	}
-	r = addRewriting(cmd, "unfold", "trace")
-	hide(cmd, notUnfolding...)
-	return cmd
-}
-
-// notUnfolding lists the options that unfold rejects.
+// notUnfolding lists the options that select or repair records.
 var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
 
 // The maximum number of rows to expand: more would take terabytes.
@@ -250,12 +231,8 @@ const (
 	mostUnfoldedText = "2^40"
 )
 
-// unfolds returns an error for files that are not loop-compressed traces, or that expand to too
-// many rows.
+// unfolds returns an error for loop-compressed traces that expand to too many rows.
 func (a *app) unfolds(r *reading, name string) error {
-	if option := r.changed(notUnfolding...); option != "" {
-		return usagef("--", option, ": unfold restores all records; select records with convert or analyze, which accept a loop-compressed trace")
-	}
 	if name == "-" {
 		return nil // standard input can be read only once
 	}
@@ -264,9 +241,6 @@ func (a *app) unfolds(r *reading, name string) error {
 		return err
 	}
 	defer in.Close()
-	if !in.IsFolded {
-		return usagef(in.Name, ": is not a loop-compressed trace; create one with: stackglass fold ", name, " -o OUT.sgl")
-	}
 	tree, _, err := in.Tree()
 	if tree == nil || err != nil || r.limit > 0 {
 		return nil // the reader reports the error

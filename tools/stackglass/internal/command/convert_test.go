@@ -86,7 +86,7 @@ func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
 	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "the output covers only the readable part of the trace")
-	expect(t, stackglass("check", "out.sgt"), exitOK)
+	expect(t, stackglass("info", "--verify", "out.sgt"), exitOK)
 	expect(t, stackglass("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
 	whole, err := os.ReadFile("whole.sgt")
 	if err != nil {
@@ -104,10 +104,10 @@ func TestConvertDamage(t *testing.T) {
 		if err := os.WriteFile(damaged.name, []byte(damaged.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		got := stackglass("check", damaged.name)
+		got := stackglass("info", "--verify", damaged.name)
 		expect(t, got, exitInput, damaged.check)
 		if !strings.Contains(got.stdout, "byte ") {
-			t.Errorf("check of %s prints %s", damaged.name, got.stdout)
+			t.Errorf("info --verify of %s prints %s", damaged.name, got.stdout)
 		}
 		expect(t, stackglass("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
 		if got := stackglass("info", damaged.name); got.code != damaged.info {
@@ -124,7 +124,7 @@ func TestConvertUsage(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed()), "none.csv": "addr\n"})
 	for line, words := range map[string]string{
 		"convert a.lz4":                         "name it, as in: stackglass convert a.lz4 -o OUT.sgt",
-		"convert a.lz4 -o b --to elf":           "--to elf, want sgt, lackey, din, csv",
+		"convert a.lz4 -o b --to elf":           "--to elf, want sgt, lackey, din, csv, sgl",
 		"convert a.lz4 -o a.lz4":                "is the trace itself",
 		"convert a.lz4 -o b --kinds x":          "kinds",
 		"convert a.lz4 -o b --sample onoff=1/9": "--sample: convert writes all references",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,14 @@ func TestFoldAndUnfold(t *testing.T) {
 		if got := digestIn(t, wants(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
 			t.Errorf("%s: the expanded trace has the digest %s, want %s", demo, got, want)
 		}
+		// Selected references keep their program.
+		some := filepath.Join(dir, "some.sgt")
+		wants(t, "convert", folded, "-o", some, "--kinds", "load")
+		wants(t, "info", some, "--verify")
+		loads := slices.Sorted(strings.Lines(wants(t, "sites", "demo:"+demo, "--kinds", "load", "--format", "csv")))
+		if got := slices.Sorted(strings.Lines(wants(t, "sites", some, "--format", "csv"))); !slices.Equal(got, loads) {
+			t.Errorf("%s: the loads of the expanded trace have the sites\n%s\nwant\n%s", demo, got, loads)
+		}
 		a, b := wants(t, "loops", "demo:"+demo, "--arrays", "--cache", "L1=2KiB,8", "--format", "json"), wants(t, "loops", folded, "--arrays", "--cache", "L1=2KiB,8", "--format", "json")
 		if _, a, _ = strings.Cut(a, `"loops":`); !strings.HasSuffix(b, a) {
 			t.Errorf("%s: loops of the folded trace are\n%s\nwant\n%s", demo, b, a)
@@ -55,10 +64,10 @@ func TestFoldAndUnfold(t *testing.T) {
 	if got := stackglass("fold", filepath.Join(dir, "ring.sgt"), "-o", filepath.Join(dir, "part.sgl"), "--limit", "1001"); got.code != 0 {
 		t.Fatal(got)
 	}
-	if got := stackglass("unfold", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "stackglass convert") {
+	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "--kinds all") {
 		t.Errorf("part that ends within a block: %s", got)
 	}
-	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
+	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt"), "--kinds", "all"); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
 		t.Errorf("converted: %s", got)
 	}
 }

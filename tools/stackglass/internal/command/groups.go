@@ -20,13 +20,13 @@ var groups = []struct {
 	verbs []string
 }{
 	{"Record", []string{"cc", "trace"}},
-	{"Analyse", []string{"diagnose", "analyze", "compare", "curve", "histogram", "windows", "footprint"}},
-	{"Caches", []string{"what-if", "simulate", "sets", "validate"}},
+	{"Analyse", []string{"diagnose", "analyze", "compare", "locality"}},
+	{"Caches", []string{"what-if", "simulate", "validate"}},
 	{"Code", []string{"sites", "calls", "loops", "blocks", "counters"}},
 	{"Threads", []string{"threads", "communication"}},
 	{"Predict", []string{"multicore", "pipeline", "scale"}},
-	{"Files", []string{"info", "check", "convert", "export", "fold", "unfold"}},
-	{"Other", []string{"serve", "demo", "help", "completion", "version"}},
+	{"Files", []string{"info", "convert", "export"}},
+	{"Other", []string{"serve", "demo", "help", "completion"}},
 }
 
 // readingOptions lists the options for reading a trace. Most verbs have them, so the help lists

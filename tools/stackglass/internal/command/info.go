@@ -21,30 +21,17 @@ import (
 // infoReferences is the number of references that info reads.
 const infoReferences = 1 << 20
 
-// ofFile completes a verb that opens one file and prints information about it.
-func (a *app) ofFile(cmd *cobra.Command, look func(ctx context.Context, in *pass.Input, inputFormat, format string) error) *cobra.Command {
-	var format, inputFormat string
-	cmd.Args = oneFile
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		in, err := pass.Open(cmd.Context(), args[0], a.stdin)
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		return look(cmd.Context(), in, inputFormat, format)
-	}
-	addFormat(cmd, &format)
-	addInputFormat(cmd, &inputFormat)
-	return cmd
-}
-
-// info returns the verb that describes a file.
+// info returns the verb that describes a file. Its older name check verifies the file.
 func (a *app) info() *cobra.Command {
+	var format, inputFormat string
+	var verify bool
 	cmd := &cobra.Command{
-		Use:   "info FILE",
-		Short: "Describe a trace or a profile",
+		Use:     "info FILE",
+		Aliases: []string{"check"},
+		Short:   "Describe a trace or a profile, or verify it",
+		Args:    oneFile,
 	}
-	return a.ofFile(cmd, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
+	describe := func(ctx context.Context, in *pass.Input) error {
 		if in.IsProfile {
 			if err := (&reading{cmd: cmd}).refuseForProfile(in.Name); err != nil {
 				return err
@@ -59,7 +46,22 @@ func (a *app) info() *cobra.Command {
 			return err
 		}
 		return facts.Stopped
-	})
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		in, err := pass.Open(cmd.Context(), args[0], a.stdin)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		if verify || cmd.CalledAs() == "check" {
+			return a.verify(cmd.Context(), in, inputFormat, format)
+		}
+		return describe(cmd.Context(), in)
+	}
+	addFormat(cmd, &format)
+	addInputFormat(cmd, &inputFormat)
+	cmd.Flags().BoolVar(&verify, "verify", false, "read all of FILE, and report any damage and its position")
+	return cmd
 }
 
 // traceInfo returns a document with facts about the beginning of a trace.
@@ -291,26 +293,21 @@ func missedTable(p *trace.Program) report.Table {
 	return t
 }
 
-// check returns the verb that reads a file to its end and reports any damage.
-func (a *app) check() *cobra.Command {
-	return a.ofFile(&cobra.Command{
-		Use:   "check FILE",
-		Short: "Verify a trace or a profile",
-	}, func(ctx context.Context, in *pass.Input, inputFormat, format string) error {
-		checked, err := in.Check(ctx, inputFormat)
-		if err == nil {
-			err = a.print(format, checkDocument(in, checked))
-		}
-		switch {
-		case err != nil:
-			return err
-		case checked.Container != nil && checked.Count == 1 && errors.Is(checked.Container.Stopped, trace.ErrCutShort):
-			return checked.Container.Stopped
-		case checked.Count > 0:
-			return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file again, record the trace again, or use the readable part")
-		}
-		return nil
-	})
+// verify reads a file to its end and reports any damage.
+func (a *app) verify(ctx context.Context, in *pass.Input, inputFormat, format string) error {
+	checked, err := in.Check(ctx, inputFormat)
+	if err == nil {
+		err = a.print(format, checkDocument(in, checked))
+	}
+	switch {
+	case err != nil:
+		return err
+	case checked.Container != nil && checked.Count == 1 && errors.Is(checked.Container.Stopped, trace.ErrCutShort):
+		return checked.Container.Stopped
+	case checked.Count > 0:
+		return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file again, record the trace again, or use the readable part")
+	}
+	return nil
 }
 
 func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {

@@ -71,7 +71,7 @@ func optionsPage(t *testing.T) string {
 		}
 	}
 	for _, verb := range root.Commands() {
-		if !slices.ContainsFunc(groups, func(g struct {
+		if !verb.Hidden && !slices.ContainsFunc(groups, func(g struct {
 			title string
 			verbs []string
 		}) bool {

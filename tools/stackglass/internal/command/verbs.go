@@ -162,7 +162,7 @@ func (a *app) loops(cmd *cobra.Command, o *asking) {
 		case l.folded == nil:
 			return symbolized(l, run, symbols)
 		case len(symbols) > 0:
-			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand it first with unfold, or leave the option out")
+			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; expand it first with convert, or leave the option out")
 		}
 		return nil
 	}

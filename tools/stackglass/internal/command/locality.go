@@ -1,0 +1,84 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stackglass/stackglass/core/ask"
+)
+
+// localityVerbs lists the verbs that locality replaces, by the values of --by. The first is the
+// default. Each verb also remains a command of its own, which the help does not list.
+var localityVerbs = []struct{ by, verb string }{
+	{"size", "curve"},
+	{"distance", "histogram"},
+	{"sets", "sets"},
+	{"time", "windows"},
+	{"window", "footprint"},
+}
+
+// isLocality reports whether locality replaces a verb.
+func isLocality(verb string) bool {
+	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
+}
+
+// locality returns the verb for stack distances and what follows from them without a hierarchy. It
+// has the options of all verbs that it replaces, and runs one of them.
+func (a *app) locality() *cobra.Command {
+	var by string
+	verbs := map[string]*cobra.Command{}
+	var words []string
+	cmd := &cobra.Command{
+		Use:   "locality FILE",
+		Short: "Misses by cache size, stack distance, sets, or over time",
+		Args:  oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verb := verbs[by]
+			if verb == nil {
+				return usagef("--by ", by, ", want ", strings.Join(words, ", "))
+			}
+			if err := passOptions(cmd, verb, by); err != nil {
+				return err
+			}
+			verb.SetContext(cmd.Context())
+			return verb.RunE(verb, args)
+		},
+	}
+	for _, l := range localityVerbs {
+		verb := a.verb(ask.VerbOf(l.verb))
+		verbs[l.by], words = verb, append(words, l.by)
+		verb.Flags().VisitAll(func(f *pflag.Flag) {
+			if cmd.Flags().Lookup(f.Name) == nil {
+				cmd.Flags().AddFlag(f)
+			}
+		})
+	}
+	cmd.Flags().StringVar(&by, "by", words[0], "count misses or accesses by this `QUANTITY`: "+strings.Join(words, ", "))
+	complete(cmd, "by", words)
+	return cmd
+}
+
+// passOptions sets the options of verb that were given to locality with --by.
+func passOptions(locality, verb *cobra.Command, by string) (err error) {
+	locality.Flags().Visit(func(f *pflag.Flag) {
+		to := verb.Flags().Lookup(f.Name)
+		switch {
+		case err != nil || f.Name == "by" || to == f:
+		case to == nil:
+			err = usagef("--", f.Name, ": cannot be combined with --by ", by, "; see `stackglass help locality`")
+		default:
+			values := []string{f.Value.String()}
+			if list, ok := f.Value.(pflag.SliceValue); ok {
+				values = list.GetSlice()
+			}
+			for _, v := range values {
+				err = errors.Join(err, verb.Flags().Set(f.Name, v))
+			}
+		}
+	})
+	return err
+}
