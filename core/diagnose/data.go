@@ -398,7 +398,7 @@ func (r *run) padded(g *group) *retrial {
 // none.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
-		for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
+		for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {
 			first := trace.Addr(0)
 			for _, it := range body {
 				switch {

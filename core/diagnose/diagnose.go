@@ -45,6 +45,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/parallel"
@@ -152,8 +153,11 @@ type run struct {
 	counted  *loopcount.Misses // misses of the loops in each level; nil if not counted
 	full     map[int][]float64 // misses of the loops in fully associative caches of the levels' sizes
 	plain    map[plainNest]float64
-	misses   [][]float64 // the result of exactMisses; nil if it has not been called
-	hashed   []bool      // levels whose sets are chosen by a hash
+	trials   map[int]nestTrial      // by number of the nest
+	rolled   map[int]*change.Rolled // by number of the nest
+	sources  map[uint32]source      // by site, for the nests in rolled
+	misses   [][]float64            // the result of exactMisses; nil if it has not been called
+	hashed   []bool                 // levels whose sets are chosen by a hash
 	cost     *costs
 	places   []*place
 	taken    map[*place]float64 // share of a location's waits that findings cover, 0 to 1
@@ -185,7 +189,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	}
 	readable := o.Readable
 	o.Readable = func(name string) string { return shortName(readable(name)) }
-	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, out: &Diagnosis{}}
+	r := &run{Options: o, p: p, taken: map[*place]float64{}, tried: map[*place]bool{}, searched: map[string]bool{}, swept: map[*place]uint64{}, instead: map[*place]string{}, full: map[int][]float64{}, plain: map[plainNest]float64{}, trials: map[int]nestTrial{}, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}, out: &Diagnosis{}}
 	if len(p.Loops) > 0 {
 		l, err := answers.NewLoops(p, mostNests)
 		if err != nil {

@@ -74,7 +74,7 @@ func (r *run) operationsOf(l *loops.Item, without func(k *trace.Block, instr int
 		k := &r.cost.program.Blocks[b]
 		for _, op := range r.Processor.NewBody(k.Instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b))}).Ops {
 			if !without(k, int(op.Instr)) {
-				op.Waits, op.Weight = nil, op.Weight*each*float64(l.Trips)
+				op.Waits, op.Weight = nil, op.Weight*each*r.compiledTrips(l)
 				list = append(list, op)
 			}
 		}
@@ -87,12 +87,20 @@ func (r *run) operationsOf(l *loops.Item, without func(k *trace.Block, instr int
 func (r *run) cyclesOfLoop(l *loops.Item) (cycles, chain float64) {
 	for b, each := range r.codeOf(l) {
 		t := &r.cost.hits.Blocks[b]
-		cycles += share(t.Cycles, r.cost.visits[b]) * each * float64(l.Trips)
+		cycles += share(t.Cycles, r.cost.visits[b]) * each * r.compiledTrips(l)
 		if t.Bottleneck == pipeline.Recurrence {
-			chain = max(chain, t.Steady.Cycles*float64(l.Trips))
+			chain = max(chain, t.Steady.Cycles*r.compiledTrips(l))
 		}
 	}
 	return cycles, chain
+}
+
+// compiledTrips returns the trip count of an innermost loop as it was compiled.
+func (r *run) compiledTrips(l *loops.Item) float64 {
+	for _, it := range leavesOf(l.Body) {
+		return float64(l.Trips) / float64(r.copies(it.Ref.Site))
+	}
+	return float64(l.Trips)
 }
 
 // codeOf iterates over the blocks of an innermost loop, with the number of executions of each in an iteration.
@@ -123,9 +131,15 @@ func (r *run) codeOf(l *loops.Item) iter.Seq2[int, float64] {
 
 // leafOf returns the reference of a loop that an instruction makes; nil: it makes none.
 func (r *run) leafOf(l *loops.Item, k *trace.Block, instr int) *loops.Item {
-	site := k.Instrs[instr].Site
+	if k.Instrs[instr].Site == 0 {
+		return nil
+	}
+	site := k.FirstSite + k.Instrs[instr].Site - 1
+	if of, ok := r.sources[site]; ok {
+		site = of.head
+	}
 	for _, it := range leavesOf(l.Body) {
-		if s := r.loops.Place(it.Ref); site > 0 && s != nil && s.Number == k.FirstSite+site-1 {
+		if s := r.loops.Place(it.Ref); s != nil && s.Number == site {
 			return it
 		}
 	}

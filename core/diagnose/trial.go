@@ -84,7 +84,7 @@ func (r *run) nests() {
 	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(b.wait+b.cycles, a.wait+a.cycles) })
 	var levels []int
 	for _, g := range list[:min(mostTried, len(list))] {
-		if _, err := loopcount.NewTrial(r.loops, r.loops.Loops[g.largest].Nest); err == nil && r.taken[g.at] <= 0.5 && g.wait+g.cycles >= leastWait*r.out.Cycles {
+		if _, err := r.trialOf(g.largest); err == nil && r.taken[g.at] <= 0.5 && g.wait+g.cycles >= leastWait*r.out.Cycles {
 			levels = append(levels, worstOf(g.waits))
 		}
 	}
@@ -144,16 +144,17 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 			continue
 		}
 		r.average(g, order[i-1], order[i])
-		t, err := loopcount.NewTrial(l, a.Nest)
+		t, err := r.trialOf(order[i-1])
 		if err != nil {
 			continue
 		}
-		if _, err := loopcount.NewTrial(l, b.Nest); err != nil {
+		next, err := r.trialOf(order[i])
+		if err != nil {
 			continue
 		}
 		fused[[2]*place{first, second}] = true
 		n := t.Nest.Clone()
-		n.Items = append(n.Items, l.Nest(b.Nest).Clone().Items...)
+		n.Items = append(n.Items, next.Nest.Clone().Items...)
 		by := change.Fuse{First: change.Path{0}}
 		o := r.try(n, false, by, g)
 		if o == nil || o.saved < Least*r.out.Cycles {
@@ -270,6 +271,49 @@ type group struct {
 	strided  bool      // whether an array advances by whole lines in the innermost loop
 }
 
+// trialOf returns the trial of the nest of a loop. The error is a [*change.Error].
+func (r *run) trialOf(loop int) (*loopcount.Trial, error) {
+	nest := r.loops.Loops[loop].Nest
+	t, ok := r.trials[nest]
+	if !ok {
+		if t.Trial, t.err = loopcount.NewTrial(r.loops, nest); t.err == nil {
+			t.Rolled = r.rollNest(nest)
+		}
+		r.trials[nest] = t
+	}
+	return t.Trial, t.err
+}
+
+// nestTrial is the result of [loopcount.NewTrial] for a nest.
+type nestTrial struct {
+	*loopcount.Trial
+	err error
+}
+
+// source describes the source code of a reference in a loop that the compiler unrolled.
+type source struct {
+	head   uint32 // the reference that stands for all of its copies in the rolled nest
+	copies uint64
+}
+
+// rollNest returns a nest as it is in the source. The nest is given by its number.
+func (r *run) rollNest(nest int) *change.Rolled {
+	if of, ok := r.rolled[nest]; ok {
+		return of
+	}
+	n := r.loops.Nest(nest)
+	of := change.Roll(n, loopcount.CodeOf(r.loops))
+	r.rolled[nest] = of
+	for _, it := range leavesOf(n.Items) {
+		r.sources[it.Ref.Site] = source{of.Head(it.Ref).Site, of.Copies(it.Ref)}
+	}
+	return of
+}
+
+// copies returns the number of source iterations in each iteration of the compiled loop around a
+// reference.
+func (r *run) copies(site uint32) uint64 { return max(1, r.sources[site].copies) }
+
 // nestWaits returns the cycles that a loop waits, by the level that misses. They are the loop's
 // exactly counted misses, multiplied by the wait per line at its source locations.
 func (r *run) nestWaits(loop int) []float64 {
@@ -335,14 +379,14 @@ func (r *run) nest(g *group) {
 	g.pages, g.strided = r.pagesOf(g), r.strided(g.largest) != nil
 	r.average(g, g.largest)
 	l, loop, waits, wait := r.loops, g.largest, g.waits, g.wait
-	t, err := loopcount.NewTrial(l, l.Loops[loop].Nest)
+	t, err := r.trialOf(loop)
 	if err != nil { // the nest has irregular references
 		return
 	}
 	names := t.Names()
 	number := names.Loop
 	names.Loop = func(p change.Path) string {
-		line, innermost := r.lineOf(loop, p, g.at.file)
+		line, innermost := r.lineOf(loop, t.Compiled(p), g.at.file)
 		if line > 0 {
 			return "the loop at line " + strconv.FormatUint(uint64(line), 10)
 		}
@@ -707,7 +751,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if l.Runs < 3 {
 		return nil, 0
 	}
-	var turns [][]loops.Item // for each run, the code before the run, and the run itself
+	var turns [][]loops.Item // for each run, the run itself, and the code until the next run
 	var between []loops.Item
 	nodes := 0
 	for node := range r.loops.Tree().Nodes() {
@@ -716,8 +760,10 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 		}
 		switch {
 		case node.IsLoop() && node.Shape() == l.Shape:
-			turns = append(turns, append(between, node.Nest().Items...))
-			between = nil
+			if last := len(turns) - 1; last >= 0 {
+				turns[last] = append(turns[last], between...)
+			}
+			turns, between = append(turns, node.Nest().Items), nil
 		case node.IsLoop() || len(between) > mostDeep:
 			nodes = -1
 		default:
@@ -736,7 +782,7 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if len(turns) < 4 {
 		return nil, 0
 	}
-	turns = turns[1:] // the code before the first run is different
+	turns = turns[:len(turns)-1] // the code after the last run is unknown
 	body := turns[0]
 	for i := range turns[1:] {
 		if len(turns[i+1]) != len(body) {
@@ -747,12 +793,12 @@ func (r *run) repeatedNest(loop int) (n *loops.Nest, runs uint64) {
 	if len(turns) < 3 || !evenly(body, turns[1], turns[2], 0) {
 		return nil, 0
 	}
-	// Move the leaves beside the nest into it, so that each loop contains only the next loop.
-	outer := loops.Loop(uint64(len(turns)), body...)
 	of := r.loops.Nest(l.Nest).Clone()
-	of.Items = []loops.Item{outer}
-	if len(body) > 1 && !hasLoop(body[len(body)-1].Body) {
-		sink(&of.Items[0], 1)
+	of.Items = []loops.Item{loops.Loop(uint64(len(turns)), body...)}
+	of = change.Roll(of, loopcount.CodeOf(r.loops)).Nest
+	// Move the leaves beside the nest into it, so that each loop contains only the next loop.
+	if outer := &of.Items[0]; len(outer.Body) > 1 && onlyLoop(outer) != nil && !hasLoop(onlyLoop(outer).Body) {
+		sink(outer, 1)
 	}
 	return of, uint64(len(turns))
 }
@@ -1352,26 +1398,20 @@ func unitStrides(l *loops.Item, depth int) bool {
 	})
 }
 
-// lanes returns the number of elements, beyond the first one, that each reference in an innermost loop accesses at a time
-// while it advances by as many; 0: some do not.
+// lanes returns the number of elements, beyond the first one, that the compiler's vector instructions access for each
+// reference in an innermost loop; 0: for some references, they access one element.
 func (r *run) lanes(l *loops.Item, depth int) (least float64) {
 	l, depth = innermost(l, depth)
+	code := loopcount.CodeOf(r.loops)
 	for _, it := range leavesOf(l.Body) {
-		step, own := magnitude(it.Step(depth)), int64(it.Ref.Bytes)
-		if step == 0 {
+		if it.Step(depth) == 0 {
 			continue
 		}
-		s := r.loops.Place(it.Ref)
-		if s == nil || own == 0 || step%own != 0 || step/own > mostUnrolled {
-			return 0
+		if n := float64(code(it.Ref).Elements() - 1); least == 0 || n < least {
+			least = n
 		}
-		number, _, _ := strings.Cut(strings.TrimPrefix(s.Type, "<"), " x ")
-		n, err := strconv.Atoi(number)
-		if err != nil {
+		if least == 0 {
 			return 0
-		}
-		if least == 0 || float64(n-1) < least {
-			least = float64(n - 1)
 		}
 	}
 	return least
@@ -1672,58 +1712,34 @@ func (r *run) strideWords(nest int) string {
 	if a == nil {
 		return ""
 	}
-	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(r.step(nest, a))) + " in each iteration of the innermost loop, so each access is to another line"
+	return "the address in " + cmp.Or(named(a.Name), "an array") + " moves " + bytesOf(magnitude(a.Strides[len(a.Strides)-1])) + " in each iteration of the innermost loop, so each access is to another line"
 }
 
-// step returns by how many bytes an array moves in each iteration of its innermost loop in the source. The compiler may have
-// unrolled the loop, so that it contains copies of a reference.
-func (r *run) step(nest int, a *outline.Array) int64 {
-	type code struct {
-		line, column uint32
-		kind         trace.Kind
-	}
-	all := a.Strides[len(a.Strides)-1]
-	most := int64(1)
-	for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
-		copies := map[code][]trace.Addr{}
-		for _, it := range body {
-			if s := r.loops.Place(it.Ref); s != nil && !it.Wild && slices.Equal(it.Steps, a.Strides) {
-				of := code{s.Line, s.Column, s.Kind}
-				copies[of] = append(copies[of], it.Addr)
-			}
-		}
-		for _, addrs := range copies {
-			for n := min(int64(len(addrs)), mostUnrolled); n > most; n-- {
-				if all%n == 0 && slices.ContainsFunc(addrs, func(first trace.Addr) bool {
-					for i := range n {
-						if !slices.Contains(addrs, first+trace.Addr(i*(all/n))) {
-							return false
-						}
-					}
-					return true
-				}) {
-					most = n
-				}
-			}
+// arrays returns the arrays of a loop, with the strides of the loops in the source.
+func (r *run) arrays(loop int) []outline.Array {
+	list := slices.Clone(r.loops.Arrays(loop))
+	r.rollNest(r.loops.Loops[loop].Nest)
+	for i := range list {
+		a := &list[i]
+		if n := len(a.Strides); n > 0 && !a.Wild {
+			a.Strides = slices.Clone(a.Strides)
+			a.Strides[n-1] /= int64(r.copies(a.Refs[0].Site))
 		}
 	}
-	return all / most
+	return list
 }
 
-// mostUnrolled is how many copies of a loop's body compilers make at most.
-const mostUnrolled = 16
-
-// strided is the array with the largest step in an innermost loop of a nest; nil: no array has a
-// step.
+// strided returns the array with the most references among the arrays that advance by whole lines in an innermost loop of
+// a nest; nil: there is none.
 func (r *run) strided(nest int) *outline.Array {
 	for loop := r.loops.Loops[nest].End - 1; loop >= nest; loop-- {
-		if a := strided(r.loops.Arrays(loop), int64(r.loops.LineBytes)); a != nil {
+		if a := strided(r.arrays(loop), int64(r.loops.LineBytes)); a != nil {
 			return a
 		}
 	}
 	// If the rows of an array are reached through pointers, rows and pointers look like a single
 	// array. Each reference is therefore examined separately.
-	for _, body := range bodies(r.loops.Nest(r.loops.Loops[nest].Nest).Items) {
+	for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {
 		for _, it := range body {
 			if s := r.loops.Place(it.Ref); s != nil && !it.Wild {
 				a := []outline.Array{{Name: s.Variable, Strides: it.Steps, References: 1}}
@@ -1746,7 +1762,7 @@ func (r *run) transposes(nest int) bool {
 	}
 	n, line := len(a.Strides), int64(r.loops.LineBytes)
 	for loop := nest; loop < r.loops.Loops[nest].End; loop++ {
-		if slices.ContainsFunc(r.loops.Arrays(loop), func(b outline.Array) bool {
+		if slices.ContainsFunc(r.arrays(loop), func(b outline.Array) bool {
 			if b.Wild || len(b.Strides) != n || magnitude(b.Strides[n-1]) >= line || b.Strides[n-1] == 0 {
 				return false
 			}

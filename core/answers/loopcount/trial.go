@@ -15,9 +15,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Trial tries changes on the first execution of a loop nest, which is simulated in isolation.
+// Trial tries changes on the first execution of a loop nest, which is simulated in isolation. The
+// compiler may have unrolled or vectorised the loops, but changes are made to the loops of the
+// source (see [change.Roll]).
 type Trial struct {
-	Nest *loops.Nest
+	*change.Rolled
 
 	of     *answers.Loops
 	number int // number of the nest
@@ -27,7 +29,7 @@ type Trial struct {
 // NewTrial returns a trial of the nest with this number, counted from 0. The error is a
 // [*change.Error].
 func NewTrial(l *answers.Loops, number int) (*Trial, error) {
-	t := &Trial{Nest: l.Nest(number), of: l, number: number}
+	t := &Trial{Rolled: change.Roll(l.Nest(number), CodeOf(l)), of: l, number: number}
 	for i := range l.Loops {
 		if l.Loops[i].Nest == number {
 			t.arrays = l.Arrays(i)
@@ -42,6 +44,27 @@ func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	return t, nil
 }
 
+// CodeOf returns a function that returns the source code of a reference.
+func CodeOf(l *answers.Loops) func(loops.Reference) change.Code {
+	return func(r loops.Reference) change.Code {
+		s := l.Place(r)
+		if s == nil {
+			return change.Code{}
+		}
+		return change.Code{File: s.File, Variable: s.Variable, Line: s.Line, Column: s.Column, Lanes: lanes(s.Type)}
+	}
+}
+
+// lanes returns the number of elements of a vector type, such as <2 x double>, and 1 for other
+// types.
+func lanes(kind string) uint64 {
+	number, _, _ := strings.Cut(strings.TrimPrefix(kind, "<"), " x ")
+	if n, err := strconv.ParseUint(number, 10, 16); err == nil && n > 0 && strings.HasPrefix(kind, "<") {
+		return n
+	}
+	return 1
+}
+
 // Names returns the names of the nest's arrays and loops.
 func (t *Trial) Names() change.Names {
 	return change.Names{
@@ -53,12 +76,12 @@ func (t *Trial) Names() change.Names {
 		},
 		Element: func(at trace.Addr) uint64 {
 			if a := t.arrayAt(at); a != nil && len(a.Refs) > 0 {
-				return uint64(a.Refs[0].Bytes)
+				return uint64(a.Refs[0].Bytes) / CodeOf(t.of)(a.Refs[0]).Elements()
 			}
 			return 0
 		},
 		Loop: func(p change.Path) string {
-			return "loop " + strings.Replace(p.String(), "1", strconv.Itoa(t.number+1), 1)
+			return "loop " + strings.Replace(t.Compiled(p).String(), "1", strconv.Itoa(t.number+1), 1)
 		},
 	}
 }
@@ -201,7 +224,9 @@ func (t *Trial) loop(kind, name string) (change.Path, error) {
 			n, _ := strconv.Atoi(part)
 			p = append(p, n-1)
 		}
-		return p, nil
+		if of, ok := t.Find(p); ok {
+			return of, nil
+		}
 	}
 	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": its number, or i for the outermost one, j for the first in it, and so on"}
 }

@@ -3,10 +3,5 @@
 cd "$(dirname "$0")" || exit 1
 for source in *.c; do
     program=${source%.c}
-    case $program in
-    matrix | transpose) loops='-fno-unroll-loops -fno-vectorize' ;; # so that predicted changes are those of the source
-    *) loops= ;;
-    esac
-    # shellcheck disable=SC2086
-    ../../../../../../bin/stackglass cc -- clang-19 -O2 -g $loops "$source" -o "$program" && ./"$program" && rm "$program"
+    ../../../../../../bin/stackglass cc -- clang-19 -O2 -g "$source" -o "$program" && ./"$program" && rm "$program"
 done

@@ -1,0 +1,476 @@
+package change
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Code identifies the source code of a reference. Copies of a reference that the compiler made when
+// it unrolled a loop have equal codes.
+type Code struct {
+	File, Variable string
+	Line, Column   uint32 // 0 if unknown
+	Lanes          uint64 // number of elements that a vector instruction accesses at once; 0 and 1 mean one element
+}
+
+// Elements returns the number of elements that the reference accesses at once.
+func (c Code) Elements() uint64 { return max(1, c.Lanes) }
+
+// Rolled is a nest whose loops run as often as they do in the source, whatever the compiler has
+// made of them.
+type Rolled struct {
+	Nest *loops.Nest
+
+	origins []origin
+	copies  map[loops.Reference]uint64          // by reference of the compiled nest: the number of source iterations in an iteration of its loop, if it is more than one
+	heads   map[loops.Reference]loops.Reference // by reference of the compiled nest: the reference of the rolled nest, if it is another one
+}
+
+// origin is the place of a rolled loop in the compiled nest.
+type origin struct {
+	number int   // the loop's index among the loops of its list
+	merged []int // indices of remainder loops that are part of it now
+	body   []origin
+}
+
+// Copies returns how many iterations of the source an iteration of the compiled loop around a
+// reference performs.
+func (r *Rolled) Copies(of loops.Reference) uint64 { return max(1, r.copies[of]) }
+
+// Head returns the reference of the rolled nest that a reference of the compiled nest belongs to.
+func (r *Rolled) Head(of loops.Reference) loops.Reference {
+	if head, ok := r.heads[of]; ok {
+		return head
+	}
+	return of
+}
+
+// Compiled returns the path of a rolled loop in the compiled nest. Loops that only a change has
+// made keep their numbers.
+func (r *Rolled) Compiled(p Path) (of Path) {
+	list := r.origins
+	for _, number := range p {
+		if number >= len(list) {
+			of, list = append(of, number), nil
+			continue
+		}
+		of, list = append(of, list[number].number), list[number].body
+	}
+	return of
+}
+
+// Find returns the path in the rolled nest of a loop of the compiled nest. ok is false if there is
+// no such loop.
+func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
+	list := r.origins
+	for _, number := range compiled {
+		at := slices.IndexFunc(list, func(o origin) bool { return o.number == number || slices.Contains(o.merged, number) })
+		if at < 0 {
+			return nil, false
+		}
+		of, list = append(of, at), list[at].body
+	}
+	return of, true
+}
+
+// Roll undoes what a compiler does to the innermost loops of a nest. It leaves n unchanged.
+//
+//  1. An unrolled loop contains a copy of each reference for every source iteration, at addresses
+//     that differ by the step of the source loop. The copies together advance as far as the
+//     references of an iteration do. Roll replaces them by the first copy.
+//  2. A vector instruction accesses consecutive elements. Roll treats it as one copy for each
+//     element.
+//  3. The remaining iterations, and iterations that the compiler has peeled off, run before or after
+//     the loop, in a loop of their own or without one. Roll makes them iterations of the loop.
+//
+// The rolled nest makes the same references to elements, except that it repeats a reference in each
+// iteration if the compiler kept the element in a register for some of them. A loop stays as it is
+// if its references do not agree on the number of copies.
+func Roll(n *loops.Nest, code func(loops.Reference) Code) *Rolled {
+	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}}
+	w := roller{r, code}
+	r.Nest.Items, r.origins = w.list(r.Nest.Items, 0)
+	return r
+}
+
+type roller struct {
+	*Rolled
+	code func(loops.Reference) Code
+}
+
+// list rolls the loops in a list that is inside depth loops.
+func (w *roller) list(items []loops.Item, depth int) (out []loops.Item, origins []origin) {
+	number := 0
+	for i := range items {
+		it := &items[i]
+		if !it.IsLoop() {
+			continue
+		}
+		of := origin{number: number}
+		number++
+		it.Body, of.body = w.list(it.Body, depth+1)
+		origins = append(origins, of)
+		if isInnermost(it) {
+			w.unroll(it, depth)
+		}
+	}
+	return w.merge(items, origins, depth)
+}
+
+// isInnermost reports whether a loop contains neither loops nor irregular references.
+func isInnermost(l *loops.Item) bool {
+	return l.IsLoop() && !slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() || it.Wild })
+}
+
+// mostCopies is the largest number of source iterations in an iteration of a compiled loop: four
+// vectors of 64 bytes.
+const mostCopies = 256
+
+// element is an element that a reference accesses.
+type element struct {
+	addr trace.Addr
+	leaf int // index of the reference in the loop's body
+}
+
+// class contains the elements that the same source code accesses in an iteration of a compiled
+// loop.
+type class struct {
+	code     Code
+	like     loops.Item // one of the references; its size is that of an element
+	elements []element
+}
+
+// sized returns a leaf whose size is that of an element, and the number of its elements.
+func (w *roller) sized(it loops.Item) (one loops.Item, code Code, lanes uint64) {
+	code, lanes = w.code(it.Ref), 1
+	if n := code.Elements(); uint64(it.Ref.Bytes)%n == 0 {
+		lanes = n
+		it.Ref.Bytes /= uint32(n)
+	}
+	code.Lanes = 0
+	return it, code, lanes
+}
+
+// classes returns the classes of an innermost loop.
+func (w *roller) classes(l *loops.Item) (list []class) {
+	for i, it := range l.Body {
+		if isEvent(&it) {
+			continue
+		}
+		it, code, lanes := w.sized(it)
+		at := slices.IndexFunc(list, func(c class) bool {
+			return code.known() && c.code == code && c.like.Ref.Kind == it.Ref.Kind && c.like.Ref.Bytes == it.Ref.Bytes && c.like.Ref.Thread == it.Ref.Thread && sameSteps(&c.like, &it)
+		})
+		if at < 0 {
+			at = len(list)
+			list = append(list, class{code: code, like: it})
+		}
+		for lane := range lanes {
+			list[at].elements = append(list[at].elements, element{it.Addr + lane*uint64(it.Ref.Bytes), i})
+		}
+	}
+	return list
+}
+
+// known reports whether copies of a reference can be recognised.
+func (c Code) known() bool { return c.Line > 0 || c.Variable != "" }
+
+func sameSteps(a, b *loops.Item) bool {
+	for d := range max(len(a.Steps), len(b.Steps)) {
+		if step(a, d) != step(b, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// unroll replaces the copies in the body of an innermost loop, which is inside depth loops.
+func (w *roller) unroll(l *loops.Item, depth int) {
+	classes := w.classes(l)
+	most := 0
+	for i := range classes {
+		if step(&classes[i].like, depth) != 0 {
+			most = max(most, len(classes[i].elements))
+		}
+	}
+	for copies := min(most, mostCopies); copies > 1; copies-- {
+		if w.fold(l, classes, depth, uint64(copies)) {
+			return
+		}
+	}
+}
+
+// fold replaces the body of a loop by one of its copies. It returns false if the body does not
+// consist of this number of copies.
+func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) bool {
+	type head struct {
+		at   int // index in the body
+		item loops.Item
+	}
+	var heads []head
+	whole, parts := 0, 0 // elements of complete and of incomplete sets of copies
+	of := map[int]loops.Reference{}
+	for i := range classes {
+		c := &classes[i]
+		by := step(&c.like, depth)
+		each := by / int64(copies)
+		if by%int64(copies) != 0 || by != 0 && magnitude(each) < uint64(c.like.Ref.Bytes) {
+			return false
+		}
+		list := slices.Clone(c.elements)
+		slices.SortStableFunc(list, func(a, b element) int {
+			if by < 0 {
+				a, b = b, a
+			}
+			return cmp.Compare(a.addr, b.addr)
+		})
+		for len(list) > 0 {
+			h := head{list[0].leaf, c.like}
+			h.item.Addr = list[0].addr
+			h.item.Steps = slices.Clone(c.like.Steps)
+			setStep(&h.item, depth, each)
+			var in []element
+			for k := range copies {
+				want := h.item.Addr + k*uint64(each)
+				if at := slices.IndexFunc(list, func(e element) bool { return e.addr == want }); at >= 0 {
+					in = append(in, list[at])
+					list = slices.Delete(list, at, at+1)
+				}
+			}
+			for _, e := range in {
+				h.at = min(h.at, e.leaf)
+			}
+			h.item.Ref = l.Body[h.at].Ref
+			h.item.Ref.Bytes = c.like.Ref.Bytes
+			for _, e := range in {
+				if _, ok := of[e.leaf]; !ok {
+					of[e.leaf] = h.item.Ref
+				}
+			}
+			heads = append(heads, h)
+			switch {
+			case by == 0:
+			case len(in) == int(copies):
+				whole += len(in)
+			default:
+				parts += len(in)
+			}
+		}
+	}
+	if whole == 0 || 2*parts > whole {
+		return false
+	}
+	for i := range l.Body {
+		if isEvent(&l.Body[i]) {
+			heads = append(heads, head{i, l.Body[i]})
+			continue
+		}
+		w.copies[l.Body[i].Ref], w.heads[l.Body[i].Ref] = copies, of[i]
+	}
+	slices.SortStableFunc(heads, func(a, b head) int { return cmp.Compare(a.at, b.at) })
+	l.Body = nil
+	for _, h := range heads {
+		l.Body = append(l.Body, h.item)
+	}
+	l.Trips *= copies
+	for d := range l.Steps {
+		l.Steps[d] *= int64(copies)
+	}
+	return true
+}
+
+// merge makes iterations that run beside a loop iterations of the loop. The list is inside depth
+// loops.
+func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
+	number := 0
+	for i := 0; i < len(items); i++ {
+		if !items[i].IsLoop() {
+			continue
+		}
+		if !isInnermost(&items[i]) || int64(items[i].Trips) <= 0 {
+			number++
+			continue
+		}
+		before, rest := w.peeled(&items[i], items[:i], depth, false)
+		if before > 0 {
+			l := items[i]
+			items = slices.Concat(rest, []loops.Item{l}, items[i+1:])
+			i = len(rest)
+		}
+		for {
+			next := i + 1
+			for next < len(items) && isEvent(&items[next]) {
+				next++
+			}
+			if next < len(items) && isInnermost(&items[next]) && w.continues(&items[i], &items[next], depth) {
+				l, more := &items[i], &items[next]
+				l.Trips += more.Trips
+				for d := range more.Steps {
+					setStep(l, d, step(l, d)+step(more, d))
+				}
+				origins[number].merged = append(origins[number].merged, origins[number+1].number)
+				origins = slices.Delete(origins, number+1, number+2)
+				items = slices.Delete(items, next, next+1)
+				continue
+			}
+			after, rest := w.peeled(&items[i], items[i+1:], depth, true)
+			if after == 0 {
+				break
+			}
+			items = append(items[:i+1:i+1], rest...)
+		}
+		number++
+	}
+	return items, origins
+}
+
+// iteration returns the reference that a leaf of a loop's body makes in an iteration, which may be
+// before the first or after the last one. The result is a leaf beside the loop, which is inside
+// depth loops.
+func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
+	it, by := *leaf, step(leaf, depth)
+	it.Steps = nil
+	it.Addr += turn * uint64(by)
+	if after {
+		it.Addr += l.Trips * uint64(by)
+	}
+	for d := range depth {
+		s := step(leaf, d)
+		if after {
+			s += step(l, d) * by
+		}
+		it.Steps = append(it.Steps, s)
+	}
+	return it
+}
+
+// continues reports whether a loop performs further iterations of the loop before it.
+func (w *roller) continues(l, next *loops.Item, depth int) bool {
+	var left []int // leaves of next that have no counterpart yet
+	for i := range next.Body {
+		if !isEvent(&next.Body[i]) {
+			left = append(left, i)
+		}
+	}
+	moves, known := false, false
+	for i := range l.Body {
+		leaf := &l.Body[i]
+		if isEvent(leaf) {
+			continue
+		}
+		want := iteration(l, leaf, depth, true, 0)
+		at := slices.IndexFunc(left, func(j int) bool {
+			it := iteration(next, &next.Body[j], depth, false, 0)
+			return sameReference(&want, &it) && step(leaf, depth) == step(&next.Body[j], depth)
+		})
+		if at < 0 {
+			return false
+		}
+		moves = moves || step(leaf, depth) != 0
+		known = known || w.sameCode(leaf.Ref, next.Body[left[at]].Ref)
+		left = slices.Delete(left, at, at+1)
+	}
+	return len(left) == 0 && moves && known
+}
+
+// sameReference reports whether two leaves beside each other refer to the same memory.
+func sameReference(a, b *loops.Item) bool {
+	return a.Addr == b.Addr && a.Ref.Kind == b.Ref.Kind && a.Ref.Bytes == b.Ref.Bytes && a.Ref.Thread == b.Ref.Thread && sameSteps(a, b)
+}
+
+func (w *roller) sameCode(a, b loops.Reference) bool {
+	x, y := w.code(a), w.code(b)
+	x.Lanes, y.Lanes = 0, 0
+	return x.Line > 0 && x == y
+}
+
+// peeled finds iterations of a loop among the leaves next to it: behind it, or before it. It adds
+// them to the loop, and returns their number and the items that are left.
+func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bool) (turns uint64, rest []loops.Item) {
+	type part struct {
+		leaf int
+		one  loops.Item
+	}
+	var left []part
+	pieces := map[int]int{} // elements of each leaf that are in left
+	for i := range beside {
+		at := i
+		if !behind {
+			at = len(beside) - 1 - i
+		}
+		it := beside[at]
+		if it.IsLoop() || it.Wild || len(left) > mostBeside {
+			break
+		}
+		if isEvent(&it) {
+			continue
+		}
+		one, _, lanes := w.sized(it)
+		for range lanes {
+			left = append(left, part{at, one})
+			one.Addr += uint64(one.Ref.Bytes)
+			pieces[at]++
+		}
+	}
+	known := false
+	took := map[int]int{}
+	for len(left) > 0 {
+		now := slices.Clone(left)
+		used := map[int]int{}
+		moves := false
+		for i := range l.Body {
+			leaf := &l.Body[i]
+			if isEvent(leaf) {
+				continue
+			}
+			turn := turns
+			if !behind {
+				turn = -(turns + 1)
+			}
+			want := iteration(l, leaf, depth, behind, turn)
+			at := slices.IndexFunc(now, func(p part) bool { return sameReference(&want, &p.one) })
+			if at < 0 {
+				used = nil
+				break
+			}
+			moves = moves || step(leaf, depth) != 0
+			known = known || w.sameCode(leaf.Ref, beside[now[at].leaf].Ref)
+			used[now[at].leaf]++
+			now = slices.Delete(now, at, at+1)
+		}
+		if used == nil || !moves {
+			break
+		}
+		left = now
+		turns++
+		for leaf, n := range used {
+			took[leaf] += n
+		}
+	}
+	for leaf, n := range took {
+		known = known && n == pieces[leaf]
+	}
+	if turns == 0 || !known {
+		return 0, nil
+	}
+	l.Trips += turns
+	if !behind {
+		for i := range l.Body {
+			if !isEvent(&l.Body[i]) {
+				l.Body[i].Addr -= turns * uint64(step(&l.Body[i], depth))
+			}
+		}
+	}
+	for i := range beside {
+		if took[i] == 0 {
+			rest = append(rest, beside[i])
+		}
+	}
+	return turns, rest
+}
+
+// mostBeside is the largest number of elements next to a loop that are examined.
+const mostBeside = 1024

@@ -1,0 +1,216 @@
+package change
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// compiler makes copies of references, each with its own site.
+type compiler struct {
+	codes []Code // by site
+}
+
+// copied returns a copy of a leaf of line lines in an iteration of the innermost loop. It accesses
+// the elements of several iterations if lanes is not 1.
+func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes uint64) loops.Item {
+	it := leaf
+	depth := len(leaf.Steps) - 1
+	it.Steps = slices.Clone(leaf.Steps)
+	it.Addr += uint64(iteration * leaf.Steps[depth])
+	if leaf.Steps[depth] < 0 {
+		it.Addr -= (lanes - 1) * uint64(leaf.Ref.Bytes)
+	}
+	it.Ref.Bytes *= uint32(lanes)
+	it.Ref.Site = uint32(len(c.codes))
+	c.codes = append(c.codes, Code{File: "a.c", Line: line, Column: 5, Lanes: lanes})
+	return it
+}
+
+func (c *compiler) code(r loops.Reference) Code { return c.codes[r.Site] }
+
+// compile unrolls an innermost loop, which is inside depth loops. Each iteration of the result
+// performs copies·lanes iterations. The first iterations are peeled off, and the last ones run in a
+// loop of their own, or without one.
+func (c *compiler) compile(l loops.Item, depth int, copies, lanes uint64, peeled, rest int, inLoop bool) (list []loops.Item) {
+	each := copies * lanes
+	beside := func(iteration int64) {
+		for i, leaf := range l.Body {
+			it := c.copied(leaf, uint32(i+1), iteration, 1)
+			it.Steps = it.Steps[:depth]
+			list = append(list, it)
+		}
+	}
+	for i := range peeled {
+		beside(int64(i))
+	}
+	main := loops.Item{Trips: (l.Trips - uint64(peeled) - uint64(rest)) / each}
+	for _, kind := range []trace.Kind{trace.Load, trace.Store} {
+		for i, leaf := range l.Body {
+			if leaf.Ref.Kind != kind {
+				continue
+			}
+			by, wide := leaf.Steps[depth], uint64(1)
+			if magnitude(by) == uint64(leaf.Ref.Bytes) {
+				wide = lanes
+			}
+			for turn := uint64(0); turn < each; turn += wide {
+				it := c.copied(leaf, uint32(i+1), int64(peeled)+int64(turn), wide)
+				it.Steps[depth] = by * int64(each)
+				main.Body = append(main.Body, it)
+			}
+		}
+	}
+	list = append(list, main)
+	if done := int64(l.Trips) - int64(rest); inLoop && rest > 1 {
+		last := loops.Item{Trips: uint64(rest)}
+		for i, leaf := range l.Body {
+			last.Body = append(last.Body, c.copied(leaf, uint32(i+1), done, 1))
+		}
+		list = append(list, last)
+	} else {
+		for i := range rest {
+			beside(done + int64(i))
+		}
+	}
+	return list
+}
+
+// TestRollUndoesUnrolling compares rolled nests with the loops that were unrolled.
+func TestRollUndoesUnrolling(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var body []loops.Item
+		bytes := rapid.SampledFrom([]uint32{4, 8}).Draw(t, "bytes")
+		for i := range rapid.IntRange(1, 4).Draw(t, "references") {
+			r := loops.Reference{Bytes: bytes, Kind: rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store}).Draw(t, "kind")}
+			by := int64(bytes)
+			steps := []int64{by, -by, 2 * by, 4096, -800, 0}
+			if i == 0 {
+				steps = steps[:5]
+			}
+			body = append(body, loops.Leaf(r, trace.Addr(i+1)<<32, rapid.SampledFrom([]int64{0, 8, 4096}).Draw(t, "outer"), rapid.SampledFrom(steps).Draw(t, "step")))
+		}
+		// A compiler moves loads before stores, so the source has them in this order.
+		slices.SortStableFunc(body, func(a, b loops.Item) int { return int(a.Ref.Kind) - int(b.Ref.Kind) })
+		if body[0].Steps[1] == 0 {
+			body[0].Steps[1] = 4096
+		}
+		copies, lanes := rapid.Uint64Range(1, 5).Draw(t, "copies"), rapid.SampledFrom([]uint64{1, 2, 4}).Draw(t, "lanes")
+		peeled := rapid.IntRange(0, 2).Draw(t, "peeled")
+		rest := rapid.IntRange(0, int(copies*lanes)-1).Draw(t, "rest")
+		inner := loops.Loop(copies*lanes*rapid.Uint64Range(2, 5).Draw(t, "trips")+uint64(peeled)+uint64(rest), body...)
+		c := &compiler{}
+		compiled := &loops.Nest{Items: []loops.Item{loops.Loop(3, c.compile(inner, 1, copies, lanes, peeled, rest, rapid.Bool().Draw(t, "in a loop"))...)}}
+		before := rowsOfNest(t, compiled)
+		r := Roll(compiled, c.code)
+		if !slices.Equal(before, rowsOfNest(t, compiled)) {
+			t.Fatal("the compiled nest changed")
+		}
+		lined := func(n *loops.Nest) (list []string) {
+			for _, a := range rowsOfNest(t, n) {
+				list = append(list, fmt.Sprintf("%v of %d bytes at %x", a.ref.Kind, a.ref.Bytes, a.addr))
+			}
+			return list
+		}
+		got, want := lined(r.Nest), lined(&loops.Nest{Items: []loops.Item{loops.Loop(3, inner)}})
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d copies of %d lanes, %d iterations peeled off and %d left: got %d references, want %d\n%v\n%v", copies, lanes, peeled, rest, len(got), len(want), got[:min(20, len(got))], want[:min(20, len(want))])
+		}
+		if copies*lanes > 1 {
+			for _, it := range compiled.Items[0].Body {
+				if it.IsLoop() && it.Trips > 1 && len(it.Body) > len(body) {
+					if got := r.Copies(it.Body[0].Ref); got != copies*lanes {
+						t.Fatalf("%d copies, want %d", got, copies*lanes)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRollKeepsReferences checks that rolling any nest removes no access to an element.
+func TestRollKeepsReferences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawn(t)
+		if rapid.Bool().Draw(t, "unrolled") {
+			n = &loops.Nest{Items: []loops.Item{loops.Loop(2, loops.Loop(3, n.Items...))}}
+			eachBelow(n.Items, func(it *loops.Item) {
+				if len(it.Steps) > 0 || !it.IsLoop() {
+					it.Steps = append([]int64{0, 0}, it.Steps...)
+				}
+			})
+			trim(&n.Items[0], 0)
+		}
+		lines := rapid.Uint32Range(1, 3).Draw(t, "lines")
+		code := func(r loops.Reference) Code { return Code{Line: 1 + r.Site%lines, Lanes: uint64(1 + r.Site%2)} }
+		elements := func(n *loops.Nest) map[access]int {
+			number := map[access]int{}
+			for _, a := range rowsOfNest(t, n) {
+				if !a.ref.Kind.IsReference() {
+					continue
+				}
+				lanes := uint64(a.ref.Bytes) / 4
+				for lane := range lanes {
+					number[access{loops.Reference{Kind: a.ref.Kind}, a.addr + 4*lane}]++
+				}
+			}
+			return number
+		}
+		before, after := elements(n), elements(Roll(n, code).Nest)
+		for of, number := range before {
+			if after[of] < number {
+				t.Fatalf("%v at %x: %d accesses, want %d", of.ref.Kind, of.addr, after[of], number)
+			}
+		}
+	})
+}
+
+// TestRollFindsLoops checks which loops of the compiled nest the rolled loops are.
+func TestRollFindsLoops(t *testing.T) {
+	c := &compiler{}
+	inner := loops.Loop(11, loops.Leaf(loops.Reference{Bytes: 8, Kind: trace.Load}, atA, 0, 8))
+	list := c.compile(inner, 1, 4, 1, 0, 3, true)
+	list = append(list, loops.Loop(5, c.copied(loops.Leaf(loops.Reference{Bytes: 8, Kind: trace.Load}, atB, 0, 8), 9, 0, 1)))
+	r := Roll(&loops.Nest{Items: []loops.Item{loops.Loop(3, list...)}}, c.code)
+	if body := r.Nest.Items[0].Body; len(body) != 2 || body[0].Trips != 11 || body[1].Trips != 5 {
+		t.Fatalf("%+v", r.Nest.Items)
+	}
+	for _, of := range []struct{ rolled, compiled Path }{{Path{0}, Path{0}}, {Path{0, 0}, Path{0, 0}}, {Path{0, 1}, Path{0, 2}}} {
+		if got := r.Compiled(of.rolled); !slices.Equal(got, of.compiled) {
+			t.Errorf("loop %v was %v, want %v", of.rolled, got, of.compiled)
+		}
+		if got, ok := r.Find(of.compiled); !ok || !slices.Equal(got, of.rolled) {
+			t.Errorf("loop %v is %v now, want %v", of.compiled, got, of.rolled)
+		}
+	}
+	if got, ok := r.Find(Path{0, 1}); !ok || !slices.Equal(got, Path{0, 0}) {
+		t.Errorf("the remaining iterations are in loop %v, want 1.1", got)
+	}
+	if _, ok := r.Find(Path{0, 3}); ok {
+		t.Error("a loop that does not exist was found")
+	}
+}
+
+// TestRollKeepsOtherLoops checks loops that were not unrolled, although some references are alike.
+func TestRollKeepsOtherLoops(t *testing.T) {
+	at := func(site uint32, addr trace.Addr, by int64) loops.Item {
+		return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Load}, addr, by)
+	}
+	for name, body := range map[string][]loops.Item{
+		"fields of a structure":       {at(1, atA, 16), at(2, atA+8, 16)},
+		"neighbours on the same line": {at(1, atA, 8), at(1, atA+8, 8)},
+		"copies that leave a gap":     {at(1, atA, 32), at(1, atA+8, 32)},
+		"an array that advances less": {at(1, atA, 32), at(1, atA+8, 32), at(1, atA+16, 32), at(1, atA+24, 32), at(3, atB, 8)},
+		"the same element, twice":     {at(1, atA, 0), at(1, atA, 0)},
+	} {
+		n := &loops.Nest{Items: []loops.Item{loops.Loop(10, body...)}}
+		r := Roll(n, func(r loops.Reference) Code { return Code{File: "a.c", Line: 1, Column: r.Site} })
+		if !slices.Equal(rowsOfNest(t, n), rowsOfNest(t, r.Nest)) || r.Nest.Items[0].Trips != 10 {
+			t.Errorf("%s: %+v", name, r.Nest.Items)
+		}
+	}
+}
