@@ -34,8 +34,9 @@ CAPTURE_NEEDS := \
 	'?qemu-x86_64:qemu-user:traces programs as they are' \
 	'?valgrind:valgrind:traces programs where there is no QEMU'
 
-# What runs the command as it is built for other systems.
+# What runs the command as it is built for other systems, and checks its packages.
 SYSTEM_NEEDS := \
+	'?lintian:lintian:checks the Debian package' \
 	'?wine:wine,wine64:runs the command for Windows' \
 	'?x86_64-w64-mingw32-ld:binutils-mingw-w64-x86-64:makes a library that older versions of wine lack' \
 	'?qemu-aarch64:qemu-user:runs the command for arm64'
@@ -58,7 +59,7 @@ WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
-.PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
+.PHONY: help setup run build site zip single release edge wasm test check format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
 	pipelines runtimes multicore speed processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
@@ -84,6 +85,9 @@ zip: build/stackglass.zip ## the page for use without a network, to unzip: build
 
 build/stackglass.zip: build/site.stamp site/bundle/README.txt
 	$(GO) run ./tools/sitebuild -zip $@ -version $(VERSION)
+
+release: zip ## the files of a release, which nobody publishes from here: make release VERSION=v1.2.3
+	$(GO) run ./tools/release -version $(VERSION)
 
 edge: build/edge/app.wasm build/site.stamp ## build/edge: the Cloudflare worker in Go, which workers/edge/wrangler.jsonc deploys
 

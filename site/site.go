@@ -1,7 +1,7 @@
 // Package site embeds the page, the demos and the manual, for the command.
 //
-// tools/sitebuild writes the page to site/dist. If it has not been written when the command is
-// built, the command contains no page; see [Dist].
+// tools/sitebuild writes the page to site/dist, which only the commits of releases contain. If it has
+// not been written when the command is built, the command contains no page; see [Dist].
 package site
 
 import (
@@ -65,7 +65,7 @@ func Manual() []Topic {
 func ManualPage(name string) ([]byte, error) { return manual.ReadFile("docs/" + name + ".md") }
 
 // ErrNotBuilt means that the program was built without the page in site/dist.
-var ErrNotBuilt = errors.New("this program was built without the page; run `make site build` in the source folder and use the new bin/stackglass")
+var ErrNotBuilt = errors.New("this program was built without the page; install a release with `go install github.com/stackglass/stackglass/tools/stackglass@latest`, or run `make build` in the source folder and use the new bin/stackglass")
 
 // Dist returns the files of the page, or [ErrNotBuilt].
 func Dist() (fs.FS, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// version is set by the linker; see the Makefile.
-var version = "development"
+// version is set by the linker; see the Makefile. After `go install`, it is empty.
+var version string
 
 func main() {
 	if os.Getenv("GOGC") == "" {
@@ -28,6 +28,8 @@ func main() {
 		debug.SetGCPercent(20)
 		pass.HoldBallast()
 	}
-	command.Version = version
+	if version != "" {
+		command.Version = version
+	}
 	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

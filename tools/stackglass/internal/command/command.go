@@ -16,6 +16,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -26,8 +28,17 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
-// Version is the version that `stackglass version` prints. Package main sets it.
-var Version = "development"
+// Version is the version that `stackglass version` prints: the version of the module, unless package
+// main sets another one.
+var Version = moduleVersion()
+
+// moduleVersion returns the version that `go install` built, or "development" in a checkout.
+func moduleVersion() string {
+	if built, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(built.Main.Version, "v") {
+		return built.Main.Version
+	}
+	return "development"
+}
 
 // Main runs one command line and returns its exit code: 0 success, 1 a budget of --fail-if
 // is exceeded, 2 usage, 3 bad or truncated input, 4 out of memory or disk, 130 interrupted.
@@ -101,7 +112,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.analyze(), a.simulate(), a.validate(), a.scale(), a.compare(), a.export(), a.info(),
 		a.convert(), a.locality(),
-		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
+		a.cc(), a.trace(), a.serve(), a.demo(), a.version(), a.man(),
 	)
 	for _, v := range ask.Verbs() {
 		verb := a.verb(v)

@@ -10,11 +10,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
@@ -644,6 +647,34 @@ func TestCompletionAndVersion(t *testing.T) {
 	}
 	if got := stackglass("version"); got.stdout != "stackglass "+Version+"\n" {
 		t.Errorf("version: %v", got)
+	}
+}
+
+// TestManualPageIsComplete checks that the page in roff lists every verb and every option, and that
+// man reads it without a warning.
+func TestManualPageIsComplete(t *testing.T) {
+	page := stackglass("man").stdout
+	root := (&app{}).root()
+	for _, g := range groups {
+		for _, name := range g.verbs {
+			if !strings.Contains(page, "\n.SS \""+escaped(name)+"\"\n") {
+				t.Errorf("the page lacks the verb %s", name)
+			}
+			verb, _, _ := root.Find([]string{name})
+			verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden && f.Name != "help" && !strings.Contains(page, escaped("--"+f.Name)) {
+					t.Errorf("the page lacks the option --%s of %s", f.Name, name)
+				}
+			})
+		}
+	}
+	if _, err := exec.LookPath("groff"); err != nil {
+		t.Skip("left out: reading the manual page; groff is not installed")
+	}
+	groff := exec.Command("groff", "-man", "-Tutf8", "-Kutf8", "-ww", "-z")
+	groff.Stdin = strings.NewReader(page)
+	if said, err := groff.CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("groff: %v\n%s", err, said)
 	}
 }
 

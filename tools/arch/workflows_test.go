@@ -1,0 +1,41 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestWorkflows checks that the files for GitHub are valid YAML, and name only targets of the
+// Makefile and packages that exist.
+func TestWorkflows(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root(t), ".github", "*", "*.yml"))
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	makefile := read(t, "Makefile")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parsed map[string]any
+		if err := yaml.Unmarshal(text, &parsed); err != nil || len(parsed) == 0 {
+			t.Errorf("%s: %v", file, err)
+		}
+		for _, m := range regexp.MustCompile(`(?:run:|^\s+) make ([a-z-]+)`).FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: the Makefile has no target %s", file, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile(` \./((?:core|workers|tools|wasm|ui|site)[a-z/]*)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(root(t), m[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,268 @@
+// Release makes the files of a release, in build/release:
+//
+//   - an archive of the command for each operating system and architecture, with the page inside
+//     the command, the manual page, shell completions and the licences of all dependencies;
+//   - a Debian package for each architecture;
+//   - a copy of the page for use without a network (the archive of `make zip`);
+//   - a software bill of materials in CycloneDX's format;
+//   - SHA256SUMS.
+//
+// The same commit always gives the same bytes: times are that of the commit, lists are sorted, and
+// the compiler gets no path of this machine. Release publishes nothing.
+//
+// Usage, from the repository's root, after `make build zip`:
+//
+//	go run ./tools/release -version v1.2.3 [-targets linux/amd64,windows/arm64]
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stackglass/stackglass/site"
+)
+
+const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+// semantic matches a version such as v1.2.3 or v1.2.3-rc.1.
+var semantic = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9a-z.]+)?$`)
+
+// release describes a release that is being made.
+type release struct {
+	version string    // without the v
+	out     string    // the folder for the files
+	page    string    // the archive of the page
+	when    time.Time // time of the commit
+	log     io.Writer
+
+	shared       []file // the files that every archive contains besides the program
+	dependencies *dependencies
+}
+
+// file is a file in an archive or a package.
+type file struct {
+	name    string // with slashes
+	content []byte
+	program bool // may be executed
+}
+
+func main() {
+	version := flag.String("version", "", "version, such as v1.2.3")
+	out := flag.String("o", "build/release", "folder for the files; its previous content is removed")
+	page := flag.String("page", "build/stackglass.zip", "archive of the page that `make zip` made")
+	targets := flag.String("targets", allTargets, "operating systems and architectures")
+	flag.Parse()
+	err := run(*version, *out, *page, strings.Split(*targets, ","), os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(version, out, page string, targets []string, log io.Writer) error {
+	if !semantic.MatchString(version) {
+		return fmt.Errorf("the version is %q, want one such as v1.2.3: make release VERSION=v1.2.3", version)
+	}
+	if _, err := site.Dist(); err != nil {
+		return err
+	}
+	when, err := commitTime()
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	r := &release{version: version[1:], out: out, page: page, when: when, log: log}
+	return r.make(targets)
+}
+
+// commitTime returns the time that the environment states (SOURCE_DATE_EPOCH), or that of the last
+// commit.
+func commitTime() (time.Time, error) {
+	text := os.Getenv("SOURCE_DATE_EPOCH")
+	if text == "" {
+		printed, err := output("git", "log", "-1", "--format=%ct")
+		if err != nil {
+			return time.Time{}, err
+		}
+		text = strings.TrimSpace(string(printed))
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970", text)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+func (r *release) make(targets []string) error {
+	work, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if r.dependencies, err = readDependencies(); err != nil {
+		return err
+	}
+	here := filepath.Join(work, "here")
+	if err := r.compile("", "", here); err != nil {
+		return err
+	}
+	if err := r.share(here); err != nil {
+		return err
+	}
+	for _, target := range targets {
+		if err := r.target(target, filepath.Join(work, "program")); err != nil {
+			return err
+		}
+	}
+	bom, err := r.bom()
+	if err == nil {
+		err = r.write("stackglass-"+r.version+".cdx.json", bom)
+	}
+	if err != nil {
+		return err
+	}
+	page, err := os.ReadFile(r.page)
+	if err == nil {
+		err = r.write("stackglass-"+r.version+"-page.zip", page)
+	}
+	if err != nil {
+		return err
+	}
+	return r.sums()
+}
+
+// compile builds the command; for this machine if system is "".
+func (r *release) compile(system, machine, to string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v"+r.version, "-o", to, "./tools/stackglass")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0")
+	if system != "" {
+		cmd.Env = append(cmd.Env, "GOOS="+system, "GOARCH="+machine)
+	}
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build for %s/%s: %w\n%s", system, machine, err, said)
+	}
+	return nil
+}
+
+// share prepares the files that every archive contains. The command prints its manual page and its
+// completions.
+func (r *release) share(command string) error {
+	for _, made := range []struct {
+		name      string
+		arguments []string
+	}{
+		{"share/man/man1/stackglass.1", []string{"man"}},
+		{"share/bash-completion/completions/stackglass", []string{"completion", "bash"}},
+		{"share/zsh/site-functions/_stackglass", []string{"completion", "zsh"}},
+		{"share/fish/vendor_completions.d/stackglass.fish", []string{"completion", "fish"}},
+		{"share/powershell/stackglass.ps1", []string{"completion", "powershell"}},
+	} {
+		text, err := output(command, made.arguments...)
+		if err != nil {
+			return err
+		}
+		r.shared = append(r.shared, file{name: made.name, content: text})
+	}
+	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		r.shared = append(r.shared, file{name: name, content: text})
+	}
+	licences, err := r.dependencies.licences()
+	r.shared = append(r.shared, file{name: "third-party.txt", content: licences})
+	return err
+}
+
+// target makes the archive, and for Linux the Debian package, of one target.
+func (r *release) target(target, program string) error {
+	system, machine, _ := strings.Cut(target, "/")
+	fmt.Fprintln(r.log, "compiling for", target)
+	if err := r.compile(system, machine, program); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	if err := r.dependencies.link(content); err != nil {
+		return err
+	}
+	folder := "stackglass-" + r.version + "-" + system + "-" + machine
+	name := "stackglass"
+	if system == "windows" {
+		name += ".exe"
+	}
+	files := append(slices.Clone(r.shared), file{name: name, content: content, program: true})
+	if system == "windows" {
+		archive, err := r.zip(folder+"/", files)
+		if err != nil {
+			return err
+		}
+		return r.write(folder+".zip", archive)
+	}
+	archive, err := r.tar(folder+"/", files)
+	if err == nil {
+		err = r.write(folder+".tar.gz", archive)
+	}
+	if err != nil || system != "linux" {
+		return err
+	}
+	made, err := r.debian(machine, content)
+	if err != nil {
+		return err
+	}
+	return r.write("stackglass_"+r.debianVersion()+"_"+machine+".deb", made)
+}
+
+func (r *release) write(name string, content []byte) error {
+	fmt.Fprintf(r.log, "%s: %d bytes\n", name, len(content))
+	return os.WriteFile(filepath.Join(r.out, name), content, 0o666)
+}
+
+// sums writes the checksums of all files, as sha256sum does.
+func (r *release) sums() error {
+	entries, err := os.ReadDir(r.out) // sorted
+	if err != nil {
+		return err
+	}
+	var list bytes.Buffer
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(r.out, e.Name()))
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(content)
+		list.WriteString(hex.EncodeToString(sum[:]) + "  " + e.Name() + "\n")
+	}
+	return r.write("SHA256SUMS", list.Bytes())
+}
+
+// output returns the standard output of a program.
+func output(name string, arguments ...string) ([]byte, error) {
+	cmd := exec.Command(name, arguments...)
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(arguments, " "), err, messages.Bytes())
+	}
+	return out.Bytes(), nil
+}
