@@ -1,4 +1,4 @@
-# Everything one can do here. `make help` lists it.
+# All tasks. `make help` lists them.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -7,12 +7,12 @@ MAKEFLAGS   += --no-builtin-rules
 .DELETE_ON_ERROR:
 
 GO       ?= go
-# The same program with and without a C compiler on the machine.
+# The program is the same whether or not the machine has a C compiler.
 export CGO_ENABLED := 0
-# Compiled packages do not depend on the checkout's folder, so that what was compiled once
-# serves programs, checks and tests, in every checkout.
+# Compiled packages do not depend on the checkout's folder, so packages that were compiled once are
+# reused for programs, checks and tests in every checkout.
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
-# The limit ends tests that hang; no slow machine meets it. The checks run go vet.
+# The limit ends tests that hang, and is far longer than slow machines need. The checks run go vet.
 TEST     := $(GO) test -vet=off -timeout=2h
 WASM     := GOOS=js GOARCH=wasm
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
@@ -21,39 +21,39 @@ FUZZTIME ?= 60s
 BENCH    ?= .
 NEED     := tools/setup/need.sh
 
-# What the tests of capturing traces compile and run programs with. Those that
-# cannot be had are left out by the tests, which say so.
+# The compilers and tools with which the capture tests compile and run programs. Tests whose tools
+# cannot be installed are skipped, and say so.
 CAPTURE_NEEDS := \
-	'gcc:gcc,libc6-dev:compiles programs that are traced as they are' \
+	'gcc:gcc,libc6-dev:compiles programs that are traced without changes' \
 	'?clang-14:clang-14,libc6-dev,libstdc++-12-dev:compiles programs that are traced' \
 	'?clang-19:clang-19,libc6-dev,libstdc++-12-dev:compiles programs that are traced' \
-	'?opt-14:llvm-14:counts references in another way, to compare with' \
-	'?opt-19:llvm-19:counts references in another way, to compare with' \
+	'?opt-14:llvm-14:counts references in another way, for comparison' \
+	'?opt-19:llvm-19:counts references in another way, for comparison' \
 	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs OpenMP programs that are traced' \
 	'?flang-new-19:flang-19:compiles Fortran programs that are traced' \
-	'?qemu-x86_64:qemu-user:traces programs as they are' \
-	'?valgrind:valgrind:traces programs where there is no QEMU'
+	'?qemu-x86_64:qemu-user:traces programs without recompiling them' \
+	'?valgrind:valgrind:traces programs if QEMU is missing'
 
-# What runs the command as it is built for other systems, and checks its packages.
+# Tools that run the command as it is built for other systems, and check its packages.
 SYSTEM_NEEDS := \
 	'?lintian:lintian:checks the Debian package' \
 	'?wine:wine,wine64:runs the command for Windows' \
 	'?x86_64-w64-mingw32-ld:binutils-mingw-w64-x86-64:makes a library that older versions of wine lack' \
 	'?qemu-aarch64:qemu-user:runs the command for arm64'
 
-# What cores are modelled and compared with.
+# Tools that model processor cores, for comparison.
 PIPELINE_NEEDS := \
-	'llvm-mca-19:llvm-19:has tables of processors and computes with them' \
+	'llvm-mca-19:llvm-19:has tables of processors, and computes with them' \
 	'clang-19:clang-19,libc6-dev:compiles the loops'
 PROCESSOR ?= sapphirerapids
 
-# What predictions for many cores are compared with.
+# Tools whose results are compared with predictions for many cores.
 MULTICORE_NEEDS := \
 	'clang-19:clang-19,libc6-dev:compiles the OpenMP programs' \
 	'/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs them' \
 	'valgrind:valgrind:counts their misses with Cachegrind'
 
-# What runs in a browser, and what the page is made of.
+# Packages that run in the browser, and the sources of the page.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
@@ -97,18 +97,18 @@ build/edge/app.wasm: go.mod go.sum $(wildcard workers/edge/*.go workers/edge/pro
 	$(GO) tool workers-assets-gen -mode=go -o build/edge
 	$(WASM) $(GO) build -trimpath -ldflags '-s -w' -o $@ ./workers/edge/program
 
-# What deploys that worker, and runs it in the tests as Cloudflare does: 190 MB,
-# which nothing else needs. It runs in Node.
+# The tools that deploy this worker, and run it in tests in the same way as Cloudflare: 190 MB,
+# which nothing else needs. They run in Node.
 build/wrangler.stamp: site/package-lock.json
 	@command -v node >/dev/null || { echo "Left out: the Cloudflare worker in Cloudflare's runtime; there is no node (20.3 or later)"; exit 0; }; \
 	echo "fetching wrangler, which runs the Cloudflare worker in the tests"; \
 	$(GO) run ./tools/npmfetch wrangler 2>&1 | tail -1; \
 	mkdir -p build && touch $@
 
-wasm: ## compile what runs in the browser, and nothing else
+wasm: ## compile only the code that runs in the browser
 	$(WASM) $(GO) build $(WASM_PACKAGES)
 
-setup: build/npm.stamp ## install what building and testing need
+setup: build/npm.stamp ## install the tools for building and testing
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 
 build/npm.stamp: site/package.json site/package-lock.json
@@ -126,18 +126,19 @@ build/site.stamp: build/npm.stamp $(SITE_SOURCES)
 
 # ---- check it
 
-test: setup format generated ## every check and every test: what CI runs
+test: setup format generated ## every check and every test, as in CI
 	@echo "running checks and tests, three kinds at a time; the output of each is printed when it ends"
 	@$(MAKE) --no-print-directory -j3 -Otarget tests FIRST=build
 	@echo "make test: formatting, vet, staticcheck, generated files, native, browser and end-to-end tests passed"
 
-# The longest first. The end-to-end tests run as two halves, each with a browser of its own,
-# since they spend much of their time waiting. What does not see the page runs while it is made.
+# The longest tests run first. The end-to-end tests run as two halves, each with its own browser,
+# because they spend much of their time waiting. Tests that do not need the page run while the page
+# is built.
 tests: e2e-first e2e-second unit wasmtest beamtest vet staticcheck
 
 unit vet staticcheck: | $(FIRST)
 
-check: format vet staticcheck generated ## everything that needs no test to run
+check: format vet staticcheck generated ## all checks that are not tests
 
 lint: format vet staticcheck ## formatting, go vet (native and wasm), staticcheck
 
@@ -151,7 +152,7 @@ vet:
 	$(GO) vet ./...
 	$(WASM) $(GO) vet $(WASM_PACKAGES)
 
-# In the browser only packages with files of its own are other ones than here.
+# In the browser, only packages with files for js/wasm differ from the native ones.
 FILES := {{.ImportPath}} {{.GoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}
 staticcheck: bin/staticcheck
 	bin/staticcheck ./...
@@ -162,8 +163,8 @@ bin/staticcheck: go.mod
 	@echo "compiling staticcheck; this happens once and takes about a minute"
 	$(GO) build -o $@ honnef.co/go/tools/cmd/staticcheck
 
-# Generated files are in the repository, so that a checkout builds at once.
-# Making them again must change nothing.
+# Generated files are in the repository, so that a checkout can be built at once. Generating them
+# again must not change them.
 generated:
 	@before=$$(find ui -name '*_gen.go' -exec sha256sum {} + | sort); \
 	$(GO) generate ./ui/...; \
@@ -187,10 +188,11 @@ wasmtest: bin/wasmtest ## tests that run in Chromium
 bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 	$(GO) build -o $@ ./tools/wasmtest
 
-# Never from the cache: these tests run programs, which the cache does not see.
+# The test cache is not used: these tests run programs, and the cache does not notice when the
+# programs change.
 E2E      := STACKGLASS_E2E=1 $(TEST) -count=1 ./tools/e2e/...
 
-e2e: e2e-first e2e-second ## the built page and command together, in Chromium, in every hosting
+e2e: e2e-first e2e-second ## the built page and command together, in Chromium, with every way to host the page
 
 e2e-first: e2e-needs
 	$(E2E) -run '^Test[A-L]'
@@ -202,8 +204,8 @@ e2e-needs: build single zip edge build/wrangler.stamp
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 
-# Beam's modules are many, and are of tools/beam alone.
-beamtest: ## tests of analyses on Apache Beam, where its modules can be had
+# Beam needs many modules, which only tools/beam uses.
+beamtest: ## tests of analyses on Apache Beam, if its modules can be downloaded
 	@echo "compiling and running the tests of analyses on Apache Beam; the first time fetches its modules"
 	@mkdir -p build
 	@if (cd tools/beam && $(GO) list -deps -test ./...) >build/beam.log 2>&1; then \
@@ -231,7 +233,7 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers
+soak: build bin/wasmtest ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled|TestEightWorkers|TestBudgetIsOfTheWholeTab' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestKilled ./tools/stackglass/internal/command
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
@@ -242,13 +244,13 @@ soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./tools/capture
 	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakSpilling -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
 
-bench: ## benchmarks, native (BENCH=Stack picks some)
+bench: ## native benchmarks (BENCH=Stack selects some)
 	$(GO) test -run='^$$' -bench='$(BENCH)' ./core/...
 
 bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 	$(WASM) $(GO) test -run='^$$' -bench='$(BENCH)' -exec="$(CURDIR)/bin/wasmtest" ./core/stack/... ./core/trace/...
 
-speed: ## tools/speed/SPEED.md: what a user waits for, on programs of many kinds, and which targets are reached (clang-19; STACKGLASS_BASELINE names the folder of the baseline; make build first to measure the page, too)
+speed: ## tools/speed/SPEED.md: how long users wait, for programs of many kinds, and which targets are reached (clang-19; STACKGLASS_BASELINE names the folder of the baseline; make build first to measure the page, too)
 	@$(NEED) $(CAPTURE_NEEDS)
 	$(GO) run ./tools/speed
 
@@ -264,25 +266,25 @@ scaling: ## runtimes of larger inputs, predicted from small ones, and measured (
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines scaling
 
-multicore: ## predictions of many cores against runs of OpenMP programs, in core/multicore/ACCURACY.md; 20 minutes (clang-19, libomp, valgrind)
+multicore: ## core/multicore/ACCURACY.md: predictions for many cores, compared with runs of OpenMP programs; 20 minutes (clang-19, libomp, valgrind)
 	@$(NEED) $(MULTICORE_NEEDS)
 	$(GO) run ./tools/multicore -o core/multicore/ACCURACY.md
 
-# ---- make its parts again
+# ---- generate its parts again
 
-generate: ## Go files that are made from Vugu components
+generate: ## the Go files that are generated from Vugu components
 	$(GO) generate ./ui/...
 
-processors: ## descriptions of processors' cores, of llvm-mca's tables (llvm-19)
+processors: ## descriptions of processor cores, from llvm-mca's tables (llvm-19)
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines describe core/pipeline/processors
 	$(GO) test ./core/pipeline
 
-probes: ## the same for this machine, with latencies and throughputs measured: PROCESSOR=sapphirerapids
+probes: ## the same for this machine, with measured latencies and throughputs: PROCESSOR=sapphirerapids
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines tune core/pipeline/processors $(PROCESSOR)
 
-demos: ## the demos' traces, from their C sources (clang-19, libomp)
+demos: ## the traces of the demos, from their C sources (clang-19, libomp)
 	@$(NEED) 'clang-19:clang-19,libc6-dev:compiles the demos' \
 		'/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs the demo with OpenMP'
 	site/demos/remake.sh

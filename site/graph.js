@@ -1,7 +1,7 @@
-// Graphs: draws the blocks of a function and the ways between them where an
-// <sg-graph graph="id"> stands, from what Go hands over. dagre, which stands before
-// this in the same file, lays them out in rows. Pointer and keys are handled here; Go
-// hears which block was picked. Loaded when the first one is shown.
+// Graphs. Go passes the blocks of a function and the edges between them, which this script draws
+// into the element <sg-graph graph="id">. dagre, which precedes this script in the same file,
+// computes a layout in rows. The pointer and the keys are handled here; Go is told which block was
+// chosen. The script is loaded when the first graph is shown.
 "use strict";
 (function () {
   const graphs = new Map(); // what Go handed over last, by id
@@ -54,7 +54,7 @@
       if (focused) this.focusNode(this.at, false);
     }
 
-    // place lays the blocks out.
+    // place computes the layout of the blocks.
     place(data) {
       const own = getComputedStyle(this);
       this.ruler.font = "13px " + own.fontFamily;
@@ -67,14 +67,15 @@
       dagre.layout(g);
       this.nodes = data.nodes.map((_, i) => g.node(String(i)));
       this.edges = data.edges.map((e, i) => g.edge({ v: String(e.from), w: String(e.to), name: String(i) }));
-      // Ways back run beside the blocks, where dagre counts no room for them.
+      // Edges to earlier rows run beside the blocks, where dagre reserves no room for them.
       const all = this.edges.flatMap((e) => e.points).concat(this.nodes.flatMap((n) => [{ x: n.x - n.width / 2, y: n.y }, { x: n.x + n.width / 2, y: n.y }]));
       this.left = Math.min(0, ...all.map((p) => p.x - pad));
       this.wide = Math.max(g.graph().width, ...all.map((p) => p.x + pad)) - this.left;
       this.high = g.graph().height;
     }
 
-    // path draws a way with round corners; one from a block to itself as a bow beside it.
+    // path draws an edge with round corners, or an edge from a block to itself as a curve beside
+    // the block.
     path(edge, { points }) {
       const at = (x, y) => x.toFixed(1) + " " + y.toFixed(1);
       if (edge.from === edge.to) {
@@ -118,7 +119,7 @@
       }
     }
 
-    // reveal scrolls the box, and nothing else, to a block.
+    // reveal scrolls only the box, until the block is visible.
     reveal(i) {
       const at = this.nodes[i];
       if (!at) return;
@@ -139,8 +140,8 @@
       onPick(this.data.id, i);
     }
 
-    // key moves along the ways: down to the next block, up to the one before, left and
-    // right to those beside.
+    // key moves along the edges: down to the next block, up to the previous block, left and right
+    // to the neighbours.
     key(e) {
       if (!this.data || e.ctrlKey || e.metaKey || e.altKey) return;
       const i = Math.max(this.at, 0), here = this.nodes[i];

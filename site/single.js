@@ -1,10 +1,10 @@
-// The host that a page in one file carries in itself. What the page and its workers
-// would fetch, import and start as workers elsewhere comes out of the file here: so
-// they need not know, and the policy can forbid every connection.
+// This script takes the place of a server in the single HTML file. Everything that the page and its
+// workers fetch, import or start as a worker comes from this file. The page and the workers need
+// not know this, and the policy can forbid every connection.
 //
-// tools/sitebuild/single.go makes that file. It has this script first, and elements
-// script[data-file] with programs and demos, packed by gzip and as base64. This is
-// the first script of every worker, too: it gets the files as a message.
+// tools/sitebuild/single.go builds the file. This script comes first; elements script[data-file]
+// contain the programs and demos, compressed with gzip and encoded as base64. It is also the first
+// script of every worker, which receives the files in a message.
 "use strict";
 (function () {
   const bundle = ["single.js", "wasm_exec.js", "worker.js"]; // what a worker runs
@@ -49,7 +49,7 @@
     return new Response(body, { headers: { "Content-Type": types[name.split(".").pop()] || "application/octet-stream" } });
   };
 
-  // A worker begins before it has its files: its program waits for them in fetch.
+  // A worker starts before it has received its files: its program waits for them in fetch.
   let address = "", parts = null;
   found.then((all) => { parts = { files: all.files, worker: all.worker }; address = all.address; });
   self.Worker = class extends self.Worker {
@@ -59,7 +59,7 @@
     }
   };
 
-  // The demos' sources and the manual are opened out of the file as well.
+  // The demos' sources and the manual are also opened from the file.
   if (page) page.addEventListener("click", async (event) => {
     const link = event.target.closest('a[href^="demos/"], a[href^="docs/"]');
     if (!link) return;

@@ -1,7 +1,7 @@
-// Explains the terms of the glossary where they stand in a result: on hover, on focus, on tap, and in the
-// list of the key "?". The build puts window.glossary before this script: the words, the meaning and the
-// page of the manual of each term. Terms are found in the page's text after each change and underlined
-// by the highlight registry, so no element of the program's is touched.
+// Explains glossary terms where they occur in a result: on hover, on focus, on tap, and in the list
+// that the key "?" opens. The build prepends window.glossary to this script: the words, the meaning
+// and the manual page of each term. After each change, the script finds the terms in the page's
+// text and underlines them with the highlight registry, so it changes no element of the program.
 "use strict";
 (function () {
   const where = "h2, h3, th, dt, dd, legend, label, .caption, .chip, .second, .summary, [role=columnheader]";
@@ -127,7 +127,7 @@
   }, true);
   addEventListener("scroll", hide, { capture: true, passive: true });
 
-  // The list in the dialog of the keys.
+  // The list in the dialog with the keys.
   document.getElementById("keys").addEventListener("show", () => {
     scan();
     const list = document.getElementById("terms");

@@ -122,7 +122,7 @@ func (c *Communication) happens(f *FalseFinding) string {
 }
 
 // fix describes the change that removes the false sharing. It depends on the structure of the data:
-// adjacent variables, an array with one element per thread, or an array of which each thread owns a
+// adjacent variables, an array with one element per thread, or an array in which each thread owns a
 // part.
 func (c *Communication) fix(f *FalseFinding) string {
 	line := strconv.FormatUint(uint64(c.LineBytes()), 10)

@@ -131,8 +131,9 @@ func (d *Decoder) Word() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Length reads the length of a list. Each member takes at least the given number of bytes (least),
-// so a damaged length cannot make a caller allocate much more memory than the size of the file.
+// Length reads the length of a list. Each member takes at least the given number of bytes (least).
+// A damaged length therefore cannot make a caller allocate much more memory than the size of the
+// file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }

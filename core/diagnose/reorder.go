@@ -20,7 +20,7 @@ type reorder struct {
 	rows        int      // number of rows in turns
 	hash        uint64   // hash of the addresses in an iteration of the outer loop
 	last        [2]uint64
-	turn, again int // number of iterations of the outer loop, and how many of them used the same addresses as one of the two iterations before
+	turn, again int // number of iterations of the outer loop, and number of iterations that used the same addresses as one of the two previous ones
 	give        func(*row)
 }
 

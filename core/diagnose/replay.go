@@ -923,7 +923,7 @@ func (s *replay) start(number int) {
 }
 
 // share keeps a line coherent: a store invalidates it in the other cores. lost reports whether this
-// core had the line until another core stored to it.
+// core lost the line because another core stored to it.
 func (s *replay) share(of *line, core uint8, at trace.Line, addr trace.Addr, bytes uint64, store bool) (lost bool) {
 	me := uint64(1) << core
 	if !store && of.sharers&me != 0 {

@@ -740,7 +740,7 @@ func (r *run) outer(head uint32) uint32 {
 	return 0
 }
 
-// mostRepeats is the largest number of runs of a nest on which changes are tried together.
+// mostRepeats is the largest number of runs of a nest that are changed together.
 const mostRepeats = 32
 
 // repeatedNest returns a loop around a nest that runs several times in a row, including the
@@ -970,8 +970,8 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	return false
 }
 
-// mostLater is the largest number of iterations by which one of two fused loops is assumed to need
-// the other to be ahead.
+// mostLater is the largest assumed number of iterations that one of two fused loops must be ahead
+// of the other.
 const mostLater = 4
 
 // span is the memory that a reference touches in one turn, which is a group of iterations of a
@@ -1177,7 +1177,7 @@ func again(before, load *loops.Item, depth int) bool {
 	return apart == 0 && step == by || (step > 0) == (by > 0) && apart%int64(load.Ref.Bytes) == 0 && magnitude(apart) < max(magnitude(step), magnitude(by))
 }
 
-// countingInstrs is the number of instructions with which a loop counts its iterations.
+// countingInstrs is the number of instructions that count the iterations of a loop.
 const countingInstrs = 3
 
 // conflictWaits returns the cycles that nests wait for lines because of misses that would be hits
@@ -1453,8 +1453,8 @@ func (r *run) nestRecurrence(n *loops.Nest, g *group, by change.Change) (saved f
 	return saved
 }
 
-// newChain returns the additional cycles of a loop if an interchange turns it into a sum, in which
-// each iteration of the innermost loop adds to the same element.
+// newChain returns the additional cycles of a loop if an interchange turns it into a sum: each
+// iteration of the innermost loop then adds to the same element.
 func (r *run) newChain(changed *loops.Nest, g *group, by change.Change) float64 {
 	c, ok := by.(change.Interchange)
 	if !ok || r.cost.program == nil {

@@ -115,7 +115,7 @@ func (u *untangling) flush() error {
 	return nil
 }
 
-// stays reports whether rows of a kind are no events at which threads may meet.
+// stays reports whether rows of a kind are not events at which threads may meet.
 func stays(kind trace.Kind) bool {
 	return kind.IsReference() || kind == trace.BlockEntry || kind == trace.BareBlock
 }

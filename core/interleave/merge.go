@@ -196,8 +196,8 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 // fewRounds is the smallest number of rounds for which copying lane by lane pays off.
 const fewRounds = 8
 
-// rounds returns the number of rounds in which every core makes a reference, limited by room. Each
-// core must have at least one row left after these rounds.
+// rounds returns the number of rounds in which every core makes a reference, limited by room. After
+// these rounds, each core must have at least one more row.
 func (m *Merger) rounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {

@@ -35,8 +35,7 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	return flags
 }
 
-// links returns the loads by which the next value of a loop variable is computed from its current
-// value.
+// links returns the loads that compute the next value of a loop variable from its current value.
 func (p *plan) links(header, variable int32) []int32 {
 	key := loopVariable{header, variable}
 	if list, known := p.linked[key]; known {

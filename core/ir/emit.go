@@ -117,8 +117,8 @@ func freeGlobalPrefix(text string) string {
 	return prefix
 }
 
-// freeLocalPrefix returns a prefix with which no name of a local value or label begins. The prefix
-// is short, because it is written often.
+// freeLocalPrefix returns a prefix that no name of a local value or label has. The prefix is short,
+// because it is written often.
 func freeLocalPrefix(text string) string {
 	prefix := "$."
 	for n := 0; strings.Contains(text, "%"+prefix) || strings.Contains(text, "\n"+prefix); n++ {

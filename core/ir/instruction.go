@@ -515,7 +515,7 @@ func (r *reader) ordering() {
 	}
 }
 
-// comma skips a comma if the character after it is one with which the expected element can begin.
+// comma skips a comma if the expected element can begin with the character after it.
 func (r *reader) comma(begins func(b byte) bool) bool {
 	before := r.at
 	if r.take(',') && begins(r.peek()) {

@@ -265,7 +265,7 @@ func (m *module) metadataLine(e extent) {
 	}
 }
 
-// digits returns the number of digits with which text begins.
+// digits returns the number of digits at the start of text.
 func digits(text string) (n int) {
 	for n < len(text) && isDigit(text[n]) {
 		n++
@@ -273,7 +273,7 @@ func digits(text string) (n int) {
 	return n
 }
 
-// number returns the number with which text begins. It returns -1 if text begins with no digits or
+// number returns the number at the start of text. It returns -1 if text begins with no digits or
 // with too many.
 func number(text string) int {
 	end := digits(text)

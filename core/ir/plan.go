@@ -39,7 +39,7 @@ type plan struct {
 	loops  loops
 	task   bool // whether the function is the body of a task
 
-	loopFrames map[loopFrame]bool       // nil if not computed yet, in which case inlined is also nil
+	loopFrames map[loopFrame]bool       // nil if not computed yet; inlined is then also nil
 	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
 	linked     map[loopVariable][]int32 // results of the function links; nil if there are none yet

@@ -30,7 +30,7 @@ const (
 	defineLoop
 )
 
-// The ways in which a token describes the node after the predicted nodes.
+// The possible descriptions, in a token, of the node after the predicted nodes.
 const (
 	takeOther   = 0 // the shape that followed earlier, or nothing at the end
 	takeNew     = 1 // a new shape, whose definition follows

@@ -297,7 +297,7 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear is the maximum number of iterations for which a loop may take more bytes than its
+// mostDear is the maximum number of iterations up to which a loop may take more bytes than its
 // leaves.
 const mostDear = 3
 

@@ -23,9 +23,9 @@ type Options struct {
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart only matters if executions are divided. If it is set, each core's rows are in the order
-	// in which a private cache sees them (Algorithm 1), and the order between cores has no meaning.
-	// Otherwise rows are in the order in which a shared cache sees them (Algorithm 2).
+	// Apart only matters if executions are divided. If it is set, the rows of each core are in the
+	// order of a private cache (Algorithm 1), and the order between cores has no meaning.
+	// Otherwise, rows are in the order of a shared cache (Algorithm 2).
 	Apart bool
 }
 

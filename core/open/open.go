@@ -36,7 +36,7 @@ type Options struct {
 	Packings []Packing
 	// Watch, if not nil, is called before each read and decompression. An error that it returns
 	// ends the trace like a read error. (Watch is needed because a few bytes may decompress to
-	// endless blank lines, in which Next finds no row.)
+	// endless blank lines, and Next then finds no row.)
 	Watch func() error
 	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is
 	// skipped, and the error is returned at the end.

@@ -51,10 +51,9 @@ type Options struct {
 	Crossing func(block int, site uint32) float64
 	// Misses returns the misses of an access that are not prefetched. If nil, there are none.
 	Misses func(block int, site uint32) Misses
-	// FillWait returns the mean number of cycles per execution for which a load waits for a line
-	// that an earlier load of the iteration fetches. The addresses of the two loads differ by a
-	// constant, and between is the number of references between them. If FillWait is nil, loads do
-	// not wait.
+	// FillWait returns how many cycles a load waits, on average, for a line that an earlier load of
+	// the iteration fetches. The addresses of the two loads differ by a constant, and between is
+	// the number of references between them. If FillWait is nil, loads do not wait.
 	FillWait func(load, fetching Access, between int) float64
 }
 
@@ -216,8 +215,8 @@ type layout struct {
 }
 
 // addend returns when a multiply-add needs its third operand, relative to the other operands. The
-// result is the negated number of cycles by which the third operand is needed later, or 0 for other
-// operations.
+// result is the negated number of cycles that the third operand may arrive later than the others,
+// or 0 for other operations.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency

@@ -117,8 +117,7 @@ func (b *Body) SteadyOver(iterations float64) Steady {
 	return s
 }
 
-// reach returns the number of micro-ops by which the core looks ahead while it waits for a
-// recurrence.
+// reach returns how many micro-ops the core looks ahead while it waits for a recurrence.
 func (b *Body) reach(cycle []uint32) float64 {
 	reach := float64(b.Processor.Window)
 	if b.Processor.Scheduler == 0 {
@@ -161,7 +160,7 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the number of cycles per pass for which any one of a set of ports is needed.
+// demand is the number of cycles per pass during which one of a set of ports is needed.
 type demand struct {
 	ports  uint64
 	cycles float64

@@ -469,5 +469,5 @@ func scalar(text string, inVector bool) shape {
 
 func (s shape) isFloat() bool { return s.element == "float" || s.element == "double" }
 
-// whole returns the number of cycles for which a schedule keeps a port busy.
+// whole returns how many cycles a schedule keeps a port busy.
 func whole(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }

@@ -73,8 +73,8 @@ func NotModelled() []string {
 }
 
 // Runtime computes the time of a run: the sum, over all blocks, of executions × time. In
-// [SteadyForm], the blocks of each loop form one body, in which they are weighted by their
-// executions per iteration.
+// [SteadyForm], the blocks of each loop form one body. Each block is weighted by its executions per
+// iteration.
 func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	t := r.Program
 	for _, list := range []struct {

@@ -176,8 +176,8 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	return true
 }
 
-// choose returns the port for a micro-op in a cycle: the port with the least load among the ports
-// that are free long enough. If no port is free, next is the earliest cycle in which one may be
+// choose returns the port for a micro-op in a cycle: of the ports that are free long enough, the
+// port with the least load. If no port is free, next is the earliest cycle in which one may be
 // free.
 func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)

@@ -55,7 +55,7 @@ func (p *Profile) Check() error {
 	return nil
 }
 
-// checkSegment checks the invariants on which appending a segment relies.
+// checkSegment checks the invariants that are needed to append a segment.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
 	if s == nil || s.Sample != nil { // a sampler resumes from its own state

@@ -34,8 +34,8 @@ func (p *Profile) Encode() []byte {
 }
 
 // EncodeTo writes the profile in binary format. It keeps at most one section in memory. The
-// histograms of locality may be larger than everything else, so it keeps only a piece of them. The
-// error is an error of the writer.
+// histograms of locality may be larger than everything else, so only a piece of them is kept in
+// memory. The error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))

@@ -73,7 +73,7 @@ type Site struct {
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
 // Stride returns the most frequent stride of the site's references. If several strides are equally
-// frequent, it returns the most regular of them.
+// frequent, it returns the most regular one.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {

@@ -76,8 +76,7 @@ type Store interface {
 }
 
 // PieceBytes is the maximum number of bytes that a store writes as one value or in one call.
-// IndexedDB is fastest with values of a few megabytes, and a program can afford to keep one of them
-// in memory.
+// IndexedDB is fastest with values of a few megabytes, and one such value easily fits in memory.
 const PieceBytes = 4 << 20
 
 // Sum identifies stored data. It can be computed and checked piece by piece.

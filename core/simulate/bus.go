@@ -369,8 +369,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which function is returns false. It resizes the table so that the
-// number of lines can double, but allocates nothing if the size does not change.
+// keep removes all lines except the lines for which the function is returns true. It resizes the
+// table so that the number of lines can double, but allocates nothing if the size does not change.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

@@ -27,7 +27,7 @@ type tags interface {
 	resident() uint64
 }
 
-// fewWays is the largest number of ways for which a set is searched way by way.
+// fewWays is the largest number of ways up to which a set is searched way by way.
 const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {

@@ -20,7 +20,7 @@ func (m *Coherent) Filled() []uint32 {
 	return filled
 }
 
-// holed returns the numbers of sets for which there is a hole that an access to a line would fill.
+// holed returns the numbers of sets for which an access to a line would fill a hole.
 func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	if _, found := m.holes.newest(); found {
 		mask = 1
@@ -34,8 +34,8 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return m.ways.numbers.filled(mask)
 }
 
-// filled returns mask, which contains the numbers of sets for which an access filled a hole, with
-// the bits of all uncounted numbers of sets added. It returns 0 if mask is 0.
+// filled returns mask with the bits of all uncounted numbers of sets added. mask contains the
+// numbers of sets for which an access filled a hole. It returns 0 if mask is 0.
 func (n SetNumbers) filled(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)

@@ -21,7 +21,7 @@ type ways struct {
 	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
 	most    int            // 2^most is the largest number of sets; 0 if there are no lists
 	lists   [SetCounts]wayLists
-	gone    []uint8                        // by id: the value of a for which 2^a is the largest number of sets whose lists lack the line
+	gone    []uint8                        // by id: a, where 2^a is the largest number of sets whose lists lack the line
 	empty   []bool                         // by id: whether the line was lost, or the id does not identify a line
 	lostAt  []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
 	depths  [SetCounts][listEntries]uint64 // number of lines that were found and moved, by depth from 1 on

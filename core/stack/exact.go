@@ -36,7 +36,8 @@ var emptyTop = func() (top [topLines]trace.Line) {
 	return top
 }()
 
-// deep is an access that missed in the top array, or for which the array was not searched.
+// deep is an access that missed in the top array, or that was counted without a search of the
+// array.
 type deep struct {
 	line    trace.Line
 	evicted trace.Line // the line that fell off the top array's end, if the array was searched

@@ -35,7 +35,7 @@ type list [MaxWays]uint64
 
 const (
 	half      = MaxWays / 2
-	numberBit = 32 // the bit of an entry at which the number of its move begins
+	numberBit = 32 // the lowest bit of an entry that belongs to the number of its move
 )
 
 // entryOf returns the entry for a move of a line.

@@ -25,9 +25,9 @@ import "slices"
 // which newer lines share a finer set. A set for a number of sets between two kept numbers consists
 // of several kept sets, and the depth is the sum of the positions in their lists. A line that is
 // first in one of these lists made its last move there, and no other line of the set has moved
-// since. One list therefore suffices for every number of sets for which fewer than MaxWays lines
-// are newer. Only deeper lines need the next list. The next list is created when a list overflows.
-// Until then, the coarser list contains every line.
+// since. One list therefore suffices for each number of sets with fewer than MaxWays newer lines.
+// Only deeper lines need the next list. The next list is created when a list overflows. Until then,
+// the coarser list contains every line.
 //
 // All pending accesses are processed for one number of sets after the other, so that the lists in
 // use stay in the processor's cache and the loads of different accesses overlap.
@@ -243,7 +243,7 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts a visit for which n entries of the list are newer than the line. n must be below
+// countAt counts a visit to a line that is older than n entries of the list. n must be below
 // MaxWays. For each finer number of sets, lanes contains the number of newer entries in the line's
 // set.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {

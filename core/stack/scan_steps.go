@@ -5,8 +5,8 @@ import "github.com/stackglass/stackglass/core/trace"
 // scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
 // fastest. It processes the accesses in several steps. Steps that compare and move lines only write
 // notes; later steps use the notes as indexes of counters. In a single step, the compiler would
-// emit branches instead of conditional moves for comparisons on which the address of a load
-// depends.
+// emit branches instead of conditional moves, because the address of a load would depend on the
+// comparisons.
 func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)

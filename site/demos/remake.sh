@@ -1,17 +1,16 @@
 #!/bin/sh
-# Makes the demos again from their C sources: compile them with `stackglass cc`, so
-# that they trace themselves, and run them.
+# Generates the demos from their C sources: compiles them with `stackglass cc`, so that they trace
+# themselves, and runs them.
 #
-# They are optimised, but not to vectors and not unrolled, so that the references
-# are those that one sees in the source. They run with an empty environment, in
-# their own folder, at fixed addresses, and take no input, so that the references
-# are the same each time; only the two threads of openmp-stencil mix as they like,
-# and of many runs the one is kept in which they take turns most often. No number
-# in demos.json depends on how they mix.
+# They are optimised, but neither vectorised nor unrolled, so that their references correspond to
+# the source. They run with an empty environment, in their own folder, at fixed addresses and
+# without input, so that their references are the same each time. Only the order of the two threads
+# of openmp-stencil varies: of many runs, the run is kept in which the threads alternate most often.
+# No number in demos.json depends on this order.
 #
-# Made with clang 19.1.7 on Debian 12, x86-64. Another compiler may order the
-# references differently, and then the numbers in demos.json have to be looked at
-# again: `go test ./site/...` says which.
+# They were made with clang 19.1.7 on Debian 12, x86-64. With another compiler, the order of
+# references may differ. The numbers in demos.json then have to be checked again: `go test
+# ./site/...` lists the ones that differ.
 set -eu
 cd "$(dirname "$0")"
 
@@ -30,14 +29,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd ../.. && go build -o "$work/stackglass" ./tools/stackglass)
 
-# run NAME gives $work/NAME.sgt. openmp-alone has one thread.
+# run NAME creates $work/NAME.sgt. openmp-alone has one thread.
 run() {
 	alone=
 	[ "$1" != openmp-alone ] || alone=OMP_NUM_THREADS=1
 	(cd "$work" && env -i $alone STACKGLASS_QUIET=1 setarch -R "./$1" >/dev/null)
 }
 
-# turns NAME is the number of times that another thread goes on in the trace.
+# turns NAME prints how often another thread continues in the trace.
 turns() {
 	"$work/stackglass" convert "$work/$1.sgt" --to csv -o - 2>/dev/null |
 		awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "tid") tid = i; next }

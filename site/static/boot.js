@@ -1,13 +1,12 @@
-// Everything of the first screen that must work before wasm is ready: drops,
-// picks and demo cards go into a queue; the theme, the list of keys and offline
-// use need no wasm at all.
+// The parts of the first screen that work before wasm is ready: dropped files, chosen files and
+// demo cards are queued; the theme, the list of keys and offline use need no wasm.
 "use strict";
 (function () {
   const $ = (id) => document.getElementById(id);
 
-  // The queue: items are {file, more, handle}, where handle is a promise of what opens the file
-  // again; {demo, file, title}; or {pair} of two demos. Go takes over with
-  // stackglass.onItem(handler), and gets first what waited.
+  // The queue. Its items are {file, more, handle}, where handle is a promise of a handle that
+  // reopens the file; {demo, file, title}; or {pair}, with two demos. Go calls
+  // stackglass.onItem(handler), which first passes the queued items to the handler.
   const queue = [];
   let handler = null;
   function offer(item) {
@@ -30,7 +29,7 @@
     },
   };
 
-  // Files: dropped anywhere on the page, or picked.
+  // Files that are dropped anywhere on the page, or chosen.
   const root = document.documentElement;
   let depth = 0;
   const hasFiles = (e) => e.dataTransfer && Array.from(e.dataTransfer.types).includes("Files");
@@ -42,7 +41,7 @@
     e.preventDefault();
     depth = 0;
     root.classList.remove("dropping");
-    // Handles can be asked for within the event only.
+    // Handles can be requested only while the event is handled.
     const files = Array.from(e.dataTransfer.items).filter((item) => item.kind === "file");
     const folders = files.map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter((entry) => entry && entry.isDirectory);
     if (folders.length) return folders.forEach(offerFolder);
@@ -50,7 +49,7 @@
   });
 
   // A DynamoRIO trace is a folder with one file for each thread. It becomes one file, which begins
-  // with a list of the others; the browser copies none of them.
+  // with a list of the files of the threads. The browser copies none of them.
   const isPart = (file) => /\.(mem)?trace(\.(zip|gz|lz4|zst|sz))?$/.test(file.name);
   const within = (folder) => new Promise((done, failed) => {
     const reader = folder.createReader(), all = [];
@@ -74,7 +73,7 @@
   const picker = $("file");
   picker.addEventListener("change", () => {
     offerAll(picker.files);
-    picker.value = ""; // so that the same file can be picked again
+    picker.value = ""; // so that the same file can be chosen again
   });
   addEventListener("click", (e) => {
     const card = e.target.closest && e.target.closest("[data-demo]");
@@ -90,7 +89,7 @@
   theme.addEventListener("change", () => {
     if (theme.value === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme.value;
-    try { localStorage.setItem("theme", theme.value); } catch (e) { /* storage is off: this page only */ }
+    try { localStorage.setItem("theme", theme.value); } catch (e) { /* without storage, the choice applies to this page only */ }
     dispatchEvent(new Event("themechange"));
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
@@ -103,7 +102,7 @@
       await navigator.clipboard.writeText(commands.textContent + "\n");
       e.target.textContent = "Copied";
       setTimeout(() => { e.target.textContent = "Copy"; }, 2000);
-    } catch { // not allowed: the reader copies the selection
+    } catch { // not allowed: the user can copy the selection
       getSelection().selectAllChildren(commands);
       e.target.textContent = "Selected";
     }
@@ -114,10 +113,11 @@
   const showKeys = async () => {
     keys.showModal();
     if ($("result")) await explained();
-    keys.dispatchEvent(new Event("show")); // the list of terms is made
+    keys.dispatchEvent(new Event("show")); // terms.js fills in the list of terms
   };
 
-  // The script that explains terms is loaded when a pointer or the reader's focus first comes to a result.
+  // The script that explains terms is loaded when the pointer or the keyboard focus first reaches a
+  // result.
   const terms = document.documentElement.dataset.terms;
   let loading = terms ? null : Promise.resolve(); // in a single file, the script is part of it
   const explained = () => loading ||= new Promise((done) => {
@@ -148,7 +148,7 @@
     e.preventDefault();
     plot.focus();
   }
-  // alongTabs moves the focus, not the view: Enter does that.
+  // alongTabs moves the focus along the tabs. Enter then opens a tab.
   function alongTabs(tab, e) {
     e.preventDefault();
     const all = Array.from(tab.parentElement.querySelectorAll("a")), at = all.indexOf(tab);
@@ -172,26 +172,25 @@
   // Offline use.
   const offline = $("offline-state");
   if ("single" in document.documentElement.dataset) {
-    offline.textContent = "It is: all of it is in this one file.";
+    offline.textContent = "It is stored: this file contains everything.";
     return;
   }
   if (!("serviceWorker" in navigator) || !isSecureContext) {
-    offline.textContent = "It cannot be: either this browser does not do that, or the page was not opened over https or from localhost.";
+    offline.textContent = "It cannot be stored: this browser does not support this, or the page was not opened over https or from localhost.";
     return;
   }
-  navigator.serviceWorker.ready.then(() => { offline.textContent = "It is kept now."; });
+  navigator.serviceWorker.ready.then(() => { offline.textContent = "It is stored now."; });
   addEventListener("load", async () => {
     let registration;
     try {
       registration = await navigator.serviceWorker.register("sw.js");
     } catch (e) {
-      offline.textContent = "The browser refused to keep it (" + e.message + ").";
+      offline.textContent = "The browser refused to store it (" + e.message + ").";
       return;
     }
-    // A newer version that was fetched during an earlier visit waits until no page
-    // runs with the older one. It is not hurried: pages and workers are of one
-    // version, and a worker that is told to go while it has work may hold up the
-    // next visit.
-    if (registration.waiting) offline.textContent = "It is kept now. A newer version is kept too: close all tabs of this page, and the next one has it.";
+    // A newer version that was fetched during an earlier visit waits until no page uses the older
+    // one. It is not activated sooner, because a page and its workers must have the same version,
+    // and a worker that is ended during its work might delay the next visit.
+    if (registration.waiting) offline.textContent = "It is stored now, and so is a newer version. To use the newer version, close all tabs of this page and open it again.";
   });
 })();

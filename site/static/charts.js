@@ -1,12 +1,12 @@
-// Charts: draws what Go hands over as numbers and words, on uPlot, where an
-// <sg-chart chart="id"> stands. Colours are the variables of app.css. Pointer
-// and keys are handled here; Go hears only of a level that was moved.
+// Charts. Go passes numbers and texts, which this script draws with uPlot into the element
+// <sg-chart chart="id">. Colours are variables of app.css. The pointer and the keys are handled
+// here; Go is only told when a level is moved.
 "use strict";
 (function () {
-  const charts = new Map(); // what Go handed over last, by id
+  const charts = new Map(); // the latest data from Go, by id
   let onMove = null;
 
-  // ---- Words for numbers, as in ui/state/format.go
+  // ---- Formats of numbers, as in ui/state/format.go
 
   const thin = "\u202f";
   function significant(x) {
@@ -29,14 +29,14 @@
     return significant(p) + thin + "%";
   }
   const writers = { bytes, share, references: count, bin: String, cores: String, times: (v) => Math.round(v * 100) / 100 + " ×" };
-  // Tick labels of bins: where each one begins.
+  // Tick labels of bins: the beginning of each bin.
   const short = (label) => {
     const first = label.split("–")[0].replace(/\u202f/g, "");
     return /^\d+$/.test(first) ? scaled(Number(first), 1024, ["", "Ki", "Mi", "Gi"]) : first;
   };
 
-  // Asking for a style makes the browser lay the page out: each is asked once a
-  // theme.
+  // Reading a style makes the browser compute the layout of the page, so each style is read only
+  // once per theme.
   let colors = new Map();
   function css(name) {
     if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
@@ -44,8 +44,7 @@
   }
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-  // hatch is a pattern, so that the bar that stands apart differs by more than
-  // its colour.
+  // hatch is a pattern that distinguishes the separate bar by more than its colour.
   function hatch(ctx, color) {
     const tile = document.createElement("canvas");
     tile.width = tile.height = 8;
@@ -93,7 +92,7 @@
       this.append(this.up, this.plot, this.right, this.readout);
       this.plot.addEventListener("keydown", (e) => this.key(e));
       this.plot.addEventListener("pointerdown", (e) => this.grab(e), true);
-      // uPlot selects by mouse events; not while a level is held.
+      // uPlot selects a range by mouse events, but not while a level is dragged.
       this.plot.addEventListener("mousedown", (e) => { if (this.held) e.stopPropagation(); }, true);
       this.plot.addEventListener("pointermove", (e) => this.drag(e));
       for (const end of ["pointerup", "pointercancel"]) this.plot.addEventListener(end, () => { this.held = null; });
@@ -135,7 +134,7 @@
       if (data.split > 0) at[data.split] += 0.5;
       const points = [at].concat(data.series.map((s) => Array.from(s.y, (v) => Number.isFinite(v) ? v : null)));
       this.points = points;
-      // A growing curve or a moved level needs no new plot.
+      // If the curve grows or a level moves, the plot is updated, not created again.
       const form = JSON.stringify([data.x.unit, data.x.log, data.y.log, data.series.map((s) => [s.label, s.color, s.shape, s.dash])]) + this.look();
       if (this.u && form === this.form) {
         this.u.setData(points);
@@ -148,7 +147,7 @@
       else this.readAt(this.at, false);
     }
 
-    // look changes with the theme and the size of type.
+    // look contains the options that depend on the theme and the font size.
     look() {
       return css("ink") + css("ground") + this.em + this.getAttribute("chart");
     }
@@ -167,7 +166,7 @@
       const self = this;
       return {
         width, height: this.height(width), legend: { show: false },
-        padding: [12, Math.round(em * 1.7), 0, 0], // half of the last number may stand beyond the end
+        padding: [12, Math.round(em * 1.7), 0, 0], // half of the last number may extend beyond the end
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true, dist: 6 } },
         scales: {
           x: { time: false, distr: data.x.log ? 3 : 1, log: 2, range: (u, min, max) => self.range(min, max) },
@@ -188,8 +187,8 @@
       };
     }
 
-    // range keeps the zoom over redraws; a double click of uPlot asks for the
-    // data's own range, which means all.
+    // range keeps the zoom when the chart is redrawn. After a double click, uPlot requests the
+    // range of the data, which shows everything.
     range(min, max) {
       const full = this.full();
       if (this.zoom) return this.zoom;
@@ -229,7 +228,7 @@
         }
         const low = Math.ceil(Math.log2(min) - 1e-9), high = Math.floor(Math.log2(max) + 1e-9);
         let every = Math.max(1, Math.ceil((high - low) / (room - 1)));
-        if (every > 1) every += every % 2; // powers of four where there is no room for all
+        if (every > 1) every += every % 2; // powers of four if there is no room for all numbers
         const list = [];
         for (let k = low; k <= high; k += every) list.push(2 ** k);
         return list;
@@ -282,7 +281,7 @@
       };
     }
 
-    // bands are what estimates may be off, with a bar at each point.
+    // bands draws the confidence intervals of estimates, as a bar at each point.
     bands(u) {
       const ctx = u.ctx, ratio = devicePixelRatio || 1;
       ctx.save();
@@ -309,7 +308,7 @@
       ctx.restore();
     }
 
-    // decorate draws what uPlot does not: labels at the curves, and the levels.
+    // decorate draws the labels of the curves, and the levels, which uPlot does not support.
     decorate(u) {
       const ctx = u.ctx, ratio = devicePixelRatio || 1;
       const em = this.em * ratio, family = this.family;
@@ -349,21 +348,21 @@
     }
 
     label(u, ctx, m, x, y, em, family, box, color) {
-      // What stands to the right of a mark is above the falling curve; the words
-      // that do not fit there are in the sentence below the chart.
+      // The text to the right of a mark is above the falling curve. Text that does not fit there is
+      // in the sentence below the chart.
       const size = " " + bytes(m.x) + ": " + share(m.y);
       ctx.font = "600 " + em * 0.87 + "px " + family;
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;
       let room = box.left + box.width - x - em - first;
-      for (const other of this.data.marks) { // nor over the next mark
+      for (const other of this.data.marks) { // it must not cover the next mark either
         const dx = u.valToPos(other.x, "x", true) - x, dy = u.valToPos(other.y, "y", true) - y;
         if (dx > 0 && Math.abs(dy + em) < em * 1.2) room = Math.min(room, dx - em * 1.6 - first);
       }
       const words = box.width < em * 34 ? [] : [size + " fully assoc.", size];
       const value = words.find((text) => ctx.measureText(text).width <= room) || "";
       const width = first + ctx.measureText(value).width;
-      // A name that does not fit there either stands on top of its mark.
+      // A name that does not fit there either is drawn on top of its mark.
       const left = room >= 0 ? x + em * 0.8 : Math.min(x - width / 2, box.left + box.width - width);
       let top = Math.max(y - em * (room >= 0 ? 1 : 1.4), box.top + em * 0.8);
       const clash = () => this.labels.some((l) => Math.abs(l.top - top) < em * 1.1 && l.left < left + width + em * 0.4 && left < l.left + l.width + em * 0.4);
@@ -396,12 +395,13 @@
         while (last >= 0 && y[last] === null) last--;
         if (last >= 0) ends.push({ s, last, at: u.valToPos(y[last], "y", true) });
       });
-      // In the order in which the curves end, so that a label is not taken for that of another curve.
+      // In the order of the ends of the curves, so that each label is next to its curve.
       ends.sort((a, b) => a.at - b.at).forEach(({ s, last, at }) => {
         const box = u.bbox;
         const x = Math.min(u.valToPos(this.points[0][last], "x", true), box.left + box.width) - em * 0.4;
         const width = ctx.measureText(s.label).width;
-        // The nearest free height above or below the end of the curve, where the label strikes no curve.
+        // The nearest free height above or below the end of the curve at which the label covers no
+        // curve.
         const crossed = this.heights(u, x - width - em * 0.3, x + em * 0.3);
         const free = (top) => top > box.top + em * 0.5 && top < box.top + box.height - em * 0.5 &&
           !taken.some((t) => top < t + em) && !crossed.some(([high, low]) => top > high - em * 0.6 && top < low + em * 0.6);
@@ -421,7 +421,8 @@
       });
     }
 
-    // heights returns, for each series, the highest and the lowest position of its curve from one place to another.
+    // heights returns, for each series, the highest and the lowest position of its curve within a
+    // range.
     heights(u, from, to) {
       const all = [], list = this.points[0];
       this.data.series.forEach((s, k) => {
@@ -568,7 +569,7 @@
     }
   }
 
-  // snap gives the nearest size that caches have: a power of two, or half again.
+  // snap returns the nearest usual cache size: a power of two, or 1.5 times a power of two.
   function snap(v) {
     const k = 2 ** Math.floor(Math.log2(Math.max(v, 1024)));
     return [k, k * 1.5, k * 2].reduce((a, b) => Math.abs(Math.log(b / v)) < Math.abs(Math.log(a / v)) ? b : a);
@@ -587,7 +588,7 @@
     ctx.stroke();
   }
 
-  // overBins draws a series over bins as steps: each value is a level line over its bin.
+  // overBins draws a series over bins as steps: each value is a horizontal line over its bin.
   function overBins(u, series, from, to) {
     const stroke = new Path2D(), x = u.data[0], y = u.data[series];
     let joined = false;

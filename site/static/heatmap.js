@@ -1,8 +1,7 @@
-// The map of sets × ways: draws what Go hands over where an
-// <sg-heatmap chart="id"> stands. A row is a number of sets, a column a number of
-// ways, both on logarithmic axes, so that all caches of one size lie on one
-// straight line. Pointer and keys are handled here; Go hears which cell was
-// picked, and says in words what it is.
+// The map of sets × ways. Go passes the data, which this script draws into the element <sg-heatmap
+// chart="id">. A row is a number of sets, and a column is a number of ways. Both axes are
+// logarithmic, so all caches of one size lie on a straight line. The pointer and the keys are
+// handled here; Go is told which cell was chosen, and describes it in words.
 "use strict";
 (function () {
   const maps = new Map(); // what Go handed over last, by id
@@ -68,7 +67,7 @@
       this.plot.addEventListener("pointerleave", () => this.read(null));
     }
 
-    // draw lays the map out for the width that there is.
+    // draw computes the layout for the available width.
     draw() {
       const data = this.data = maps.get(this.getAttribute("chart"));
       const width = this.plot.clientWidth;
@@ -100,8 +99,8 @@
       this.read(null);
     }
 
-    // colours are one hue from the page's ground for shares, and two hues that
-    // stay apart for colour-blind readers for what is signed.
+    // colours chooses the colours: for shares, one hue that starts from the page's background; for
+    // signed values, two hues that colour-blind readers can distinguish.
     colours() {
       this.low = rgb("heat-low");
       this.high = rgb("heat-high");
@@ -109,7 +108,7 @@
       this.more = rgb("level2");
       const { least, most, signed } = this.data;
       this.far = signed ? Math.max(-least, most) || 1 : most || 1;
-      // A logarithmic scale where the shares span more than two decades.
+      // The scale is logarithmic if the shares span more than two decades.
       this.floor = !signed && least > 0 && most / least > 100 ? least : 0;
     }
 
@@ -122,12 +121,13 @@
       return mix(this.low, this.high, Math.min(Math.max(t, 0), 1));
     }
 
-    // Ways w lie from log2 w to log2 (w+1).
+    // The column of w ways extends from log2 w to log2 (w+1).
     x(ways) { return this.left + this.width * Math.log2(ways) / Math.log2(this.data.columns + 1); }
-    // More sets are further up.
+    // Larger numbers of sets are further up.
     y(row) { return this.row * (this.data.rows - 1 - row); }
 
-    // place says where the levels' names and the sizes of diagonals stand: no size is written over a name.
+    // place computes the positions of the levels' names and of the sizes of diagonals. No size
+    // covers a name.
     place(ctx) {
       ctx.font = "600 " + this.em * 0.8 + "px " + this.family;
       this.names = this.data.marks.map((m) => {
@@ -145,7 +145,7 @@
       }
     }
 
-    // free tells that no name stands from one place to another in a row.
+    // free reports whether a range of a row contains no name.
     free(from, to, y) {
       return !this.names.some((n) => Math.abs(n.y - y) < this.row * 0.9 && n.x < to + 2 && from < n.x + n.width + 2);
     }
@@ -163,8 +163,8 @@
       }
     }
 
-    // diagonals join the caches of one size, each second power of two of lines, with
-    // their sizes to the right.
+    // diagonals draws lines through the caches of one size, for every second power of two, with the
+    // size to the right.
     diagonals(ctx) {
       const { rows, columns } = this.data;
       const last = Math.log2(columns + 1), most = rows - 1 + Math.floor(last);
@@ -212,7 +212,7 @@
       return [x, y, this.x(cell.ways + 1) - x, this.row];
     }
 
-    // marks are the levels in question, and the cell that is picked.
+    // marks draws the levels of the hierarchy, and the chosen cell.
     marks(ctx) {
       ctx.font = "600 " + this.em * 0.8 + "px " + this.family;
       ctx.textAlign = "left";
@@ -237,7 +237,7 @@
       }
     }
 
-    // legend is the scale in words and steps of colour, for those who look.
+    // legend draws the scale, as text and as steps of colour.
     legend() {
       const { least, most, signed } = this.data;
       const at = signed ? [-this.far, -this.far / 4, 0, this.far / 4, this.far]
@@ -254,13 +254,13 @@
         ctx.fillRect(0, 0, 24, 12);
         word(percent(v) + thin + "%");
       }
-      word(signed ? "of accesses: below zero, sets save misses" : "of accesses miss" + (this.floor ? ", logarithmic" : ""));
+      word(signed ? "of accesses; below zero: sets avoid misses" : "of accesses miss" + (this.floor ? ", logarithmic" : ""));
       this.scale.replaceChildren(swatches);
-      // Not here: Vugu takes away what it did not set.
+      // Not set here, because Vugu removes attributes that it did not set.
       this.canvas.toggleAttribute("data-ready", least <= most);
     }
 
-    // at is the cell under the pointer, if any.
+    // at returns the cell under the pointer, if any.
     at(e) {
       if (e.button > 0 || !this.data) return null;
       const box = this.canvas.getBoundingClientRect();
@@ -269,7 +269,7 @@
       return ways >= 1 && ways <= this.data.columns && sets >= 0 && sets < this.data.rows ? { sets, ways } : null;
     }
 
-    // read shows the number of a cell: the one under the pointer, or the one that is picked.
+    // read shows the number of the cell under the pointer, or of the chosen cell.
     read(cell) {
       const { columns, values, signed, lineBytes } = this.data, { sets, ways } = cell || this.data.cell, v = values[sets * columns + ways - 1];
       this.readout.classList.remove("idle");
@@ -281,7 +281,7 @@
       if (!this.data || e.ctrlKey || e.metaKey || e.altKey) return;
       const { rows, columns, cell } = this.data;
       let { sets, ways } = cell;
-      // With Shift the size stays: half as many sets of twice the ways.
+      // With Shift, the size stays the same: half as many sets, with twice as many ways.
       if (e.shiftKey && (e.key === "ArrowRight" || e.key === "ArrowDown")) { sets--; ways *= 2; }
       else if (e.shiftKey && (e.key === "ArrowLeft" || e.key === "ArrowUp")) { if (ways % 2) return; sets++; ways /= 2; }
       else switch (e.key) {
@@ -310,7 +310,7 @@
       maps.set(data.id, data);
       for (const host of document.querySelectorAll('sg-heatmap[chart="' + data.id + '"]')) if (host.canvas) host.draw();
     },
-    // picture is what is drawn, for charts.js to save.
+    // picture returns the drawing, which charts.js saves.
     picture(id) {
       const host = document.querySelector('sg-heatmap[chart="' + id + '"]');
       return host && host.data ? { canvas: host.canvas, title: host.data.title, below: "ways × sets, in per cent of accesses" } : null;

@@ -1,5 +1,5 @@
-// Searches the manual in the browser, and shows the stacks to try. The index of the search is a script, made
-// with the pages, that is loaded at the first key.
+// Searches the manual in the browser, and shows the stack to try. The search index is a script,
+// which is built with the pages and loaded at the first key press.
 "use strict";
 (function () {
   const form = document.getElementById("search"), query = document.getElementById("query"), found = document.getElementById("found");
@@ -17,7 +17,8 @@
     });
   }
 
-  // score rates a section: every word must occur in it, and headings count most. 0: it does not match.
+  // score rates a section. Every word must occur in it, and words in headings count most. 0 means
+  // that the section does not match.
   function score([, , title, heading, text], words) {
     let sum = 0;
     for (const word of words) {
@@ -80,7 +81,7 @@
     return e;
   }
 
-  // distances returns the stack distance of each access, Infinity for the first one to a line.
+  // distances returns the stack distance of each access; Infinity for the first access to a line.
   function distances(accesses) {
     const stack = [];
     return accesses.map((line) => {

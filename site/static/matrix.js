@@ -1,7 +1,7 @@
-// Matrices: draws what Go hands over where an <sg-matrix chart="id"> stands: what
-// goes from thread to thread in shades of one hue, or whose each part of a data
-// structure is, in colours with the thread's number. Pointer and keys are handled
-// here; Go hears which cell was picked. Loaded when the first one is shown.
+// Matrices. Go passes the data, which this script draws into the element <sg-matrix chart="id">:
+// the flows between threads, in shades of one hue, or the owner of each part of a data structure,
+// as a colour with the thread's number. The pointer and the keys are handled here; Go is told which
+// cell was chosen. The script is loaded when the first matrix is shown.
 "use strict";
 (function () {
   const matrices = new Map(); // what Go handed over last, by id
@@ -97,7 +97,8 @@
         let color = v > 0 ? mix(low, high, 0.12 + 0.88 * Math.sqrt(v / this.most)) : low, text = texts[i] || "";
         if (letters.length) {
           if (!v) return;
-          // Beyond the palette, colours come again, nearer to the ground.
+          // If there are more threads than colours, the colours are used again, mixed with the
+          // background.
           const turn = Math.floor((v - 1) / palette.length) % 3;
           color = mix(palette[(v - 1) % palette.length], ground, turn * 0.33);
           text = letters[v - 1];
@@ -112,7 +113,7 @@
       }));
     }
 
-    // hatch tells neighbours apart by more than their colour.
+    // hatch distinguishes neighbours by more than their colour.
     hatch(ctx, x, y, up, color) {
       ctx.save();
       ctx.beginPath();
@@ -215,7 +216,7 @@
       matrices.set(data.id, data);
       for (const host of document.querySelectorAll('sg-matrix[chart="' + data.id + '"]')) if (host.canvas) host.draw();
     },
-    // picture is what is drawn, for charts.js to save.
+    // picture returns the drawing, which charts.js saves.
     picture(id) {
       const host = document.querySelector('sg-matrix[chart="' + id + '"]');
       return host && host.data ? { canvas: host.canvas, title: host.data.title, below: host.data.columnAxis } : null;

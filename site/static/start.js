@@ -1,17 +1,17 @@
 // Starts the program under the page's policy.
 "use strict";
 (function () {
-  // Vugu evals its helper script. The policy forbids eval, and vugu.js has that
-  // very script already: so eval ignores it. Everything else is left to the
-  // policy, which refuses it.
+  // Vugu evaluates its helper script with eval, which the policy forbids. vugu.js already contains
+  // this script, so eval ignores it. All other calls of eval are passed on, and the policy refuses
+  // them.
   const evaluate = window.eval;
   window.eval = function (text) {
     if (typeof text === "string" && text.startsWith("(function(){if(window.vuguRender)return;")) return undefined;
     return evaluate(text);
   };
 
-  // An event that fires while Vugu renders would wait for the lock that the
-  // render holds, for ever: it is handled after the render.
+  // An event that fires while Vugu renders would wait forever for the lock that the render holds.
+  // It is therefore handled after the render.
   const render = window.vuguRender;
   const setEventHandler = window.vuguSetEventHandler;
   let rendering = false;
@@ -27,8 +27,8 @@
     });
   };
 
-  // A render removes attributes that are not in its tree. Whether a part of the page is unfolded
-  // is the reader's choice, and stays.
+  // A render removes attributes that are not in its tree. The attribute open of details is kept,
+  // because the user opened them.
   const remove = NamedNodeMap.prototype.removeNamedItem;
   NamedNodeMap.prototype.removeNamedItem = function (name) {
     const attribute = rendering && name === "open" && this.getNamedItem(name);
@@ -39,11 +39,11 @@
 
   async function start() {
     if (location.protocol === "file:" && !("single" in document.documentElement.dataset)) {
-      fail("Browsers start no programs from the files of a folder. Open stackglass.html, which is one file and needs no server; or have any web server serve this folder, for instance by “python3 -m http.server”, and open the address that it prints.");
+      fail("Browsers do not run programs from files in a folder. Open stackglass.html, which is a single file and needs no server, or serve this folder with any web server, for example with “python3 -m http.server”, and open the address that it prints.");
       return;
     }
     if (typeof WebAssembly !== "object") {
-      fail("This browser has no WebAssembly. The command stackglass does the same without a browser.");
+      fail("This browser has no WebAssembly. The command stackglass needs no browser.");
       return;
     }
     const go = new Go();
@@ -54,7 +54,7 @@
       fail("The page's program could not be started (" + e.message + "). Kept analyses are untouched; reload the page.");
       return;
     }
-    // Go's run resolves when the program ended, which this one never does by itself.
+    // Go's run resolves when the program has ended, which this program never does by itself.
     fail("The page's program has ended, probably because memory ran out. Stored analyses are untouched; reload the page to continue.");
   }
   start();

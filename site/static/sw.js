@@ -1,17 +1,16 @@
 // The service worker keeps the whole site for offline use.
 //
-// Each version of the site has a cache of its own, named by the hash over all
-// files (precache.js). Files whose hash did not change are copied from the
-// cache before, the rest is fetched. Only a cache that holds every file is
-// served from, so a page never runs with scripts of two versions.
+// Each version of the site has its own cache, which is named after a hash over all files
+// (precache.js). Files whose hashes have not changed are copied from the previous cache; all others
+// are fetched. A cache is used only once it contains every file, so a page never runs scripts of
+// two versions.
 //
-// Programs are kept as the page needs them: unfolded, once and not at every visit, and
-// so that the browser keeps what it compiled of them.
+// Programs are stored unfolded, so they need not be unfolded at every visit, and the browser can
+// cache their compiled code.
 //
-// What it hands out has the headers of the site's policy, whatever the host sent
-// (but for the one that forbids to guess types, which the host may not know):
-// workers are under a policy only if their scripts come with one, and a host that
-// sends none leaves them free.
+// Responses have the headers of the site's policy, whatever the host sent (except the header that
+// forbids browsers to guess types, because the host may use the wrong types). This is needed
+// because a worker is under a policy only if its script was sent with one.
 "use strict";
 importScripts("precache.js");
 importScripts(self.stackglassFiles.find(([name]) => name.includes("/wasm_exec."))[0]); // unfoldProgram
@@ -19,7 +18,7 @@ importScripts(self.stackglassFiles.find(([name]) => name.includes("/wasm_exec.")
 const prefix = "stackglass-";
 const cacheName = prefix + self.stackglassVersion;
 const hashHeader = "X-Stackglass-Hash";
-const unfoldedHeader = "X-Stackglass-Unfolded"; // unfold.js looks for it
+const unfoldedHeader = "X-Stackglass-Unfolded"; // unfold.js checks it
 
 self.addEventListener("install", (event) => {
   event.waitUntil(fill());
@@ -51,7 +50,7 @@ async function answer(request, url) {
 async function fill() {
   const cache = await caches.open(cacheName);
   const before = await earlier();
-  // One at a time: the page that is starting goes first.
+  // One at a time, because the page that is starting has priority.
   for (const [name, hash] of self.stackglassFiles) {
     const url = new URL(name, self.registration.scope).href;
     if (await cache.match(url)) continue;
@@ -66,10 +65,10 @@ async function fill() {
   }
 }
 
-// marked gives the response with the hash of the precache list, after checking
-// it: a host in the middle of an update must not leave a mixture behind. The
-// body is unpacked by then, so the packing and its length must not be kept. A program
-// that is unfolded was checked before that.
+// marked checks a response against the hash in the precache list, and returns it with this hash: if
+// the host is being updated, the cache must not contain a mixture of versions. The body has been
+// decompressed, so the headers with its encoding and length are removed. An unfolded program was
+// checked before it was unfolded.
 async function marked(name, response, hash, unfolded = false) {
   let body = await response.arrayBuffer();
   const headers = new Headers(response.headers);

@@ -1,18 +1,18 @@
-// Tables of any length: draws the rows in view of what Go hands over, where an
-// <sg-table table="id"> stands. Go is asked for these rows only, so a table of a
-// million rows costs what twenty cost. Scrolling and keys are handled here; Go
-// hears of a row that was picked and of a column to sort by.
+// Tables of any length. This script draws the visible rows into the element <sg-table table="id">.
+// It requests only these rows from Go, so a table of a million rows costs no more than a table of
+// twenty. Scrolling and keys are handled here; Go is told which row was chosen, and which column to
+// sort by.
 //
-// The box holds a block as high as all rows would be, and in it the table, which
-// sticks to the top: its rows change with how far the box is scrolled. Browsers
-// end at some height; beyond mostHigh a pixel stands for more than a row's share.
+// The box contains a block that is as high as all rows would be. The table is at the top of the
+// visible part of this block, and its rows change as the box is scrolled. Browsers limit the height
+// of a block: above mostHigh, each pixel represents more than its share of a row.
 "use strict";
 (function () {
   const tables = new Map(); // what Go handed over last, by id
   let onRows = null, onPick = null, onSort = null;
   const mostHigh = 8e6;
 
-  // Code is coloured by its comments, texts, numbers and reserved words.
+  // In code, comments, strings, numbers and reserved words are coloured.
   const reserved = {
     c: "alignas alignof as async auto await bool break case catch char class const constexpr continue crate decltype default delete do double else enum explicit export extern false final float fn for friend func goto if impl import in inline int interface let long loop match mod mut namespace new noexcept nullptr operator override package private protected pub public range register restrict return short signed size_t sizeof static struct super switch template this throw trait true try type typedef typename union unsigned use using var virtual void volatile where while",
     fortran: "allocatable allocate call case character common complex contains continue cycle deallocate default dimension do double elemental else elseif end enddo endif exit external function goto if implicit in inout integer intent interface intrinsic logical module none only out parameter pointer precision private procedure program public pure real recursive result return save select stop subroutine target then type use where while",
@@ -96,7 +96,8 @@
       this.table.setAttribute("aria-rowcount", data.rows + 1);
       this.table.id = data.id + "-rows";
       this.drawHead(data);
-      // Another order or other rows begin at the top; the same ones stay where they are.
+      // If the order or the rows change, the table is scrolled to the top; otherwise it stays where
+      // it is.
       if (data.order !== this.order) {
         this.order = data.order;
         this.at = this.selected = -1;
@@ -135,7 +136,7 @@
       if (focused) this.head.querySelector('[data-sort="' + focused + '"]')?.focus();
     }
 
-    // fit makes the block as high as all rows.
+    // fit sets the height of the block to the height of all rows.
     fit() {
       if (!this.data || !this.clientWidth) return;
       const count = Math.min(this.data.rows, +this.getAttribute("rows") || 18);
@@ -154,7 +155,7 @@
       this.fill();
     }
 
-    // top is the first row in view.
+    // top returns the first visible row.
     top() {
       const hidden = this.data.rows - this.body.children.length;
       const way = this.box.scrollHeight - this.box.clientHeight;
@@ -229,7 +230,7 @@
       onPick(this.data.id, row);
     }
 
-    // parent and child are rows of a tree; undefined where there is none.
+    // parent and child return rows of a tree; undefined if there is none.
     parent() {
       const depths = this.data.depths;
       for (let i = this.at - 1; i >= 0 && depths.length; i--) if (depths[i] < depths[this.at]) return i;

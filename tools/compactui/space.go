@@ -10,8 +10,7 @@ import (
 // removes white space that a browser does not show: at the start and end of blocks, and next to
 // them.
 
-// blocks lists the elements that begin and end lines, and the elements in which white space is
-// ignored.
+// blocks lists the elements that begin and end lines, and the elements that ignore white space.
 var blocks = []string{
 	"dd", "details", "div", "dl", "dt", "fieldset", "figcaption", "figure", "form", "h1", "h2", "h3", "legend", "li",
 	"nav", "ol", "option", "p", "pre", "section", "select", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul",

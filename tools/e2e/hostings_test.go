@@ -18,7 +18,7 @@ type hosting struct {
 	offline string
 }
 
-const kept = "It is kept now."
+const kept = "It is stored now."
 
 // hostings lists all ways to host the page. Each has a different origin.
 var hostings = []hosting{
@@ -26,7 +26,7 @@ var hostings = []hosting{
 	{"static host without headers", func(t *testing.T) *server { return folder(t, filepath.Join(root, "site", "dist")) }, kept},
 	{"Cloudflare", cloudflare, kept},
 	{"unzipped folder", func(t *testing.T) *server { return folder(t, filepath.Join(unzipped(t), "stackglass")) }, kept},
-	{"single file", singleFile, "It is: all of it is in this one file."},
+	{"single file", singleFile, "It is stored: this file contains everything."},
 }
 
 // folder serves the files in a folder at a path other than the root, with a plain server that adds

@@ -23,7 +23,7 @@ type loop struct {
 	assembly string  // the loop after the code generator
 	count    float64 // number of iterations with the larger size minus the number with the smaller size
 	measured float64 // cycles per iteration; 0: not measured
-	usual    float64 // median of several rounds, of which measured is the fastest
+	usual    float64 // median of several rounds; measured is the fastest round
 }
 
 // source is a file of loops, with the flags to compile it.

@@ -1,11 +1,10 @@
 #!/bin/sh
-# need.sh COMMAND:PACKAGES:REASON … installs what is missing.
+# need.sh COMMAND:PACKAGES:REASON … installs missing tools.
 #
-# For each COMMAND, or file with a path, that cannot be found, the Debian
-# PACKAGES (comma-separated) are installed by apt-get, with a message first;
-# sudo is used only when we are not root. Where there is no apt-get, it says what
-# to install by hand. A COMMAND behind a ? is wanted, not needed: where it cannot
-# be had, that is said, and all goes on without it.
+# For each COMMAND, or file with a path, that cannot be found, apt-get installs the Debian PACKAGES
+# (comma-separated), after a message. sudo is used only if the user is not root. If there is no
+# apt-get, the script prints what to install by hand. A COMMAND after a ? is optional: if it cannot
+# be installed, the script prints a message and continues.
 set -eu
 
 packages= reasons= wanted= wishes=
@@ -31,7 +30,7 @@ for need in "$@"; do
 done
 [ -n "$packages$wanted" ] || exit 0
 
-# without says what is done without, and ends well.
+# without prints what is done without the tool, and succeeds.
 without() {
 	[ -z "$1" ] || echo "Going on without$1: $2" >&2
 }
@@ -54,7 +53,7 @@ Please run as root: apt-get install --no-install-recommends$packages" >&2
 	fi
 fi
 
-# What apt-get says is worth reading only if it fails.
+# The output of apt-get is printed only if apt-get fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 install() {

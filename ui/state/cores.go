@@ -102,7 +102,7 @@ type Cores struct {
 }
 
 // Ask sets the question. The new question may differ from the previous one only in the numbers of
-// cores, so that the answers so far remain valid.
+// cores, because the existing answers must remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
 // Take adds an answer about some numbers of cores.

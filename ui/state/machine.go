@@ -47,7 +47,8 @@ func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	return append(slices.Clone(levels), fitWays(c))
 }
 
-// WithoutLevel returns the levels without one of them; the only remaining level cannot be removed.
+// WithoutLevel returns the levels, with one level removed. The last remaining level cannot be
+// removed.
 func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) || len(levels) == 1 {
 		return levels
@@ -55,7 +56,7 @@ func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	return slices.Delete(slices.Clone(levels), i, i+1)
 }
 
-// With returns the levels with one of them changed.
+// With returns the levels, with one level changed.
 func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) {
 		return levels

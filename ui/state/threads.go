@@ -468,8 +468,8 @@ func (t *Threads) ChangeTable() *Table {
 	})
 }
 
-// AbsentThreads returns sentences that name the threads in the settings' groups that the trace does
-// not have; "" if it has all of them.
+// AbsentThreads returns sentences that name the threads of the settings' groups that are missing
+// from the trace; "" if none are missing.
 func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	text := ""
 	for _, doubt := range answers.AbsentThreads(p, cores) {

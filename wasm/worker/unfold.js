@@ -1,9 +1,9 @@
-// Loads Go programs, which are served folded, because they compress badly as they are:
-// puts their code back as it arrives (tools/internal/wasmcode/fold.go says how it is folded),
-// and their table of functions before they begin (fold.go; there all numbers are words
-// of 32 bits and addresses of those). The names of functions are left out of it
-// (symbols.go): they are fetched when a program has died. Programs that are not folded
-// are left alone. tools/sitebuild appends this script to wasm_exec.js.
+// Loads Go programs. They are served in a folded form that compresses better. This script unfolds
+// the code as it arrives (tools/internal/wasmcode/fold.go describes the folding), and the table of
+// functions before the program starts (tools/sitebuild/fold.go; there, all numbers are words of 32
+// bits, and all addresses are addresses of such words). The table lacks the names of functions
+// (symbols.go), which are fetched when a program has died. Programs that are not folded are not
+// changed. tools/sitebuild appends this script to wasm_exec.js.
 "use strict";
 
 {

@@ -1,16 +1,15 @@
-// Bootstrap of the workers, analysis and unpackers: loads Go's wasm_exec.js and
-// the program, runs it, and tells whoever started the worker when it ended. A Go
-// program that runs out of memory ends without any event there, so "exited" is a
-// message.
+// The bootstrap script of the workers (analysis workers and decompressors). It loads Go's
+// wasm_exec.js and the program, runs the program, and sends the message "exited" when it has ended.
+// The message is needed because a Go program that runs out of memory ends without an event on the
+// page.
 //
-// Served beside wasm_exec.js and app.wasm, which holds the page's program and the
-// analysis worker's. Other addresses, relative to this script, go into its own:
-// worker.js?exec=wasm_exec.1a2b.js&wasm=app.3c4d.wasm
-// A worker that was made from a blob has them behind a #: nothing may stand behind
-// a ? there.
+// It is served beside wasm_exec.js and app.wasm, which is the program of the page and of the
+// analysis worker. Its own address can contain other addresses, relative to this script:
+// worker.js?exec=wasm_exec.1a2b.js&wasm=app.3c4d.wasm For a worker that was created from a blob,
+// they follow a #, because the address of a blob cannot contain a ?.
 "use strict";
 
-// Messages that come before the program listens; it takes them over.
+// Messages that arrive before the program listens. The program fetches them later.
 self.earlyMessages = [];
 self.onmessage = (event) => self.earlyMessages.push(event);
 

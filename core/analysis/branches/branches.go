@@ -103,10 +103,10 @@ var ErrTorn = errors.New("a part of the trace contains a jump that may belong to
 // can only be determined by reading the trace in order.
 var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, so their counts cannot be joined; analyse the trace in one piece")
 
-// Consume follows the next rows. A conditional branch on whether a row enters a block, or on which
-// of two edges it takes, would be as unpredictable as the traced program. So rows that enter blocks
-// are selected without a branch. After that, a block that follows its predecessor takes one
-// conditional branch, which nearly always has the same outcome.
+// Consume follows the next rows. A conditional branch that tests whether a row enters a block, or
+// which of two edges it takes, would be as unpredictable as the branches of the traced program. So
+// rows that enter blocks are selected without a branch. After that, a block that follows its
+// predecessor takes one conditional branch, which nearly always has the same outcome.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {

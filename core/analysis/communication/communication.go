@@ -55,7 +55,7 @@ const (
 	pageShift = 12
 )
 
-// These are the granularities at which communication is counted.
+// Communication is counted at these granularities.
 const (
 	words = iota
 	lines

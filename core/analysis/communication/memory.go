@@ -156,7 +156,7 @@ type share struct {
 // another thread, its next access misses in a cache of any size: a coherence miss.
 type sharedLine struct {
 	share
-	had, has uint64 // bit sets of the threads that referred to it ever, and since the latest store by another thread
+	had, has uint64 // bit sets of the threads that have ever referred to it, and that have referred to it since the latest store by another thread
 	tallies  uint32 // the first tally of its false misses; 0: none
 	wrote    uint32 // number of the thread that wrote the line last, if any; the slot does not suffice, because several threads may share it
 

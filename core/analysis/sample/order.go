@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// order is the sampled part of an LRU stack. It stores lines in the order in which they were put on
-// the stack, and counts the lines that were put there after a given line. It is a Fenwick tree over
-// live stamps (Bennett and Kruskal, 1975), which are renumbered when they run out.
+// order is the sampled part of an LRU stack. It stores lines in the order in which they were pushed
+// onto the stack, and counts the lines that were pushed after a given line. It is a Fenwick tree
+// over live stamps (Bennett and Kruskal, 1975), which are renumbered when they run out.
 type order struct {
 	place map[trace.Line]uint32 // index in lines (the stamp), or away
 	lines []placed              // lines by stamp, from 0
@@ -60,8 +60,8 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. It returns the number of lines above it, and the time at which it was put on
-// the stack. down is false if the line was not on the stack.
+// take removes a line. It returns the number of lines above the line, and the time when the line
+// was pushed onto the stack. down is false if the line was not on the stack.
 func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {

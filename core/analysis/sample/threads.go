@@ -241,8 +241,8 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 //
 // The fronts are exact: a line that is only in the private front was invalidated, because no line
 // is deeper on the coherent stack than on the private stack. As long as no line was invalidated,
-// both fronts are equal. For other sampled lines, the coherent distance is the private distance,
-// reduced by the same factor by which holes reduce the distance among the sampled lines.
+// both fronts are equal. For other sampled lines, the coherent distance is the private distance
+// times a factor: the ratio of the two distances among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {

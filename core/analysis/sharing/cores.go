@@ -9,7 +9,7 @@ import (
 
 // Grouping maps threads to cores, which are numbered in the order in which they appear. There are
 // at most [profile.MaxCores] cores. Every group that the user chose has its own core. When all
-// other cores are in use, further threads share them in turn.
+// cores are in use, further threads are assigned to the cores in turn.
 type Grouping struct {
 	groups   [][]uint32 // groups that the user chose
 	number   []int      // number of each group's core; -1 until it appears

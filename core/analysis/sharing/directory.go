@@ -7,7 +7,7 @@ import (
 
 // directory records, for every line, the cores that have it and the core that touched it last. It
 // is a hash table with open addressing and linear probing. It has 256 parts that grow one at a
-// time, so that growing never interrupts the run for long, and never needs much additional memory.
+// time, so growth never interrupts the run for long, and never needs much additional memory.
 // Recently used lines are found without a search, because threads mostly access lines that they or
 // other threads have just used.
 type directory struct {

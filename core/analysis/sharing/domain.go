@@ -20,8 +20,8 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// For each of the latest accesses: whether another core touched the line last and, if not,
-	// whether since then another core has used a line that this core has used too.
+	// For each of the latest accesses: whether another core touched the line last. If not: whether
+	// another core and this core have both used some other line since then.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 

@@ -79,7 +79,7 @@ type rows struct {
 	pitch uint64
 }
 
-// rowStep returns the number of rows by which a step advances, rounded to the nearest integer.
+// rowStep returns by how many rows a step advances, rounded to the nearest integer.
 func (r rows) rowStep(step int64) int64 {
 	pitch := int64(r.pitch)
 	q := step / pitch

@@ -226,7 +226,7 @@ func (s *series) repeats(e *engine, n int) bool {
 		inProgression(e.times[before.times:a.times], e.times[a.times:b.times], e.times[b.times:c.times], 1)
 }
 
-// farthest limits the distance by which lines move in a block.
+// farthest limits how far lines move in a block.
 const farthest = 1 << 40
 
 // inProgression reports whether values grow by the same amount from a to b as from b to c, and
@@ -424,8 +424,8 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 // newton evaluates polynomials by forward differences.
 type newton struct{ choices, d []uint64 }
 
-// newNewton prepares the evaluation of polynomials, each of which is determined by n values. They
-// are evaluated at one point or, if sum is 1, summed over all smaller points.
+// newNewton prepares the evaluation of polynomials that are determined by n values each. They are
+// evaluated at one point or, if sum is 1, summed over all smaller points.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {

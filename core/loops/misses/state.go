@@ -14,7 +14,7 @@ type access struct {
 
 // tally contains the counters of a run.
 type tally struct {
-	weight uint64 // number of equal accesses for which each access stands
+	weight uint64 // number of equal accesses that each access represents
 	counts []hits
 	arrays *arrays
 	out    []uint64 // number of evictions, by the array of the new line and then the array of the evicted line
@@ -86,8 +86,8 @@ func (x *index) set(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// frames is a cache with few ways. It contains the lines of each set from most to least recently
-// used, followed by empty frames.
+// frames is a cache with few ways. It contains the lines of each set, the most recently used line
+// first, followed by empty frames.
 type frames struct {
 	index
 	ways  int

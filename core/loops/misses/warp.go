@@ -150,8 +150,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns the number of sets by which a reference moves in a period. In a period, a
-// reference moves by whole lines.
+// turnOf returns by how many sets a reference moves in a period. In a period, a reference moves by
+// whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -162,7 +162,7 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 
 func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
-// from finds regions for the iterations from i on, up to the iteration in which two regions would
+// from finds regions for iteration i and later ones, up to the iteration in which two regions would
 // collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
@@ -297,8 +297,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 			return 0
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
-			// A line that does not move stays in its set, so states can only be equal after a
-			// period in which references return to their sets.
+			// A line that does not move stays in its set. States can therefore be equal only after
+			// a period in which references return to their sets.
 			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
 				w.period, w.motion.turn = period, 0
@@ -326,7 +326,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	return times * apart
 }
 
-// write records everything on which the jump depends, which is the regions of references and lines.
+// write records everything on which the jump depends: the regions of references and lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)

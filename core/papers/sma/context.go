@@ -340,8 +340,7 @@ func place(k, out int) float64 {
 
 var primes = [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29}
 
-// offset returns the distance by which a leaf has moved at place k of a loop and the loops around
-// it.
+// offset returns how far a leaf has moved at place k of a loop and the loops around it.
 func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	for d := 1; d <= of.depth; d++ {
 		turn := math.Floor(place(k, of.depth-d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
@@ -486,8 +485,8 @@ func (a *analysis) slots(most float32) (list []slot) {
 // mostPhases is the maximum number of positions within a line that are distinguished.
 const mostPhases = 8
 
-// phases returns the number of positions within a line at which an array may begin, and their
-// distance.
+// phases returns how many positions within a line an array may begin at, and the distance between
+// them.
 func (a *analysis) phases(s *array) (n, step uint64) {
 	line := uint64(a.cache.LineBytes)
 	n = min(line/s.granule, mostPhases)

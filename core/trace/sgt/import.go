@@ -294,7 +294,7 @@ const (
 	// row that continues the stream although its address was not predicted.
 	nearBytes = 2048
 	// mostGroupSites is the number of sites at which grouping by history stops. A program with that
-	// many sites has irregular references, for which history is useless.
+	// many sites has irregular references, so history is useless.
 	mostGroupSites = 1 << 16
 )
 

@@ -440,8 +440,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns the place up to which the first lane may run. This is the place of the second lane,
-// or the floor if chunks that have not been read may come before that lane.
+// limit returns how far the first lane may run. This is the place of the second lane, or the floor
+// if chunks that have not been read may come before that lane.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

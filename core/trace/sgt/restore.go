@@ -30,7 +30,7 @@ type restored struct {
 	next   uint32 // next expected site
 	end    uint32
 	values []uint64
-	more   trace.Addr // address at which a large reference continues after the previous row; 0: it does not continue
+	more   trace.Addr // if a large reference continues after the previous row: its next address; otherwise 0
 }
 
 // RestoreError reports that the rows do not form complete executions of blocks.

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chunkSize is the size at which a chunk is full: a number of bytes of content or a number of
-// steps, whichever is reached first.
+// chunkSize is the size of a full chunk: a number of bytes of content or a number of steps,
+// whichever is reached first.
 type chunkSize struct {
 	bytes int
 	steps uint64

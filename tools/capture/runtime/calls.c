@@ -1,13 +1,13 @@
-// Goes into each instrumented shared library that has a C library: its calls that
-// end the program, or make threads, are told to the runtime, which is in the
-// program. Without one they are what they were.
+// This file is linked into each instrumented shared library that has a C library. If the library
+// calls functions that end the program or create threads, it notifies the runtime, which is in the
+// program. Without a runtime, the calls are unchanged.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <unistd.h>
 
-// A library's own __wrap_… comes before these.
+// The __wrap_… functions of the library itself take precedence over these.
 #define OURS __attribute__((weak, visibility("hidden")))
 
 #define TOLD(name, parameters, ...)                                                                 \
@@ -45,7 +45,7 @@ OURS _Noreturn void __wrap__Exit(int status);
 
 _Noreturn void __wrap__Exit(int status) { __wrap__exit(status); }
 
-// The forms with a list of arguments, which 0 ends.
+// The variants with a list of arguments that ends with 0.
 #define LISTED(name, result)                                             \
 	OURS int __wrap_##name(const char *path, const char *first, ...); \
 	int __wrap_##name(const char *path, const char *first, ...)      \

@@ -1,6 +1,6 @@
-// Stands before pthread_create and pthread_join, which the linker is told to
-// --wrap: so a thread knows which one made it, and a thread that waits for others
-// keeps no steps to itself that theirs would have to be held for.
+// Replaces pthread_create and pthread_join by the linker option --wrap. A thread then knows which
+// thread created it. A thread that waits for others first writes its own steps, so that the steps
+// of the others need not be held back for them.
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -25,7 +25,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
-	// Not malloc's: the thread would give it back from another arena.
+	// Not allocated by malloc, because the thread would return it to a different arena.
 	struct beginning *b = sg_map(sizeof *b);
 	if (!b)
 		return __real_pthread_create(thread, attr, run, argument);

@@ -4,19 +4,19 @@
 #include "system.h"
 #include "words.h"
 
-// What is predicted of a value (core/trace/sgt/FORMAT.md, "The coder's state").
+// The prediction of a value (core/trace/sgt/FORMAT.md, "The coder's state").
 struct prediction {
 	uint64_t last, stride, link;
 };
 
-// What is known of a block. Records lie one after the other in one memory, at the
-// places that sg_file_module gave them. They are cleared at the beginning of a
-// chunk; since a chunk touches few of them, each is cleared when it is first met.
+// The state of a block. All records are in one piece of memory, at the positions that
+// sg_file_module has assigned. At the beginning of a chunk, they have to be cleared. A chunk uses
+// few of them, so each record is cleared when it is first used.
 struct record {
-	uint64_t next;       // address of the block that followed last
-	uint64_t other;      // of the one that it took the place of
-	uint64_t sure, pick; // a bit for each value
-	uint64_t epoch;      // the chunk that it is about
+	uint64_t next;       // address of the block that followed last time
+	uint64_t other;      // address of the block that followed before next changed
+	uint64_t sure, pick; // one bit for each value
+	uint64_t epoch;      // the chunk to which the record belongs
 	const uint8_t *scale;
 	struct prediction value[];
 };
@@ -25,15 +25,15 @@ _Static_assert(sizeof(struct record) == 8 * SG_RECORD, "room for a record");
 _Static_assert(sizeof(struct prediction) == 8 * SG_PREDICTION, "room for a prediction");
 
 enum {
-	// A chunk is flushed when its payload, or its steps, come to this: small enough
-	// that a run that is killed loses little and that readers share a trace evenly,
-	// large enough that relearning all predictions does not matter.
+	// A chunk is flushed when its payload or its number of steps reaches this limit. The limit is
+	// small, so that a killed run loses little and readers can share a trace evenly. It is large
+	// enough that learning all predictions again does not matter.
 	full_bytes = 1 << 20,
 	full_steps = 1 << 22,
 
 	met_slots = 2048,
 
-	// The most that SG_MOST_WORDS words add to each part.
+	// The maximum number of bytes that SG_MOST_WORDS words add to each part.
 	most_control = 24 * SG_MOST_WORDS,
 	most_values = 11 * SG_MOST_WORDS,
 	most_tickets = 20 * SG_MOST_WORDS,
@@ -52,24 +52,24 @@ struct sg_encoder {
 	size_t state_words;
 	uint64_t epoch;
 
-	struct sg_range *ranges; // where blocks lie, ascending
+	struct sg_range *ranges; // address ranges of blocks, ascending
 	uint32_t range_count, range_room;
-	uint32_t ranges_seen; // how many of the file's
-	uint64_t generation;  // the file's when they were copied
-	struct sg_range range; // the one of the block that was met last
+	uint32_t ranges_seen; // how many of the file's ranges were copied
+	uint64_t generation;  // the generation of the file when they were copied
+	struct sg_range range; // the range of the latest block
 	uint64_t met[met_slots]; // blocks that have a record
 
-	uint64_t before;   // word of the record of the last step's block
+	uint64_t before;   // word of the record of the previous step's block
 	uint64_t previous; // the last value
-	uint64_t run;      // expected steps that no token tells of yet
+	uint64_t run;      // expected steps that no token describes yet
 
 	uint64_t steps, references, lost;
-	uint64_t first_ticket, told_ticket, ticket; // of the chunk; the last one written; of the steps now
-	uint64_t ticket_steps;                      // that the ticket part tells of
+	uint64_t first_ticket, told_ticket, ticket; // of the chunk; the last ticket written; of the current steps
+	uint64_t ticket_steps;                      // that the ticket part describes
 	bool ticketed;
 	bool begun;
 
-	struct __sg_block none; // stands for block 0 where there is none
+	struct __sg_block none; // represents block 0 if there is no block
 
 	uint8_t *payload; // room for the three parts
 	uint8_t *control, *value, *tickets;
@@ -85,11 +85,11 @@ static uint8_t *control_part(const struct sg_encoder *e) { return e->payload; }
 static uint8_t *value_part(const struct sg_encoder *e) { return e->payload + control_room; }
 static uint8_t *ticket_part(const struct sg_encoder *e) { return e->payload + control_room + value_room; }
 
-// Which block a step is of.
+// How a token identifies the block of a step.
 enum { is_next, is_other, is_off };
 
-// The expected steps of the run, and the step behind them, whose block may be that
-// many numbers off the expected one.
+// Writes the expected steps of the run and the step after them, whose block number may differ from
+// the expected one by the given amount.
 static void tell_step(struct sg_encoder *e, uint64_t misses, unsigned which, int64_t off)
 {
 	enum { long_run = 3 };
@@ -102,7 +102,7 @@ static void tell_step(struct sg_encoder *e, uint64_t misses, unsigned which, int
 	e->run = 0;
 }
 
-// At the end of a chunk the last step of a run is the one behind it.
+// At the end of a chunk, the last step of a run becomes the step after it.
 static void tell_run(struct sg_encoder *e)
 {
 	if (e->run == 0)
@@ -130,8 +130,8 @@ static void begin_ticket(struct sg_encoder *e, uint64_t ticket)
 	e->ticketed = true;
 }
 
-// The first ticket is the one of the first step: one before it, without steps, is
-// of no account.
+// The first ticket is the ticket of the first step. A ticket before it without any steps is
+// omitted.
 static void retake_ticket(struct sg_encoder *e, uint64_t ticket)
 {
 	if (e->steps == 0)
@@ -152,7 +152,7 @@ static void tell_value(struct sg_encoder *e, uint64_t d, unsigned scale)
 		e->value = sg_pv(e->value, low);
 }
 
-// ---- which blocks there are
+// ---- the known blocks
 
 static void insert_range(struct sg_encoder *e, struct sg_range r)
 {
@@ -208,9 +208,9 @@ static bool search_range(struct sg_encoder *e, uint64_t word)
 	return true;
 }
 
-// Whether the word is a block's address. The program may have written over our
-// buffer, and a signal handler may have left half a step there: nothing is followed
-// that is not known to be a block.
+// Reports whether the word is the address of a block. The program may have overwritten the buffer,
+// and a signal handler may have left half a step there, so an address is used only if it is known
+// to be a block.
 static bool is_block(struct sg_encoder *e, uint64_t word)
 {
 	if (__builtin_expect(within(&e->range, word), 1))
@@ -255,11 +255,10 @@ static void clear_record(struct sg_encoder *e, struct record *r, const struct __
 	r->scale = e->range.scale + values;
 }
 
-// Which of the blocks met in the chunk are remembered, by address, so that they
-// need not be looked for.
+// Remembers the blocks of the chunk by address, so that they need not be searched.
 static uint32_t met_slot(uint64_t word) { return (uint32_t)(word / sizeof(struct __sg_block)) % met_slots; }
 
-// The record of a block that is_block found; 0 where there is no memory.
+// Returns the record of a block that is_block has found; 0 if there is no memory.
 static struct record *meet(struct sg_encoder *e, const struct __sg_block *b)
 {
 	size_t words = (size_t)b->first_value + SG_RECORD + SG_PREDICTION * b->values;
@@ -273,7 +272,7 @@ static struct record *meet(struct sg_encoder *e, const struct __sg_block *b)
 
 // ---- steps
 
-// The values that are not as predicted, a bit each. n is a constant where it
+// Returns a mask of the values that differ from their predictions. n is a constant if speed
 // matters.
 static inline __attribute__((always_inline)) uint64_t compare(const struct record *r, const uint64_t *v, uint64_t previous,
                                                                uint32_t n)
@@ -289,8 +288,7 @@ static inline __attribute__((always_inline)) uint64_t compare(const struct recor
 	return misses;
 }
 
-// Expected steps of one block, for as long as it follows itself and nothing is a
-// surprise.
+// Skips expected steps of one block, as long as it follows itself and all predictions are correct.
 #define FOLLOW(n)                                                     \
 	do {                                                          \
 		misses = compare(r, at + 1, previous, n);             \
@@ -305,10 +303,9 @@ static inline __attribute__((always_inline)) uint64_t compare(const struct recor
 		references += b->references;                          \
 	} while (r->next == word && end - at > (int64_t)(n) && *at == word)
 
-// Passes over expected steps and gives where they end: at the end, at another
-// block than expected, at a step that is not whole, or at one with misses. Most of
-// all steps of regular code go by here, so its state is in registers, and the
-// number of values a constant where it is usual.
+// Skips expected steps and returns the position where they end: at the end, at another block than
+// expected, at an incomplete step, or at a step with misses. Most steps of regular code are handled
+// here, so the state is in registers, and the usual numbers of values are constants.
 static const uint64_t *follow(struct sg_encoder *e, const uint64_t *at, const uint64_t *end, uint64_t *missed)
 {
 	struct record *before = record_at(e, e->before);
@@ -367,7 +364,7 @@ static void miss(struct sg_encoder *e, struct record *r, uint32_t i, uint64_t va
 	tell_value(e, d, r->scale[i]);
 }
 
-// One step that is not expected.
+// Encodes one step that is not expected.
 static void tell(struct sg_encoder *e, const struct __sg_block *b, struct record *r, const uint64_t *v, uint64_t misses)
 {
 	struct record *before = record_at(e, e->before);
@@ -393,7 +390,7 @@ static void tell(struct sg_encoder *e, const struct __sg_block *b, struct record
 	e->references += b->references;
 }
 
-// Something that is no step: gives where the next one may begin.
+// Handles words that are not a step: returns the position where the next step may begin.
 static const uint64_t *stray(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 {
 	e->lost++;
@@ -403,7 +400,7 @@ static const uint64_t *stray(struct sg_encoder *e, const uint64_t *at, const uin
 	return at;
 }
 
-// Before the first step of a chunk the block before is block 0.
+// Before the first step of a chunk, the previous block is block 0.
 static bool begin(struct sg_encoder *e)
 {
 	forget_ranges(e);
@@ -425,8 +422,8 @@ static bool begin(struct sg_encoder *e)
 	return true;
 }
 
-// One step that is not expected, of a block that is known; misses are 0 where
-// nobody looked yet.
+// Encodes one unexpected step of a known block. misses is 0 if the values have not been compared
+// yet.
 static const uint64_t *surprise(struct sg_encoder *e, const uint64_t *at, const uint64_t *end, uint64_t misses)
 {
 	const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)*at;
@@ -445,7 +442,8 @@ static const uint64_t *surprise(struct sg_encoder *e, const uint64_t *at, const 
 	return at + 1 + n;
 }
 
-// What stands where another block was expected; gives what is behind it.
+// Encodes the word at a position where another block was expected, and returns the position after
+// it.
 static const uint64_t *other(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 {
 	const uint64_t word = *at;
@@ -528,7 +526,7 @@ static size_t payload_bytes(const struct sg_encoder *e)
 
 bool sg_encoder_full(const struct sg_encoder *e) { return e->steps >= full_steps || payload_bytes(e) >= full_bytes; }
 
-// Moves the three parts together.
+// Moves the three parts to adjacent positions.
 static size_t join(struct sg_encoder *e, struct sg_chunk *c)
 {
 	uint8_t *to = e->payload;

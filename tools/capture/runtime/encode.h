@@ -1,10 +1,10 @@
-// Codes the steps of one thread into chunks (core/trace/sgt/FORMAT.md, "Chunks").
+// Encodes the steps of one thread into chunks (core/trace/sgt/FORMAT.md, "Chunks").
 //
-// Steps come as words, as instrumented code writes them (abi.h): a block's address,
-// its values; ticket words (ticket << 1 | 1) before the steps that they are for.
-// Every chunk has to begin with a ticket word.
+// Steps are words as instrumented code writes them (abi.h): the address of a block, followed by its
+// values. Ticket words (ticket << 1 | 1) precede the steps to which they apply. Every chunk must
+// begin with a ticket word.
 //
-// An encoder is its thread's own: calls for one encoder must not overlap.
+// An encoder belongs to one thread: calls for the same encoder must not overlap.
 #ifndef STACKGLASS_ENCODE_H
 #define STACKGLASS_ENCODE_H
 
@@ -15,25 +15,24 @@
 
 struct sg_encoder;
 
-// The most words that sg_encode takes at once, so that it need not ask for room
-// at each step.
+// The maximum number of words of one call of sg_encode, so that it need not check the available
+// space at each step.
 #define SG_MOST_WORDS 8192
 
 SG_API struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread);
 SG_API void sg_encoder_free(struct sg_encoder *e);
 
-// Encodes the words from at up to end. A step that is not whole (it ends too
-// early, or a value is SG_UNWRITTEN) is dropped and counted, and so is what is no
-// step at all.
+// Encodes the words from at up to end. An incomplete step (it ends too early, or a value is
+// SG_UNWRITTEN) is dropped and counted. So is anything that is not a step.
 SG_API void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end);
 
 SG_API bool sg_encoder_empty(const struct sg_encoder *e);
-// The chunk is long enough: flush it.
+// Reports whether the chunk is long enough to be flushed.
 SG_API bool sg_encoder_full(const struct sg_encoder *e);
-// Writes the chunk, if there are steps. Every chunk that comes later, of any
-// thread, has tickets of at least floor. The next one begins with a ticket word.
+// Writes the chunk if it contains steps. The tickets of all later chunks, of any thread, are at
+// least floor. The next chunk begins with a ticket word.
 SG_API bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor);
-// Steps that were dropped by sg_encode so far.
+// Returns the number of steps that sg_encode has dropped so far.
 SG_API uint64_t sg_encoder_lost(const struct sg_encoder *e);
 
 #endif

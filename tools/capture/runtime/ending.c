@@ -11,7 +11,7 @@
 #include "runtime.h"
 #include "say.h"
 
-// ---- what is said
+// ---- messages
 
 static void tell_result(void)
 {
@@ -85,8 +85,8 @@ static void drain_threads(void)
 
 static void die(int number, siginfo_t *info, void *context);
 
-// A handler's steps may be lost without being counted (runtime.h), so the trace
-// tells which signals the program handles.
+// Steps of a handler may be lost without being counted (runtime.h), so the trace records which
+// signals the program handles.
 static void tell_handlers(void)
 {
 	struct sg_sentence numbers = {0};
@@ -112,7 +112,7 @@ SG_API void sg_finish(const char *how, int status)
 {
 	struct sg_outside before;
 	if (getpid() != sg_run.process)
-		return; // a child of vfork ends, in its parent's memory
+		return; // a child of vfork ends, in the memory of its parent
 	finishing = true;
 	sg_enter(&before);
 	sg_acquire(&sg_run.ending);
@@ -123,7 +123,7 @@ SG_API void sg_finish(const char *how, int status)
 			tell_handlers();
 		}
 		if (!__atomic_exchange_n(&sg_run.over, true, __ATOMIC_SEQ_CST))
-			sg_file_close(sg_run.file, how, status & 0xff, lost_steps()); // as much as is told to whoever waits
+			sg_file_close(sg_run.file, how, status & 0xff, lost_steps()); // the part of the status that a waiting parent sees
 		tell_result();
 	}
 	sg_run.finished = true;
@@ -140,7 +140,7 @@ static void remember_status(int status, void *nothing)
 	sg_run.status = status;
 }
 
-// Shared libraries end after the program: the last instrumented one finishes.
+// Shared libraries end after the program: the last instrumented library completes the trace.
 static __attribute__((destructor(101))) void program_ends(void)
 {
 	struct sg_thread *t = sg_self();
@@ -157,7 +157,7 @@ static void quick_exit_ends(void) { sg_finish("exit", sg_run.status); }
 
 enum {
 	least_signal_stack = 8 << 20,
-	guard_bytes = 1 << 16, // a page, of whatever size
+	guard_bytes = 1 << 16, // at least a page, whatever its size
 	ending_stack_bytes = 1 << 18,
 };
 
@@ -167,10 +167,9 @@ static void unmap_signal_stack(struct sg_thread *t)
 	t->signal_stack = 0;
 }
 
-// A handler of ours may have to run because the stack is full. The program's own
-// handlers may come to run there, too, if they ask for an alternate stack where
-// there would be none: so it has as much room as the thread's stack, of which only
-// what is used costs memory.
+// A handler of the runtime may have to run because the stack is full. The program's own handlers
+// may also run on this alternate stack, if they request one and the program has none. So it is as
+// large as the thread's stack; only the part that is used costs memory.
 static void give_signal_stack(struct sg_thread *t)
 {
 	size_t bytes = t->stack.high - t->stack.low;
@@ -211,8 +210,8 @@ static void name_signal(struct sg_sentence *how, int number)
 	how->text[how->length] = 0;
 }
 
-// A fault comes again by itself when its instruction does, with what a debugger
-// wants to know of it. Nothing else does: what a process sent, and what the kernel
+// A fault occurs again when its instruction is executed again, with the information that a debugger
+// needs. Other signals do not occur again: signals that a process sent, and signals that the kernel
 // sends for timers, limits, the terminal, breakpoints and forbidden system calls.
 static bool comes_again(int number, const siginfo_t *info)
 {
@@ -237,8 +236,8 @@ struct ending_stack {
 	char room[ending_stack_bytes];
 };
 
-// The handler may be on an alternate stack of the program's, with hardly more room
-// than its frame takes.
+// The handler may run on an alternate stack of the program, which may have hardly more room than
+// the handler's frame needs.
 static void finish_on_own_stack(int number)
 {
 	struct ending_stack *s = sg_map(sizeof *s);
@@ -259,7 +258,7 @@ static const int deadly[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGILL,  SIGTRAP, SIGA
 
 static __thread int dying SG_TLS; // the signal that ends the process
 
-// The signal that would end the process if the thread were not in the runtime, or 0.
+// Returns the signal that would end the process if the thread were not in the runtime, or 0.
 static int pending_death(void)
 {
 	struct sigaction now;
@@ -272,9 +271,8 @@ static int pending_death(void)
 	return 0;
 }
 
-// A signal ends the process in any case: where the runtime waits for something that
-// does not come (a pipe that is not read, or a lock in memory that the program has
-// overwritten), the trace is cut short.
+// A signal always ends the process. If the runtime waits for something that does not happen (a pipe
+// that nobody reads, or a lock in memory that the program has overwritten), the trace is truncated.
 static void lose_patience(void)
 {
 	enum { patience = 5 }; // seconds
@@ -292,7 +290,7 @@ static void lose_patience(void)
 	pthread_sigmask(SIG_UNBLOCK, &only, 0);
 }
 
-// The signal does what it would have done, after the trace is whole.
+// After the trace is complete, the signal has its usual effect.
 static void die(int number, siginfo_t *info, void *context)
 {
 	(void)context;
@@ -301,7 +299,7 @@ static void die(int number, siginfo_t *info, void *context)
 	int error = errno;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, 0);
 	dying = number;
-	if (!finishing && !(t && t->busy)) // else the fault is in the runtime, which holds its locks
+	if (!finishing && !(t && t->busy)) // otherwise, the fault is in the runtime, which holds its locks
 		finish_on_own_stack(number);
 	sigaction(number, &as_ever, 0);
 	if (!comes_again(number, info))
@@ -322,9 +320,9 @@ static void take_signals(void)
 
 static struct sg_outside before_fork;
 
-// The parent may be about to end where we cannot stand before it: daemon() does
-// that within the C library. What this thread has goes to the file, which is whole
-// then, unless other threads have steps, too.
+// The parent may be about to end in a way that the runtime cannot intercept: daemon() ends it
+// within the C library. This thread's steps are therefore written to the file. The file is then
+// complete, unless other threads have more steps.
 static void save_before_fork(void)
 {
 	struct sg_thread *me = sg_self();
@@ -390,7 +388,7 @@ static bool open_child(void)
 	return sg_open(sg_run.settings.out);
 }
 
-// The child has this thread only. What its buffer holds is the parent's.
+// The child contains only this thread. The steps in its buffer belong to the parent.
 static void fork_made_child(void)
 {
 	struct sg_thread *t = sg_self();
@@ -411,7 +409,7 @@ static void fork_made_child(void)
 
 // ---- exec
 
-// All threads stand still at the next thing that they would write.
+// All other threads stop at their next write.
 SG_API bool sg_pause(struct sg_outside *before)
 {
 	if (getpid() != sg_run.process || sg_load(&sg_run.over))
@@ -428,7 +426,7 @@ SG_API bool sg_pause(struct sg_outside *before)
 		sg_release(&sg_self()->lock);
 	sg_bump_clock();
 	sg_file_close(sg_run.file, "exec", 0, lost_steps());
-	pthread_sigmask(SIG_SETMASK, &before->signals, 0); // the new program inherits what is held back
+	pthread_sigmask(SIG_SETMASK, &before->signals, 0); // the new program inherits the blocked signals
 	return true;
 }
 

@@ -18,7 +18,7 @@ struct sg_file {
 	struct sg_lock lock;
 	int fd, error;
 	bool closed, regular;
-	bool marked; // an end stands behind the frames, which the next one replaces
+	bool marked; // an end follows the frames; the next frame replaces it
 	char path[PATH_MAX]; // absolute, so that the file can be opened again
 	dev_t device;
 	ino_t inode;
@@ -27,8 +27,8 @@ struct sg_file {
 
 	struct sg_body chunks, tables; // the two lists of the index
 	uint64_t chunk_count, table_count, last_chunk, last_table;
-	uint64_t done_at; // where DONE stands
-	uint64_t open_count, open_last; // what table_count, last_table and tables.bytes were before it
+	uint64_t done_at; // position of DONE
+	uint64_t open_count, open_last; // table_count, last_table and tables.bytes before the end was written
 	size_t open_bytes;
 
 	struct sg_range *ranges;
@@ -51,7 +51,7 @@ enum {
 static bool room(struct sg_body *b, size_t more)
 {
 	if (!b->at && !b->bytes)
-		b->bytes = body_at; // the frame's head goes there
+		b->bytes = body_at; // the head of the frame is stored there
 	if (b->bytes + more <= b->room)
 		return true;
 	size_t wanted = b->room ? b->room : 4096;
@@ -92,7 +92,7 @@ static void empty(struct sg_body *b)
 	*b = (struct sg_body){0};
 }
 
-// ---- the check
+// ---- checksum
 
 static void make_crc(uint32_t table[256])
 {
@@ -114,15 +114,15 @@ static uint32_t crc32c(const struct sg_file *f, const uint8_t *p, size_t bytes)
 
 // ---- writing
 
-// The program may have closed our descriptor along with all others, and the number
-// may be one of its own files by now.
+// The program may have closed the runtime's descriptor together with all others, and the number may
+// now refer to one of the program's own files.
 static bool ours(const struct sg_file *f, int fd)
 {
 	struct stat s;
 	return fstat(fd, &s) == 0 && s.st_dev == f->device && s.st_ino == f->inode;
 }
 
-// Puts the descriptor far from the numbers that the program counts on.
+// Moves the descriptor to a high number, which the program does not expect to use.
 static int out_of_the_way(int fd)
 {
 	struct rlimit limit;
@@ -136,8 +136,8 @@ static int out_of_the_way(int fd)
 	return moved;
 }
 
-// A pipe that nobody reads would be waited for, with signals held back: for a
-// second it is, so that its reader may start at the same time.
+// Writing to a pipe that nobody reads would block, with signals held back. For one second, the
+// runtime waits, because the reader may start at the same time.
 static int open_to_write(const char *path, int flags)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
@@ -166,7 +166,7 @@ static bool still_open(struct sg_file *f)
 	return true;
 }
 
-// Waits until a pipe has room.
+// Waits until the pipe has room.
 static void wait_for_reader(const struct sg_file *f)
 {
 	struct pollfd room = {.fd = f->fd, .events = POLLOUT};
@@ -192,8 +192,8 @@ static void write_all(struct sg_file *f, const uint8_t *from, size_t bytes)
 	}
 }
 
-// A file that grows too long for the process, or a pipe without a reader, would
-// send a signal that ends the program.
+// If a file exceeds the process's limit, or a pipe has no reader, a write sends a signal that would
+// end the program.
 static void write_unsignalled(struct sg_file *f, const uint8_t *from, size_t bytes)
 {
 	sigset_t sent, before, pending;
@@ -214,7 +214,7 @@ static void write_unsignalled(struct sg_file *f, const uint8_t *from, size_t byt
 	sigprocmask(SIG_SETMASK, &before, 0);
 }
 
-// Appends whole frames; on failure the file ends behind the frame before.
+// Appends complete frames. On failure, the file ends after the previous frame.
 static bool append(struct sg_file *f, const uint8_t *from, size_t bytes)
 {
 	if (f->error || f->closed)
@@ -226,7 +226,7 @@ static bool append(struct sg_file *f, const uint8_t *from, size_t bytes)
 	f->marked = false;
 	if (f->error) {
 		if (f->regular && ours(f, f->fd) && ftruncate(f->fd, (off_t)f->bytes) != 0)
-			return false; // its end is a frame cut off, which readers pass over
+			return false; // it ends with a truncated frame, which readers ignore
 		return false;
 	}
 	f->bytes += bytes;
@@ -334,7 +334,7 @@ struct sg_file *sg_file_open(const char *path, uint64_t max_bytes, const struct 
 	}
 	struct sg_body head = {0};
 	sg_put_uv(&head, 1); // version
-	sg_put_uv(&head, 1); // the oldest whose readers understand this one
+	sg_put_uv(&head, 1); // the oldest version whose readers can read the file
 	sg_put_uv(&head, 8 * sizeof(void *));
 	sg_put_uv(&head, count);
 	for (size_t i = 0; i < count; i++) {
@@ -427,7 +427,7 @@ static void index_chunk(struct sg_file *f, const struct sg_chunk *c, uint64_t at
 	f->chunk_count++;
 }
 
-// What DONE and INDX will take, and a little more.
+// The space that DONE and INDX need, and some more.
 static uint64_t tail_bytes(const struct sg_file *f) { return f->chunks.bytes + f->tables.bytes + 256; }
 
 bool sg_file_chunk(struct sg_file *f, const struct sg_chunk *c, uint8_t *frame, size_t bytes)
@@ -500,7 +500,7 @@ void sg_file_close(struct sg_file *f, const char *ended, int status, uint64_t lo
 	sg_acquire(&f->lock);
 	if (!f->closed) {
 		int error = f->error;
-		f->error = 0; // even where a chunk did not fit, these may
+		f->error = 0; // these may fit even if a chunk did not
 		write_end(f, ended, status, lost);
 		f->error = error ? error : f->error;
 		f->closed = true;

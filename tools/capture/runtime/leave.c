@@ -1,5 +1,4 @@
-// Stands before the calls by which a program ends without exit(): the linker is
-// told to --wrap them.
+// Replaces the functions that end a program without exit(), by the linker option --wrap.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +23,7 @@ _Noreturn void __wrap__Exit(int status) { __wrap__exit(status); }
 _Noreturn void __real_quick_exit(int status);
 _Noreturn void __wrap_quick_exit(int status);
 
-// Its handlers are not told the status.
+// Its handlers do not receive the status.
 _Noreturn void __wrap_quick_exit(int status)
 {
 	sg_run.status = status;
@@ -52,7 +51,7 @@ EXEC(execvp, (const char *file, char *const argv[]), file, argv)
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), file, argv, envp)
 EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), fd, argv, envp)
 
-// The forms with a list of arguments, which 0 ends.
+// The variants with a list of arguments that ends with 0.
 
 static size_t count_arguments(const char *first, va_list *list)
 {

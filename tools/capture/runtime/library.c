@@ -1,12 +1,12 @@
-// Goes into each instrumented shared library, and makes its modules known to the
-// runtime, which is in the program. It comes before the library's own constructors
-// and after its destructors.
+// This file is linked into each instrumented shared library. It registers the library's modules
+// with the runtime, which is in the program. It runs before the library's own constructors, and
+// after its destructors.
 #include "abi.h"
 
 extern struct __sg_module *const __start___sg_modules[] __attribute__((weak, visibility("hidden")));
 extern struct __sg_module *const __stop___sg_modules[] __attribute__((weak, visibility("hidden")));
 
-// A library without instrumented code may be loaded by a program without a runtime.
+// A program without a runtime may load a library without instrumented code.
 extern __typeof__(__sg_register) __sg_register __attribute__((weak));
 extern __typeof__(__sg_unregister) __sg_unregister __attribute__((weak));
 

@@ -67,7 +67,7 @@ static uint8_t *length(uint8_t *to, size_t left)
 	return to;
 }
 
-// How many bytes from a on equal those from b on, up to end.
+// Returns how many bytes from a on equal the bytes from b on, up to end.
 static size_t alike(const uint8_t *a, const uint8_t *b, const uint8_t *end)
 {
 	const uint8_t *from = a;
@@ -100,8 +100,8 @@ static uint8_t *match(uint8_t *to, uint8_t *token, size_t offset, size_t count)
 	return count < 15 ? to : length(to, count - 15);
 }
 
-// One block, greedily: the last place with the same hash of four bytes is the only
-// one looked at; the longer nothing is found, the larger the steps.
+// Compresses one block greedily. It compares only with the last position that has the same hash of
+// four bytes. The longer it finds nothing, the larger its steps are.
 static uint8_t *pack(struct sg_packer *p, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	const uint8_t *at = from, *anchor = from, *end = from + bytes;
@@ -149,7 +149,7 @@ size_t sg_frame(struct sg_packer *p, uint8_t *to, const uint8_t *content, size_t
 		uint8_t *packed = pack(p, to + 4, content + done, part);
 		uint32_t size = (uint32_t)(packed - to - 4);
 		if (size >= part) {
-			size = (uint32_t)part | 1u << 31; // does not shrink: as it is
+			size = (uint32_t)part | 1u << 31; // it does not shrink, so it is stored uncompressed
 			memcpy(to + 4, content + done, part);
 			packed = to + 4 + part;
 		}

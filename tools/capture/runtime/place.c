@@ -9,7 +9,7 @@
 #include "runtime.h"
 #include "say.h"
 
-// pthread_getattr_np would tell of the stack, but it calls malloc.
+// pthread_getattr_np would return the stack, but it calls malloc.
 
 struct mapping_search {
 	uint64_t inside;
@@ -45,11 +45,11 @@ static void search_mapping(struct mapping_search *s, char c)
 	}
 }
 
-// The mapping around an address, from /proc/self/maps.
+// Finds the mapping around an address, in /proc/self/maps.
 static struct sg_stack mapping_of(uint64_t address)
 {
 	struct mapping_search s = {.inside = address};
-	char part[1024]; // it may run on an alternate stack, which is short
+	char part[1024]; // short, because it may run on an alternate stack
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return s.found;
@@ -68,13 +68,13 @@ SG_API struct sg_stack sg_my_stack(void)
 	uint64_t control = (uint64_t)(uintptr_t)pthread_self();
 	struct rlimit limit;
 	if (sg_my_id() != (uint64_t)getpid()) {
-		// The C library puts a thread's control block at the upper end of its stack;
-		// what follows in the mapping may be another's.
+		// The C library puts the control block of a thread at the upper end of its stack. The rest
+		// of the mapping may belong to another thread.
 		uint64_t end = (control + 2304 + 4095) & ~UINT64_C(4095);
 		if (s.low <= control && end < s.high)
 			s.high = end;
 	} else if (s.high && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < s.high) {
-		s.low = s.high - limit.rlim_cur; // it grows
+		s.low = s.high - limit.rlim_cur; // it may still grow
 	}
 	return s;
 }
@@ -108,7 +108,7 @@ SG_API size_t sg_facts(struct sg_fact to[sg_most_facts], bool sliced)
 	size_t count = 0, bytes = read_all("/proc/self/cmdline", line, sizeof line - 1);
 	line[bytes] = 0;
 	to[count++] = (struct sg_fact){"tool", "stackglass cc"};
-	// As it was started: where it lies is for whoever passes the trace on to tell.
+	// The name as it was typed. Whether to disclose the program's folder is the user's decision.
 	to[count++] = (struct sg_fact){"program", line};
 	for (size_t at = strlen(line) + 1; at < bytes && count < sg_most_facts - 1; at += strlen(line + at) + 1)
 		to[count++] = (struct sg_fact){"argument", line + at};

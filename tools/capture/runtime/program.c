@@ -1,5 +1,5 @@
-// The runtime as it goes into programs. A program that wraps one of these functions
-// itself has its own way: ours gives way to it.
+// The runtime, as it is linked into programs. If a program wraps one of these functions itself, the
+// program's wrapper takes precedence.
 #pragma weak __wrap__exit
 #pragma weak __wrap__Exit
 #pragma weak __wrap_quick_exit
@@ -16,7 +16,7 @@
 
 #include "whole.c"
 
-// What calls.c asks for: ours in any case.
+// The functions that calls.c requests: always those of the runtime.
 #define OFFER(name) extern __typeof(__wrap_##name) __sg_call_##name __attribute__((alias("__wrap_" #name)))
 
 OFFER(_exit);

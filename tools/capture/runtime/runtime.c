@@ -16,20 +16,20 @@ uint64_t __sg_clock __attribute__((aligned(64)));
 SG_API struct sg_run sg_run = {0};
 
 enum {
-	// Where steps go that cannot be kept: of a thread that has ended, or that is in
-	// the runtime already.
+	// Steps that cannot be recorded are written here: steps of a thread that has ended, or that is
+	// already in the runtime.
 	bin_words = 64,
 	buffer_bytes = 8 * SG_MOST_WORDS,
-	// A chunk is written when so many tickets were taken since it began, so that
-	// other threads' chunks need not be held for long to bring them in order.
+	// A chunk is written if this many tickets have been taken since it began. Chunks of other
+	// threads then need not be held back for long to bring them into order.
 	farthest_ticket = 1 << 22,
-	destructor_rounds = 4, // as many as the C library promises to make
+	destructor_rounds = 4, // the number of rounds that the C library guarantees
 };
 
 static uint64_t bin[bin_words];
 
 static __thread struct sg_thread *self SG_TLS;
-// The thread begins, or has ended: it has no buffer.
+// The thread is starting or has ended: it has no buffer.
 static __thread bool outside SG_TLS;
 static pthread_key_t at_thread_end;
 
@@ -38,7 +38,7 @@ SG_API struct sg_thread *sg_self(void) { return self; }
 // ---- signals and cancellation
 
 static __thread unsigned entered SG_TLS;
-static __thread uint64_t own_blocked SG_TLS; // what the thread blocks itself, a bit for each signal
+static __thread uint64_t own_blocked SG_TLS; // signals that the thread itself blocks, one bit for each signal
 
 SG_API void sg_block_signals(sigset_t *before)
 {
@@ -64,8 +64,8 @@ SG_API void sg_leave(const struct sg_outside *before)
 	entered--;
 	pthread_sigmask(SIG_SETMASK, &before->signals, 0);
 	pthread_setcancelstate(before->cancel_state, 0);
-	// Last, since it may end the thread. In glibc, pthread_setcancelstate would end it
-	// without the result PTHREAD_CANCELED.
+	// This comes last, because it may end the thread. In glibc, pthread_setcancelstate would end
+	// the thread without the result PTHREAD_CANCELED.
 	pthread_setcanceltype(before->cancel_type, 0);
 }
 
@@ -75,9 +75,8 @@ SG_API bool sg_blocks(int number) { return own_blocked >> (number - 1) & 1; }
 
 SG_API void sg_bump_clock(void) { __atomic_fetch_add(&__sg_clock, 1, __ATOMIC_SEQ_CST); }
 
-// A lower bound is published before a ticket is taken. So whoever reads the clock
-// and then all bounds (floor_of) either sees it, or the ticket is later than the
-// clock was.
+// A lower bound is published before a ticket is taken. A thread that reads the clock and then all
+// bounds (floor_of) therefore either sees the bound, or the ticket is later than the clock was.
 static uint64_t take_ticket(struct sg_thread *t, uint64_t clock)
 {
 	if (sg_run.settings.sliced) {
@@ -90,8 +89,8 @@ static uint64_t take_ticket(struct sg_thread *t, uint64_t clock)
 	return __atomic_add_fetch(&__sg_clock, 1, __ATOMIC_SEQ_CST);
 }
 
-// Every step that anybody writes from now on, but for those that t has now, has a
-// ticket of at least this.
+// Every step that any thread writes from now on, except the steps that t already has, has a ticket
+// of at least this value.
 static uint64_t floor_of(const struct sg_thread *t)
 {
 	uint64_t floor = sg_load(&__sg_clock) + !sg_run.settings.sliced;
@@ -120,7 +119,7 @@ static void give_buffer(struct sg_thread *t)
 static void take_buffer(void)
 {
 	__sg_thread.cursor = bin;
-	__sg_thread.end = 0; // so that every step asks
+	__sg_thread.end = 0; // so that every step calls the runtime
 }
 
 SG_API void sg_free_encoder(struct sg_thread *t)
@@ -132,7 +131,7 @@ SG_API void sg_free_encoder(struct sg_thread *t)
 	t->encoder = 0;
 }
 
-// As late as can be: a thread gives itself its name.
+// As late as possible, because a thread sets its name itself.
 static void describe_thread(struct sg_thread *t)
 {
 	struct sg_body body = {0};
@@ -159,12 +158,12 @@ static void write_chunk(struct sg_thread *t)
 		sg_stop();
 }
 
-// Encodes the words up to there. Ticket is that of the thread's last step.
+// Encodes the words up to a position. ticket is the ticket of the thread's last step.
 static void consume(struct sg_thread *t, const uint64_t *end, uint64_t ticket)
 {
 	if (t->recording && t->encoder && t->from < end) {
 		if (sg_encoder_empty(t->encoder) && !(*t->from & 1)) {
-			// Someone else wrote the chunk meanwhile.
+			// Another thread has written the chunk in the meantime.
 			uint64_t again = ticket << 1 | 1;
 			sg_encode(t->encoder, &again, &again + 1);
 		}
@@ -189,7 +188,7 @@ SG_API void sg_begin_anew(struct sg_thread *t)
 	__sg_thread.ticket = 0;
 }
 
-// The thread ended, and its thread-local memory with it.
+// The thread has ended, and its thread-local memory is gone.
 static bool gone(const struct sg_thread *t)
 {
 	int error = errno;
@@ -198,7 +197,7 @@ static bool gone(const struct sg_thread *t)
 	return is;
 }
 
-// For another thread to take. Until then it names none.
+// The node can be reused for another thread. Until then, it has no thread.
 static void leave_node(struct sg_thread *t)
 {
 	sg_free_encoder(t);
@@ -208,7 +207,7 @@ static void leave_node(struct sg_thread *t)
 	sg_store(&t->live, 0);
 }
 
-// The end of what a thread that is gone has written: behind it there is only
+// Returns the end of the words that an ended thread has written. After it, there is only
 // SG_UNWRITTEN.
 static const uint64_t *end_of_words(const struct sg_thread *t)
 {
@@ -218,7 +217,7 @@ static const uint64_t *end_of_words(const struct sg_thread *t)
 	return end;
 }
 
-// For a thread that is gone, and could not say so: what end_thread would have done.
+// Does the work of end_thread for a thread that ended without calling it.
 static void bury(struct sg_thread *t)
 {
 	consume(t, end_of_words(t), sg_load(&t->oldest));
@@ -248,7 +247,7 @@ SG_API void sg_drain(struct sg_thread *t)
 		return;
 	write_chunk(t);
 	if (t != self)
-		sg_store(&t->oldest, oldest); // it may be writing a step with it just now
+		sg_store(&t->oldest, oldest); // it may be writing a step with this ticket at the moment
 }
 
 // ---- threads
@@ -259,7 +258,7 @@ static bool claim(struct sg_thread *t)
 	return __atomic_compare_exchange_n(&t->live, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-// Only of a thread that was about to end may it be unknown that it did.
+// A thread's end can be unnoticed only if the thread was about to end.
 static void bury_if_gone(struct sg_thread *t)
 {
 	if (!sg_load(&t->live) || sg_load(&t->hot) || !gone(t))
@@ -310,7 +309,7 @@ static bool equip(struct sg_thread *t)
 	return equipped;
 }
 
-// The cursor and t->from come to point into the buffer at once, for whoever drains it.
+// The cursor and t->from are set to the buffer at the same time, for threads that drain the buffer.
 static void open_buffer(struct sg_thread *t)
 {
 	sg_acquire(&t->lock);
@@ -326,7 +325,7 @@ static void begin_thread(void)
 	sg_start();
 	struct sg_thread *t = new_node();
 	if (!t || !equip(t))
-		return; // no memory: its steps are lost
+		return; // no memory: the thread's steps are lost
 	pthread_setspecific(at_thread_end, t);
 	sg_signal_stack(t, true);
 	self = t;
@@ -353,9 +352,8 @@ static void end_thread(struct sg_thread *t)
 	sg_leave(&before);
 }
 
-// There may be no further round, for a thread that began in one of its own
-// destructors: from now on the others keep away from its thread-local memory, and
-// find in its buffer what it still does.
+// There may be no further round, if the thread began in one of its own destructors. From now on,
+// other threads do not access its thread-local memory, and read its further steps from its buffer.
 static void expect_end(struct sg_thread *t)
 {
 	struct sg_outside before;
@@ -367,13 +365,13 @@ static void expect_end(struct sg_thread *t)
 	sg_leave(&before);
 }
 
-// Other destructors of the thread may run code of the program: ours comes in the
-// last round.
+// Other destructors of the thread may run code of the program, so this one waits for the last
+// round.
 static void thread_ends(void *node)
 {
 	struct sg_thread *t = node;
 	if (t != self)
-		return; // of a process that fork copied
+		return; // a process that fork has copied
 	if (++t->rounds == destructor_rounds) {
 		end_thread(t);
 		return;
@@ -382,7 +380,7 @@ static void thread_ends(void *node)
 	pthread_setspecific(at_thread_end, t);
 }
 
-// Empties this thread's buffer, and follows a change of recording.
+// Empties this thread's buffer, and applies a change of the recording state.
 static void turn(struct sg_thread *t)
 {
 	const uint64_t *cursor = __sg_thread.cursor;
@@ -452,7 +450,7 @@ __attribute__((preserve_most)) void __sg_more(uint64_t words)
 	hot->cursor = at + 1;
 }
 
-// ---- steps that the runtime makes itself
+// ---- steps that the runtime itself generates
 
 static uint64_t *step(const struct __sg_block *b)
 {
@@ -506,7 +504,7 @@ void __sg_lanes(const struct __sg_block *b, const uint64_t *addresses, uint64_t 
 // ---- tags of calipers
 
 static struct {
-	char *text; // one after the other, with a zero behind each
+	char *text; // all texts, each followed by a zero
 	size_t bytes, room;
 	uint64_t count;
 } tags;
@@ -633,8 +631,8 @@ static void cannot_open(int error)
 	sg_run.told = true;
 }
 
-// Another process of the program writes the file already: this one takes a name
-// of its own.
+// Another process of the program is already writing the file, so this process uses its own file
+// name.
 static bool open_beside(void)
 {
 	struct sg_sentence path = {0};
@@ -653,7 +651,7 @@ static void start_once(void)
 	sg_run.process = getpid();
 	sg_say_prepare();
 	sg_settings_read(&sg_run.settings);
-	__sg_clock = 1; // no thread has this ticket
+	__sg_clock = 1; // no thread has this ticket yet
 	add_modules(&own, &own + 1);
 	add_modules(__start___sg_modules, __stop___sg_modules);
 	if (!sg_open(sg_run.settings.out) && !(errno == EWOULDBLOCK && open_beside()))
@@ -667,7 +665,7 @@ static void start_once(void)
 SG_API void sg_start(void)
 {
 	static bool started;
-	int error = errno; // which is 0 when main begins
+	int error = errno; // it is 0 when main begins
 	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return;
 	sg_acquire(&sg_run.modules);
@@ -698,7 +696,7 @@ void __sg_register(struct __sg_module *const *first, struct __sg_module *const *
 	sg_leave(&before);
 }
 
-// No buffer and no prediction names the blocks of a module that goes.
+// Ensures that no buffer and no prediction refers to blocks of a module that is unloaded.
 static void drain_all(void)
 {
 	sg_bump_clock();
@@ -715,7 +713,7 @@ static void forget_module(const struct __sg_module *m)
 {
 	for (size_t i = 0; i < modules.count; i++)
 		if (modules.at[i] == m)
-			modules.at[i] = &own_module; // numbers of modules stay as they are
+			modules.at[i] = &own_module; // the numbers of modules do not change
 	if (sg_run.file)
 		sg_file_forget(sg_run.file, m->block);
 }
@@ -755,7 +753,7 @@ static void record(bool on)
 	if (!sg_run.settings.only_regions || sg_load(&sg_run.over))
 		return;
 	sg_store(&sg_run.recording, on);
-	sg_bump_clock(); // so that every thread comes to hear of it
+	sg_bump_clock(); // so that every thread notices the change
 }
 
 void __sg_begin(const char *tag)

@@ -78,5 +78,5 @@ void sg_say(struct sg_sentence *s)
 		return;
 	s->text[s->length++] = '\n';
 	if (write(STDERR_FILENO, s->text, s->length) < 0)
-		return; // there is nobody left to tell
+		return; // there is no one left to notify
 }

@@ -8,7 +8,7 @@
 
 #include "say.h"
 
-// %p is the number of the process.
+// %p is the process number.
 static void expand(struct sg_sentence *to, const char *pattern)
 {
 	for (; *pattern; pattern++) {
@@ -34,7 +34,7 @@ static void name_output(char to[PATH_MAX])
 	memcpy(to, path.text, path.length + 1);
 }
 
-// ---- what is set
+// ---- the settings
 
 static void reject(const char *name, const char *value, const char *wanted)
 {
@@ -54,7 +54,7 @@ static bool is_set(const char *name)
 	return set && *set && strcmp(set, "0") != 0;
 }
 
-// Whether a variable has its second value; the first is as if it were not set.
+// Reports whether a variable has the second of two values. The first value is the default.
 static bool chosen(const char *name, const char *usual, const char *other)
 {
 	const char *set = secure_getenv(name);
@@ -74,7 +74,7 @@ static bool chosen(const char *name, const char *usual, const char *other)
 
 static bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
-// The power of two that a unit stands for, -1 if there is no such unit.
+// Returns the exponent of the power of two that a unit represents; -1 if there is no such unit.
 static int unit_bits(const char *unit)
 {
 	static const char units[] = "KMGT";
@@ -88,7 +88,7 @@ static int unit_bits(const char *unit)
 	return *unit ? -1 : bits;
 }
 
-// As 4096, 64K, 1.5G; decimals beyond the sixth are passed over.
+// Reads a size such as 4096, 64K or 1.5G. Decimals after the sixth are ignored.
 static bool parse_bytes(const char *text, uint64_t *bytes)
 {
 	uint64_t whole = 0, millionths = 0;
@@ -127,6 +127,6 @@ void sg_settings_read(struct sg_settings *s)
 	s->only_regions = s->region || off;
 	s->sliced = chosen("STACKGLASS_ORDER", "exact", "sliced");
 	s->fork_file = chosen("STACKGLASS_FORK", "off", "file");
-	// A build tool may take any text on standard error for a failure.
+	// A build tool may treat any text on standard error as a failure.
 	s->quiet = is_set("STACKGLASS_QUIET") || !(is_set("STACKGLASS_VERBOSE") || isatty(STDERR_FILENO));
 }

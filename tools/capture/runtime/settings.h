@@ -1,4 +1,4 @@
-// What the environment of a traced program says; `stackglass cc --help` tells it.
+// The settings in the environment of a traced program; `stackglass help cc` describes them.
 #ifndef STACKGLASS_SETTINGS_H
 #define STACKGLASS_SETTINGS_H
 
@@ -11,11 +11,11 @@
 struct sg_settings {
 	char out[PATH_MAX];
 	uint64_t max_bytes; // 0: no limit
-	const char *region; // record only in calipers of this tag; 0: any
+	const char *region; // record only in calipers with this tag; 0: everywhere
 	bool only_regions;
 	bool sliced;
-	bool fork_file; // children write a trace of their own
-	bool quiet; // say nothing at the end, unless something failed
+	bool fork_file; // children write their own traces
+	bool quiet; // print nothing at the end, unless something failed
 };
 
 SG_API void sg_settings_read(struct sg_settings *s);

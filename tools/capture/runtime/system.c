@@ -28,7 +28,7 @@ void *sg_remap(void *memory, size_t bytes, size_t wanted)
 	return memory == MAP_FAILED ? 0 : memory;
 }
 
-// After Drepper, "Futexes are tricky", section 5: mutex 2.
+// See Drepper, "Futexes are tricky", section 5: mutex 2.
 
 static uint32_t swap(struct sg_lock *lock, uint32_t state)
 {

@@ -1,4 +1,4 @@
-// The runtime in one piece, so that its names are its own.
+// The runtime as a single file, so that its names are local.
 #define _GNU_SOURCE
 #define SG_API static
 

@@ -1,4 +1,4 @@
-// Integers as the container writes them (core/trace/sgt/FORMAT.md, "Integers").
+// Encodes integers as in the container (core/trace/sgt/FORMAT.md, "Integers").
 #ifndef STACKGLASS_WORDS_H
 #define STACKGLASS_WORDS_H
 
@@ -27,14 +27,14 @@ static inline uint8_t *sg_uv(uint8_t *to, uint64_t v)
 	return to;
 }
 
-// At most 9 bytes; may write 9 where it uses fewer.
+// At most 9 bytes. May write 9 bytes even if it uses fewer.
 static inline uint8_t *sg_pv(uint8_t *to, uint64_t v)
 {
 	if (__builtin_expect(v < 0x80, 1)) {
 		*to = (uint8_t)(2 * v + 1);
 		return to + 1;
 	}
-	unsigned more = (63 - (unsigned)__builtin_clzll(v)) / 7; // bytes behind the first
+	unsigned more = (63 - (unsigned)__builtin_clzll(v)) / 7; // number of bytes after the first
 	if (more >= 8) {
 		*to = 0;
 		return sg_u64(to + 1, v);

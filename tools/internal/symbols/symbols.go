@@ -98,7 +98,7 @@ func (s *File) tidyRows() {
 	})
 }
 
-// low returns the address at which the beginning of the file is loaded.
+// low returns the load address of the beginning of the file.
 func low(f *elf.File) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, p := range f.Progs {

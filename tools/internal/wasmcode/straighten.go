@@ -80,7 +80,7 @@ func Straighten(file []byte) (out []byte, err error) {
 // flow is the code of a function that contains jumps.
 type flow struct {
 	head    []byte // local variables
-	unwinds bool   // there is a place at which the function returns while its goroutine waits
+	unwinds bool   // there is a place where the function returns while its goroutine waits
 	blocks  []flowBlock
 	first   []int  // lowest index of each block in the jump table
 	last    []int  // highest index of each block in the jump table
@@ -113,7 +113,7 @@ const (
 	partOpen        // block, loop or if
 	partEnd
 	partJump
-	partUnwind // branch to the place at which the function returns while its goroutine waits
+	partUnwind // branch to the place where the function returns while its goroutine waits
 )
 
 // label is a target of branches: the loop of a region (if item is -1), or the end of a wasm block,

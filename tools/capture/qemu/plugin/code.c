@@ -4,7 +4,7 @@
 
 #include "../../runtime/words.h"
 
-// How blocks stand in the tables (core/trace/sgt/FORMAT.md).
+// The form of blocks in the tables (core/trace/sgt/FORMAT.md).
 enum { synthetic = 1 << 5 };
 
 enum {
@@ -12,16 +12,16 @@ enum {
 	most_insns = 1 << 23,
 };
 
-// What the tables say of a block.
+// The description of a block in the tables.
 struct origin {
-	uint64_t first, last; // instructions; of a site the first only
-	uint8_t kind, bytes;  // of its site
+	uint64_t first, last; // addresses of instructions; for a site, only the first is used
+	uint8_t kind, bytes;  // of the block's site
 	uint8_t sites;
 	uint8_t flags;
 };
 
-// Blocks lie in the order in which they were made: their number in the file is their
-// place, and so it is with the scales of their values.
+// Blocks are stored in the order of their creation. The index of a block is its number in the file.
+// The scales of values are stored in the same order.
 static struct {
 	struct sg_lock lock;
 	struct __sg_block *block;
@@ -48,9 +48,9 @@ static const struct __sg_block *make_block(struct origin o, uint32_t values, uin
 	return b;
 }
 
-// ---- tables of what there is, by address
+// ---- tables of known items, by address
 
-// Open addressing; 0 is an empty place. Grown at half.
+// Open addressing; 0 marks an empty slot. The table grows when it is half full.
 struct index {
 	uint32_t *place;
 	uint32_t used, room;
@@ -171,8 +171,8 @@ bool sg_code_prepare(void)
 	insns = sg_map(most_insns * sizeof *insns);
 	if (!code.block || !code.origin || !code.scale || !insns)
 		return false;
-	// Chunks begin as if block 0 had run: one that never does may keep its number
-	// when the others are put in another order.
+	// At the beginning of a chunk, block 0 counts as the previous block. A block that never runs
+	// keeps this number when the other blocks are put into another order.
 	make_block((struct origin){.flags = synthetic}, 0, 0);
 	sg_thread_start = make_block((struct origin){.kind = sg_kind_thread_start, .sites = 1, .flags = synthetic}, 1, 0);
 	sg_thread_end = make_block((struct origin){.kind = sg_kind_thread_end, .sites = 1, .flags = synthetic}, 0, 0);
@@ -196,7 +196,7 @@ static uint8_t *put_hex(uint8_t *to, uint64_t v)
 	return to;
 }
 
-// A translation block is labelled with its first and its last instruction.
+// The label of a translation block consists of the addresses of its first and its last instruction.
 static uint8_t *put_label(uint8_t *to, const struct origin *o)
 {
 	uint8_t text[most_label], *end = put_hex(text, o->first);
@@ -238,13 +238,13 @@ static size_t put_tables(uint8_t *to, const struct origin *from, const struct or
 	uint32_t labels = 0, label = 1;
 	for (const struct origin *o = from; o < end; o++)
 		labels += is_labelled(o);
-	*to++ = 0; // plain
+	*to++ = 0; // uncompressed
 	to = sg_uv(to, 1 + labels);
 	to = sg_uv(to, 0); // string 0
 	for (const struct origin *o = from; o < end; o++)
 		if (is_labelled(o))
 			to = put_label(to, o);
-	to = put_zeros(to, 6); // name, options, base, end, what is missed, functions
+	to = put_zeros(to, 6); // name, options, base, end, uninstrumented, functions
 	to = sg_uv(to, (uint64_t)(end - from));
 	for (const struct origin *o = from; o < end; o++)
 		to = put_block(to, o, is_labelled(o) ? label++ : 0);

@@ -12,15 +12,15 @@ __thread struct sg_guest *sg_self __attribute__((tls_model("initial-exec")));
 
 enum {
 	buffer_bytes = 8 * SG_MOST_WORDS,
-	// A chunk is written when so many tickets were taken since it began, so that
-	// other threads' chunks need not be held for long to bring them in order.
+	// A chunk is written if this many tickets have been taken since it began. Chunks of other
+	// threads then need not be held back for long to bring them into order.
 	farthest_ticket = 1 << 22,
-	most_vcpus = 1 << 12, // whose makers are remembered
+	most_vcpus = 1 << 12, // for which the creators are recorded
 };
 
 static struct sg_guest *guests;
 static uint32_t last_number;
-static uint32_t paused; // nothing is recorded
+static uint32_t paused; // while set, nothing is recorded
 static bool forked;
 static uint64_t lost;
 static uint32_t maker[most_vcpus];
@@ -29,9 +29,8 @@ static void bump_clock(void) { __atomic_fetch_add(&sg_clock, 1, __ATOMIC_SEQ_CST
 
 // ---- tickets
 
-// A lower bound is published before a ticket is taken. So whoever reads the clock
-// and then all bounds (floor_of) either sees it, or the ticket is later than the
-// clock was.
+// A lower bound is published before a ticket is taken. A thread that reads the clock and then all
+// bounds (floor_of) therefore either sees the bound, or the ticket is later than the clock was.
 static void take_ticket(struct sg_guest *g, uint64_t clock)
 {
 	if (sg_load(&g->oldest) == SG_NONE)
@@ -42,8 +41,8 @@ static void take_ticket(struct sg_guest *g, uint64_t clock)
 	__atomic_store_n(&g->cursor, at + 1, __ATOMIC_RELEASE);
 }
 
-// Every step that anybody writes from now on, but for those that g has now, has a
-// ticket of at least this.
+// Every step that any thread writes from now on, except the steps that g already has, has a ticket
+// of at least this value.
 static uint64_t floor_of(const struct sg_guest *g)
 {
 	uint64_t floor = sg_load(&sg_clock) + 1;
@@ -63,7 +62,7 @@ static void encode(struct sg_guest *g)
 	if (g->encoder && g->from < end) {
 		sg_declare();
 		if (sg_encoder_empty(g->encoder) && !(*g->from & 1)) {
-			// Someone else wrote the chunk meanwhile.
+			// Another thread has written the chunk in the meantime.
 			uint64_t again = g->ticket << 1 | 1;
 			sg_encode(g->encoder, &again, &again + 1);
 		}
@@ -79,9 +78,9 @@ static void write_chunk(struct sg_guest *g)
 	sg_store(&g->oldest, SG_NONE);
 }
 
-// Writes the chunks of threads that wait in the kernel since before that ticket:
-// nobody can order later steps while theirs are missing. Their next step takes a
-// ticket, for the clock moves on.
+// Writes the chunks of threads that have been waiting in the kernel since before this ticket.
+// Without these chunks, later steps cannot be ordered. The next step of such a thread takes a new
+// ticket, because the clock has advanced.
 static void write_parked(const struct sg_guest *self, uint64_t before)
 {
 	for (struct sg_guest *g = sg_load(&guests); g; g = g->next) {
@@ -97,8 +96,8 @@ static void write_parked(const struct sg_guest *self, uint64_t before)
 	}
 }
 
-// Forgets what is in this thread's buffer. Its next step asks again, for the clock
-// has moved on.
+// Discards the contents of this thread's buffer. Its next step calls the runtime again, because the
+// clock has advanced.
 static void drop(struct sg_guest *g)
 {
 	sg_acquire(&g->lock);
@@ -197,12 +196,12 @@ void sg_guest_parks(bool parked)
 		sg_store(&g->parked, 1);
 		return;
 	}
-	sg_acquire(&g->lock); // whoever writes its chunk is to finish
+	sg_acquire(&g->lock); // a thread that is writing its chunk has to finish first
 	sg_store(&g->parked, 0);
 	sg_release(&g->lock);
 }
 
-// The name that the program gave the thread; QEMU's own is none.
+// Returns the name that the program gave to the thread; a name that QEMU gave does not count.
 static void read_name(char *to, size_t room, uint32_t id)
 {
 	snprintf(to, room, "/proc/self/task/%u/comm", id);
@@ -227,7 +226,7 @@ static void describe(struct sg_guest *g)
 	sg_put_uv(&body, g->number);
 	sg_put_uv(&body, g->id);
 	sg_put_str(&body, name);
-	sg_put_uv(&body, 0); // where its stack lies is not known
+	sg_put_uv(&body, 0); // the position of its stack is unknown
 	sg_put_uv(&body, 0);
 	sg_file_frame(sg_file, "THRD", &body);
 }
@@ -260,7 +259,7 @@ void sg_guest_ends(void)
 uint64_t sg_pause(void)
 {
 	sg_store(&paused, 1);
-	bump_clock(); // so that every step asks
+	bump_clock(); // so that every step calls the runtime
 	uint64_t all = sg_load(&lost);
 	for (struct sg_guest *g = sg_load(&guests); g; g = g->next) {
 		sg_acquire(&g->lock);
@@ -287,5 +286,5 @@ void sg_forked(void)
 	forked = true;
 	paused = 1;
 	if (sg_self)
-		sg_self->lock = (struct sg_lock){0}; // of whoever did not come along
+		sg_self->lock = (struct sg_lock){0}; // of a thread that fork did not copy
 }

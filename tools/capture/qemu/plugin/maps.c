@@ -7,7 +7,7 @@
 
 #include "../../runtime/words.h"
 
-// Addresses of the program whose file is known, or known to be none.
+// Addresses of the program whose file is known, or known not to exist.
 struct range {
 	uint64_t base, end;
 };
@@ -16,7 +16,7 @@ static struct {
 	struct sg_lock lock;
 	struct range *at;
 	uint32_t count, room;
-	uint32_t last; // found
+	uint32_t last; // the last one found
 } known;
 
 static bool within(const struct range *r, uint64_t pc) { return pc - r->base < r->end - r->base; }
@@ -49,7 +49,7 @@ static void know(struct range r)
 // One line of /proc/self/maps: "base-end rwxp offset major:minor inode   path".
 struct mapping {
 	struct range at;
-	char *path; // "" for none
+	char *path; // "" if there is none
 };
 
 static bool parse(char *line, struct mapping *m)
@@ -62,8 +62,8 @@ static bool parse(char *line, struct mapping *m)
 	return true;
 }
 
-// Finds what lies at the host's address: one mapping, or all that lie together and
-// are of the same file.
+// Finds the mapping at an address of the host: a single mapping, or all adjacent mappings of the
+// same file.
 static bool find(uint64_t host, struct range *found, char **path)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -91,14 +91,14 @@ static bool find(uint64_t host, struct range *found, char **path)
 	return in;
 }
 
-// A module without blocks: those are told of apart.
+// A module without blocks, which are described separately.
 static void tell(const char *path, struct range r)
 {
 	size_t length = strlen(path);
 	uint8_t *tables = malloc(length + 64), *to = tables;
 	if (!tables)
 		return;
-	*to++ = 0; // plain
+	*to++ = 0; // uncompressed
 	to = sg_uv(to, 2);
 	to = sg_uv(to, 0);
 	to = sg_uv(to, length);
@@ -107,7 +107,7 @@ static void tell(const char *path, struct range r)
 	to = sg_uv(to, 0);          // options
 	to = sg_uv(to, r.base);
 	to = sg_uv(to, r.end);
-	for (int i = 0; i < 5; i++) // what is missed, functions, blocks, objects, instructions
+	for (int i = 0; i < 5; i++) // uninstrumented, functions, blocks, objects, instructions
 		to = sg_uv(to, 0);
 	sg_file_module(sg_file, 0, 0, 0, tables, (size_t)(to - tables));
 	free(tables);
@@ -117,7 +117,7 @@ void sg_code_at(uint64_t pc, const void *host)
 {
 	sg_acquire(&known.lock);
 	if (!is_known(pc)) {
-		uint64_t base = (uint64_t)(uintptr_t)host - pc; // of the program's addresses
+		uint64_t base = (uint64_t)(uintptr_t)host - pc; // difference between host addresses and the program's addresses
 		char *path = 0;
 		struct range r;
 		if (find((uint64_t)(uintptr_t)host, &r, &path)) {

@@ -23,21 +23,21 @@ struct sg_file *sg_file;
 static struct sg_lock ending;
 static bool ended;
 
-// ---- what the program does
+// ---- the program's actions
 
 static void refer(unsigned vcpu, struct sg_insn *insn, unsigned direction, unsigned shift, uint64_t address)
 {
 	const struct __sg_block *b = insn->site[direction][shift];
-	if (!b && sg_file) // in a child, a lock may be held by a thread that did not come along
+	if (!b && sg_file) // in a child, a thread that fork did not copy may hold a lock
 		b = sg_meet(insn, direction, shift);
 	if (b)
 		sg_step(vcpu, b, address);
 }
 
-// One call for both directions: of several, QEMU 7 makes only some. It tells of an
-// atomic instruction that loads and stores by one call too, which is a store for the
-// function that one may ask; of what the number holds besides, these two bits have
-// stood still since QEMU 6. (QEMU 9 makes two calls.)
+// One callback for both directions: if there are several, QEMU 7 calls only some of them. QEMU 7
+// also calls it only once for an atomic instruction that loads and stores, and the API function
+// then reports a store. Among the other bits of the number, these two have been stable since QEMU
+// 6. (QEMU 9 calls it twice.)
 static void on_reference(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	struct sg_insn *insn = data;
@@ -112,7 +112,7 @@ static void on_exit_of_all(qemu_plugin_id_t id, void *data)
 	end("exit", exit_status);
 }
 
-// Numbers of system calls, which differ from one architecture to the next.
+// Numbers of system calls, which depend on the architecture.
 static struct {
 	int64_t exec, exec_at, exit_group;
 } calls = {-1, -1, -1};
@@ -128,7 +128,7 @@ static void know_calls(const char *target)
 
 static bool is_exec(int64_t number) { return number == calls.exec || number == calls.exec_at; }
 
-// Another program takes the place of this one, without a word to plugins.
+// The program is replaced by another program. QEMU does not notify plugins of this.
 static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
                     uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
@@ -154,9 +154,8 @@ static void on_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_
 	sg_release(&ending);
 }
 
-// A program that dies of a signal takes QEMU along: QEMU resets the signal and sends
-// it to itself, again without a word. This library is preloaded, so that we are
-// asked first.
+// If a signal ends the program, QEMU ends as well: it resets the signal and sends it to itself,
+// without notifying plugins. This library is preloaded, so its functions are called first.
 QEMU_EXPORT int kill(pid_t process, int signal)
 {
 	struct sigaction now;

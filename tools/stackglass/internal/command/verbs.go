@@ -97,7 +97,7 @@ func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// sites adds the options with which verbs about source lines read the program and its source.
+// sites adds the options of verbs about source lines that name the program and its source.
 func (a *app) sites(cmd *cobra.Command, o *asking) {
 	var (
 		places, symbols []string
