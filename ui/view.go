@@ -36,7 +36,7 @@ type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
 
-// views contains the function that makes the view of each tab.
+// views contains, for each tab, the function that creates its view.
 var views = map[state.Tab]func(*App) View{
 	state.TabDiagnosis:     newDiagnosis,
 	state.TabLocality:      newLocality,

@@ -159,8 +159,8 @@ func (c *Compared) main() string {
 // differs.
 var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
 
-// Rank sorts rows by their difference in the named column. If the name is "", it sorts tables
-// without an order of their own by their main column. ok is false if the table has no such column.
+// Rank sorts rows by their difference in the named column. If the name is "", tables that have no
+// order of their own are sorted by their main column. ok is false if the table has no such column.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
 		number = c.main()

@@ -159,7 +159,7 @@ func repeatedNames(a, b report.Table, by report.Key) string {
 		}
 		if repeated > 0 && repeated >= all/100 {
 			return "several rows of one run have the same name, and are matched with rows of the other run in the order of their misses, " +
-				"which may pair unrelated rows; --by function pairs by name, and debug information (-g) gives lines"
+				"which may pair unrelated rows; to avoid this, use --by function, or compile with -g"
 		}
 	}
 	return ""

@@ -117,9 +117,9 @@ func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	return n
 }
 
-// concurrent computes the misses of a cache that the cores of a domain share, and stores them in
-// cores. If the exact sum of the misses is in the set table, concurrent divides it among the cores
-// in proportion to the misses that SDCM predicts.
+// concurrent computes the misses of the cache of a domain, and stores them in cores. If the exact
+// sum of the misses is in the set table, concurrent divides it among the cores in proportion to the
+// misses that SDCM predicts.
 func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))

@@ -124,8 +124,8 @@ func packSnappy(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
-// packSnappyUnchecked returns a stream as DynamoRIO writes it: its two chunks, of compressed and of
-// plain bytes, each contain the text, and have no checksums.
+// packSnappyUnchecked returns a stream as DynamoRIO writes it: two chunks without checksums, one
+// compressed and one plain, each of which contains the text.
 func packSnappyUnchecked(text []byte) []byte {
 	chunk := func(kind byte, content []byte) []byte {
 		return join([]byte{kind, byte(len(content)), byte(len(content) >> 8), 0}, content)

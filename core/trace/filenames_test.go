@@ -40,8 +40,8 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 	return list
 }
 
-// Names must be tails of the paths, distinguish different files, and be no longer than necessary.
-// They must depend neither on the order of the paths nor on their common prefix.
+// Names must be suffixes of the paths, distinguish different files, and be no longer than
+// necessary. They must depend neither on the order of the paths nor on their common prefix.
 func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string

@@ -1,6 +1,5 @@
-// Package edge implements, as an http.Handler, the Cloudflare worker that serves the page, so that
-// the handler also runs natively in tests. ./program connects it to the worker with
-// github.com/syumai/workers.
+// Package edge implements the Cloudflare worker that serves the page. It is an http.Handler, so it
+// also runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
 //
 // A Go program is started anew for every request. This takes about ten milliseconds, so the program
 // answers only a few kinds of requests. Cloudflare itself serves the files of the site, with the

@@ -12,9 +12,10 @@
 // The package computes this in three steps:
 //
 //  1. Consume counts each block that is entered. If no other counts are requested, it counts the
-//     references of each site instead, and entries only for blocks without sites: a block is
-//     entered as often as its first site makes a reference, and readers are faster if they need not
-//     report each entry. Bytes are added up if records contain a length (ranges, masked vectors).
+//     references of each site instead, because readers are faster if they need not report each
+//     entry. A block is entered as often as its first site makes a reference. Entries are then
+//     counted only for blocks without sites. Bytes are added up if records contain a length
+//     (ranges, masked vectors).
 //  2. Result multiplies these counts by the contents of the blocks, joins the parts of each basic
 //     block, and adds up the results by basic block, function and opcode.
 //  3. On request, the accesses to each byte are counted (touched.go). They yield the unique bytes

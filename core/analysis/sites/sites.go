@@ -29,8 +29,8 @@
 //   - heap blocks, by allocation site, from their allocation to their release;
 //   - global variables with an address;
 //   - local variables, by name if the code names them. Arrays and structures are also found by
-//     address, from the function's entry until their memory is allocated again. All other stack
-//     accesses belong to the stacks of threads as a whole;
+//     address, from the function's entry until their memory is allocated again. All other accesses
+//     to stacks are not divided further: they belong to the stacks of the threads;
 //   - everything else as one object.
 //
 // If only part of a trace is analysed, blocks that were allocated earlier belong to the last of

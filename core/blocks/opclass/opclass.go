@@ -128,7 +128,7 @@ func (k *Instruction) add(counter profile.Counter, amount uint64) {
 	}
 }
 
-// Shape is the shape of a datatype's values.
+// Shape describes the values of a datatype: the number, size and kind of their elements.
 type Shape struct {
 	Lanes uint64 // number of elements; 1 except for vectors
 	Bits  uint64 // the size of each lane; 0 if unknown, as for structures

@@ -26,13 +26,13 @@
 // # Reuse
 //
 // The reuse profile of a block is either taken unchanged from the largest run, or scaled. First
-// accesses to lines have a law, as counts do. Distances are divided into classes. Neighbouring
-// classes are separated by at least a certain factor, and the count of each class must have a
-// checked polynomial. If the distances cannot be divided in this way, they form a single class.
-// Each of 512 quantiles of a class is followed from run to run, because a distance in one run
-// corresponds to a distance in the next. The law of a quantile is a polynomial that fits the runs,
-// a constant, or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances are
-// binned). Otherwise the quantile keeps its value, because shares change at the quantiles where
+// accesses to lines follow a law, in the same way as counts. Distances are divided into classes.
+// Neighbouring classes are separated by at least a certain factor, and the count of each class must
+// have a checked polynomial. If the distances cannot be divided in this way, they form a single
+// class. Each of 512 quantiles of a class is followed from run to run, because a distance in one
+// run corresponds to a distance in the next. The law of a quantile is a polynomial that fits the
+// runs, a constant, or a sum of two monomials or a power law that fits to 2 % (12.5 % if distances
+// are binned). Otherwise the quantile keeps its value, because shares change at the quantiles where
 // classes of distances meet. The predicted quantiles are then sorted.
 //
 // # Programs
