@@ -45,3 +45,10 @@ func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func
 	}))
 	return tag, func() { register(registrations()) }
 }
+
+// LimitTimeline limits timelines to a number of places until undo is called.
+func LimitTimeline(places int) (undo func()) {
+	before := timelinePlaces
+	timelinePlaces = places
+	return func() { timelinePlaces = before }
+}

@@ -64,6 +64,7 @@ func registrations() []registration {
 			make: func(m *maker) Analysis {
 				o := m.spec.sites()
 				o.Follows = m.part.told
+				o.Segment, o.TimelinePlaces = m.part.is || m.spec.Start > 0, timelinePlaces
 				o.Callers, _ = m.get(Blocks).(*branches.Analysis)
 				a := sites.New(o, m.program)
 				m.get(Locality).(*locality.Analysis).Feed(o.LineBytes, a)
@@ -150,6 +151,9 @@ func registrations() []registration {
 // loopBytes is the memory limit for a tree of loops, beyond which it is dropped. Tests set a lower
 // limit.
 var loopBytes uint64 = nests.MostBytes
+
+// timelinePlaces is the maximum number of places of a timeline. Tests set a lower limit.
+var timelinePlaces = profile.MostTimelinePlaces
 
 // Wanted contains the analyses that a sample is to estimate.
 type Wanted struct {

@@ -37,7 +37,8 @@ type Profile struct {
 	Loops           []byte // the loop-compressed trace, as written by package loops; empty if it grew too large
 	Blocks          []byte // counts of blocks and branches, as written by package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
-	Calls           *Calls // nil without Sites or Blocks
+	Calls           *Calls    // nil without Sites or Blocks
+	Timeline        *Timeline // Sites and Calls over time; nil without Sites, and in profiles of earlier versions and of samples
 
 	Sources []trace.SourceFile // source files of the program, for the lines that sites refer to; not part of the digest
 

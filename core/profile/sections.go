@@ -85,6 +85,12 @@ package profile
 //	      calls of its caller's function; instructions; references; bytes; cold;
 //	      list of (bin - (previous + 1), count); with coherent stacks cold and two such
 //	      lists, as in SCOH
+//	TIME  references a window; first window; list of windows, each: list of
+//	      (key - (previous + 1), count). A key is, from its highest bits: 0 site, 1 object,
+//	      2 call path; 32 bits, its index in SITE or CALL; 2 bits: 0 the stack of the trace,
+//	      1 coherent stacks, 2 coherence misses; 7 bits: the bin, or 124 for first
+//	      accesses. List of threads in TOTL, if there are several, each: its
+//	      accesses in each window
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -208,6 +214,7 @@ var forms = []form{
 	raw("BLCK", func(p *Profile) *[]byte { return &p.Blocks }),
 	optional("FOOT", func(p *Profile) **Footprint { return &p.Footprint }),
 	optional("CALL", func(p *Profile) **Calls { return &p.Calls }),
+	optional("TIME", func(p *Profile) **Timeline { return &p.Timeline }),
 }
 
 const onceSections = 3

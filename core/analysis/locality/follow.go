@@ -34,6 +34,8 @@ type Accesses struct {
 	Batch *trace.Batch
 	First int
 	Rows  []uint32
+	// Reference is the number of the reference in row First, in the whole trace.
+	Reference uint64
 }
 
 // Row returns the row of the batch to which access i belongs.

@@ -157,7 +157,7 @@ type lineSize struct {
 // relative to at; nil: access i belongs to reference at + i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
-	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.Lines[:n], nil, origin
+	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at
 	if s.stopped {
 		s.marker.Mark(&s.accesses)
 	} else {

@@ -2,6 +2,7 @@ package sites
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -13,6 +14,7 @@ import (
 type bins struct {
 	groups []binGroups // indexed by list
 	counts []uint64    // groups of eight; group 0 is unused
+	owners []uint32    // indexed by group: list × binsOf8 + index in binGroups
 }
 
 // binGroups contains the indices of a list's groups in counts; 0: not allocated.
@@ -80,20 +82,34 @@ func binOf(d uint32) int {
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)
 }
 
-func (t *bins) at(list uint32, bin int) *uint64 {
+func (t *bins) at(list uint32, bin int) *uint64 { return &t.counts[t.index(list, bin)] }
+
+// index returns the index of a bin in counts.
+func (t *bins) index(list uint32, bin int) uint32 {
 	group := t.groups[list][bin>>3]
 	if group == 0 {
 		group = t.newGroup(list, bin)
 	}
-	return &t.counts[group<<3|uint32(bin)&7]
+	return group<<3 | uint32(bin)&7
+}
+
+// owner returns the list and the bin of an index in counts.
+func (t *bins) owner(index uint32) (list uint32, bin int) {
+	owner := t.owners[index>>3]
+	return owner / binsOf8, int(owner%binsOf8<<3 | index&7)
+}
+
+func (t *bins) clone() bins {
+	return bins{slices.Clone(t.groups), slices.Clone(t.counts), slices.Clone(t.owners)}
 }
 
 func (t *bins) newGroup(list uint32, bin int) uint32 {
 	if len(t.counts) == 0 {
-		t.counts = make([]uint64, 8)
+		t.counts, t.owners = append(t.counts, make([]uint64, 8)...), append(t.owners, 0)
 	}
 	group := uint32(len(t.counts) / 8)
 	t.counts = append(t.counts, 0, 0, 0, 0, 0, 0, 0, 0)
+	t.owners = append(t.owners, list*binsOf8|uint32(bin>>3))
 	t.groups[list][bin>>3] = group
 	return group
 }

@@ -36,7 +36,10 @@ func (a *Analysis) BeginCores() {
 	if a.absent {
 		return
 	}
-	a.cores = &cores{bins: bins{slices.Clone(a.bins.groups), slices.Clone(a.bins.counts)}}
+	if a.timeline.counting() {
+		a.timeline.beforeCores(a)
+	}
+	a.cores = &cores{bins: a.bins.clone()}
 	for range a.pairs {
 		a.cores.lost.addList()
 	}
@@ -111,6 +114,13 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 		return
 	}
 	part.addCoherent(counts, 1)
+	if t := a.timeline; t.counting() && t.next != nil {
+		if a.paths != nil {
+			t.next.joinCores(part, depths, lostAt, firsts, firstPaths)
+		} else {
+			t.next.joinCores(part, depths, lostAt, firsts)
+		}
+	}
 	c.firsts = c.join(c.firsts, firsts, depths, lostAt, a.options.Mergeable)
 	if a.paths != nil {
 		c.firstPaths = c.join(c.firstPaths, firstPaths, depths, lostAt, a.options.Mergeable)
@@ -154,6 +164,9 @@ func (f *form) restoreCores() {
 		return
 	}
 	f.addCoherent(f.in.Coherent, 1)
+	if t := a.timeline; t.counting() && t.next != nil {
+		t.next.joinCores(f, nil, nil)
+	}
 	if !a.options.measuresPrivate() {
 		return
 	}

@@ -15,6 +15,7 @@ type pathCounts struct {
 	callers *branches.Analysis
 
 	lists             []uint32 // for each path: the number of its list of bins
+	of                []uint32 // for each list of bins: 1 + its path; 0: none; may be shorter
 	references, bytes []uint64 // indexed by path
 
 	rows   []uint32 // lists of the batch's references
@@ -31,9 +32,20 @@ func (a *Analysis) needPaths() {
 		return
 	}
 	for len(p.lists) < p.callers.Paths() {
-		p.lists = append(p.lists, a.addPair(pair{}))
+		list := a.addPair(pair{})
+		p.of = append(p.of, make([]uint32, int(list)+1-len(p.of))...)
+		p.lists = append(p.lists, list)
+		p.of[list] = uint32(len(p.lists))
 	}
 	p.references, p.bytes = grown(p.references, len(p.lists)), grown(p.bytes, len(p.lists))
+}
+
+// pathOf returns the path that a list of bins counts, or -1.
+func (p *pathCounts) pathOf(list uint32) int {
+	if p == nil || uint64(list) >= uint64(len(p.of)) {
+		return -1
+	}
+	return int(p.of[list]) - 1
 }
 
 func grown(list []uint64, n int) []uint64 {

@@ -24,6 +24,9 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 	p.Sites.Coherent = s.coherent(p.Sites)
 	p.Calls = a.calls(state)
+	if a.timeline.counting() {
+		p.Timeline = a.timeline.result(&s, p)
+	}
 	a.places.codeAt, a.places.dataAt = s.codeAt, s.dataAt
 	if state {
 		s.numberPaths()

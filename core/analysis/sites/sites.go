@@ -68,6 +68,10 @@ type Options struct {
 	Callers    *branches.Analysis // determines the call paths of references; nil: paths are not counted
 	// Follows means that Lay will be called, so that segments can also distinguish objects.
 	Follows bool
+	Segment bool // the analysis does not begin at the start of the trace
+	// TimelinePlaces is the maximum number of places of the timeline: see
+	// [profile.MostTimelinePlaces]; 0: accesses are not counted over time.
+	TimelinePlaces int
 }
 
 // Analysis implements the analysis of sites. It follows the pass of package locality.
@@ -98,7 +102,8 @@ type Analysis struct {
 
 	absent bool // rows have neither sites nor PCs
 
-	paths *pathCounts // counts by call path; nil: call paths are not known
+	paths    *pathCounts // counts by call path; nil: call paths are not known
+	timeline *timeline   // counts over time; nil: not requested
 
 	joining joining // the segment that is being appended
 	places  places
@@ -119,7 +124,7 @@ type near struct {
 // New returns an analysis. program returns the part of the code that the trace has described so
 // far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
-	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]near, 1)}
+	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]near, 1), timeline: newTimeline(o)}
 	if len(o.Capacities) > 0 || o.Previous {
 		a.lines = newLines(o)
 	}
@@ -317,6 +322,10 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 	pairs = pairs[:len(x.Distances)]
 	a.latest, a.accesses = pairs, x
+	if a.timeline.counting() {
+		a.timeline.begin(a, x.Reference)
+		a.timeline.follow(x)
+	}
 	if paths := a.pathsOf(x); paths != nil {
 		a.bins.addBoth(pairs, paths, x.Distances)
 	} else {

@@ -328,6 +328,10 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if a.absent = a.absent || p.Sites == nil; a.absent {
 		return nil
 	}
+	if t := a.timeline; t.counting() {
+		t.settle(a)
+		t.flush(a)
+	}
 	f := &form{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, calls: p.Calls, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
 	f.Flag(&f.mergeable)
@@ -337,6 +341,9 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	}
 	f.results()
 	f.pathResults()
+	if a.timeline.counting() && !f.Failed() {
+		a.timeline.read(f, p)
+	}
 	a.places.slots, a.places.objects = f.slots, f.objects
 	states := f.all()
 	if restore && f.several {
@@ -505,7 +512,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 		a.joining.paths = a.joining.paths[len(next):]
 		for i, n := range paths {
 			if d := distances[i]; !isCold(d) {
-				a.bins.move(n, d)
+				a.resolve(n, d, touches[i].Reference)
 			} else if a.options.Mergeable {
 				a.joining.firstPaths = append(a.joining.firstPaths, n)
 			}
@@ -514,7 +521,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	for i, n := range next {
 		d := distances[i]
 		if !isCold(d) {
-			a.bins.move(n, d)
+			a.resolve(n, d, touches[i].Reference)
 		} else if a.options.Mergeable {
 			a.joining.firsts = append(a.joining.firsts, n)
 		}
@@ -528,6 +535,14 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	if a.lines != nil && len(a.joining.next) == 0 {
 		a.lines.push(a.joining.stack)
 		a.joining.stack = nil
+	}
+}
+
+// resolve corrects the count of a first touch in a list, which is an access at this distance.
+func (a *Analysis) resolve(list, distance uint32, reference uint64) {
+	a.bins.move(list, distance)
+	if t := a.timeline; t.counting() && t.next != nil {
+		t.next.resolve(&a.bins, t.next.window(reference), profile.TimeWhole, list, distance)
 	}
 }
 

@@ -1,0 +1,562 @@
+package sites
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+)
+
+// timeline counts the same accesses in windows of the run (profile.Timeline). At the end of a
+// window, it compares all bins with their values at the beginning of the window, so an access costs
+// nothing more. Its lists of counts are in the order of the bins, so that windows are joined by
+// merging.
+//
+// Windows begin at multiples of their size. The size depends only on the number of references and
+// on the number of places: sites, data objects and call paths with accesses in a window. Both
+// numbers only grow with the trace, and no segment has more places in a window than the trace has
+// there. So the windows do not depend on how the trace was divided. Call paths are an exception,
+// because a segment does not know its callers. Therefore segments do not count them as places.
+type timeline struct {
+	most    int  // maximum number of places in all windows
+	segment bool // call paths are not counted as places
+
+	size    uint64 // number of references in a window
+	first   uint64 // number of the first window
+	windows []timeWindow
+	open    uint64               // number of the window of the latest accesses
+	known   [timeStacks][]uint64 // the bins whose counts are in the windows
+	threads []uint32             // threads of the lanes, in the order of their first accesses
+	marks   [timeParts][]uint32  // for each slot, object and path: the last call of count that found it
+	counts  uint32               // number of calls of count
+	room    []binDelta           // used again by each flush
+
+	next *nextTimeline // the appended segment, until the accesses or the result after it; nil: none
+	off  bool          // a part of the run was analysed by an older version, which has no timeline
+}
+
+const (
+	timeStacks = int(profile.TimeLost) + 1
+	timeParts  = int(profile.TimePath) + 1
+)
+
+// timeWindow contains the counts of a window, in ascending order of their bins. lanes is indexed
+// like timeline.threads, and may be shorter.
+type timeWindow struct {
+	counts [timeStacks][]binDelta
+	lanes  []uint64
+	places int // 0: not counted yet
+}
+
+// binDelta is a count of a bin, which is identified by its index in bins.counts.
+type binDelta struct {
+	at    uint32
+	count uint64
+}
+
+func newTimeline(o Options) *timeline {
+	if o.TimelinePlaces == 0 {
+		return nil
+	}
+	return &timeline{most: o.TimelinePlaces, segment: o.Segment, size: profile.MinWindow}
+}
+
+func (t *timeline) counting() bool { return t != nil && !t.off }
+
+// stacks returns the bins of each stack; nil: there are none.
+func (a *Analysis) stacks() (list [timeStacks]*bins) {
+	list[profile.TimeWhole] = &a.bins
+	if a.cores != nil {
+		list[profile.TimeFound], list[profile.TimeLost] = &a.cores.bins, &a.cores.lost
+	}
+	return list
+}
+
+// begin prepares for the accesses of references from number at on.
+func (t *timeline) begin(a *Analysis, at uint64) {
+	t.settle(a)
+	if at/t.size == t.open && len(t.windows) > 0 {
+		return
+	}
+	t.flush(a)
+	t.grow(a, profile.TimelineWindow(at+1))
+	if t.open = at / t.size; len(t.windows) == 0 {
+		t.first = t.open
+	}
+	t.window(t.open)
+}
+
+// window returns the window with this number.
+func (t *timeline) window(number uint64) *timeWindow {
+	for t.first+uint64(len(t.windows)) <= number {
+		t.windows = append(t.windows, timeWindow{})
+	}
+	return &t.windows[number-t.first]
+}
+
+// flush moves the counts since the last call to the open window.
+func (t *timeline) flush(a *Analysis) {
+	if len(t.windows) == 0 {
+		return
+	}
+	w := t.window(t.open)
+	for s, b := range a.stacks() {
+		if b != nil {
+			t.room = b.since(&t.known[s], t.room[:0])
+			w.counts[s] = merged(w.counts[s], slices.Clone(t.room))
+		}
+	}
+	w.places = 0
+	t.bound(a)
+}
+
+// since appends the counts since known was updated to list, and updates known.
+func (b *bins) since(known *[]uint64, list []binDelta) []binDelta {
+	old := len(*known)
+	before := slices.Grow(*known, len(b.counts)-old)[:len(b.counts)]
+	clear(before[old:])
+	for g := 0; g < len(before); g += 8 {
+		now, then := (*[8]uint64)(b.counts[g:]), (*[8]uint64)(before[g:])
+		if *now == *then {
+			continue
+		}
+		for i, n := range now {
+			if n != then[i] {
+				list = append(list, binDelta{uint32(g + i), n - then[i]})
+			}
+		}
+		*then = *now
+	}
+	*known = before
+	return list
+}
+
+// merged adds up two lists of counts. It may return one of them.
+func merged(a, b []binDelta) []binDelta {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	sum := make([]binDelta, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].at < b[0].at:
+			sum, a = append(sum, a[0]), a[1:]
+		case a[0].at > b[0].at:
+			sum, b = append(sum, b[0]), b[1:]
+		default:
+			sum = append(sum, binDelta{a[0].at, a[0].count + b[0].count})
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(sum, a...), b...)
+}
+
+// sorted sorts counts, adds up the counts of the same bin, and removes those that are then zero.
+func sorted(list []binDelta) []binDelta {
+	slices.SortFunc(list, func(a, b binDelta) int { return cmp.Compare(a.at, b.at) })
+	sum := list[:0]
+	for _, d := range list {
+		if n := len(sum); n > 0 && sum[n-1].at == d.at {
+			sum[n-1].count += d.count
+		} else {
+			sum = append(sum, d)
+		}
+	}
+	return slices.DeleteFunc(sum, func(d binDelta) bool { return d.count == 0 })
+}
+
+func (w *timeWindow) add(other *timeWindow) {
+	for s := range w.counts {
+		w.counts[s] = merged(w.counts[s], other.counts[s])
+	}
+	for i, n := range other.lanes {
+		*w.lane(i) += n
+	}
+	w.places = 0
+}
+
+// lane returns the count of a lane.
+func (w *timeWindow) lane(i int) *uint64 {
+	for len(w.lanes) <= i {
+		w.lanes = append(w.lanes, 0)
+	}
+	return &w.lanes[i]
+}
+
+// grow doubles the windows until they contain at least size references.
+func (t *timeline) grow(a *Analysis, size uint64) {
+	if t.size >= size {
+		return
+	}
+	for t.size < size {
+		t.windows = paired(t.first, t.windows)
+		t.size, t.first, t.open = 2*t.size, t.first/2, t.open/2
+	}
+	t.bound(a)
+}
+
+// paired joins each window with an even number and the next one. first is the number of the first
+// window.
+func paired(first uint64, windows []timeWindow) []timeWindow {
+	joined := windows[:0]
+	for i := range windows {
+		if w := windows[i]; i > 0 && (first+uint64(i))%2 == 1 {
+			joined[len(joined)-1].add(&w)
+		} else {
+			joined = append(joined, w)
+		}
+	}
+	clear(windows[len(joined):])
+	return joined
+}
+
+// bound doubles the windows while they have too many places.
+func (t *timeline) bound(a *Analysis) {
+	atMost := 0
+	for i := range t.windows {
+		atMost += timeParts * len(t.windows[i].counts[profile.TimeWhole])
+	}
+	if atMost <= t.most || len(t.windows) < 2 {
+		return
+	}
+	places := 0
+	for i := range t.windows {
+		if w := &t.windows[i]; w.places == 0 {
+			w.places = t.count(a, w)
+		}
+		places += t.windows[i].places
+	}
+	if places > t.most {
+		t.grow(a, 2*t.size)
+	}
+}
+
+// count returns the number of places of a window.
+func (t *timeline) count(a *Analysis, w *timeWindow) (places int) {
+	t.counts++
+	mark := func(part profile.TimePart, n uint32) {
+		list := &t.marks[part]
+		if grow := int(n) + 1 - len(*list); grow > 0 {
+			*list = append(*list, make([]uint32, grow)...)
+		}
+		if (*list)[n] != t.counts {
+			(*list)[n] = t.counts
+			places++
+		}
+	}
+	for _, d := range w.counts[profile.TimeWhole] {
+		list, _ := a.bins.owner(d.at)
+		p, path := a.pairs[list], a.paths.pathOf(list)
+		if p.slot != noSlot {
+			mark(profile.TimeSite, p.slot)
+		}
+		if p.object != noObject {
+			mark(profile.TimeObject, p.object)
+		}
+		if path >= 0 && !t.segment {
+			mark(profile.TimePath, uint32(path))
+		}
+	}
+	return places
+}
+
+// follow counts accesses by thread.
+func (t *timeline) follow(x *locality.Accesses) {
+	threads := x.Batch.Thread
+	if threads == nil {
+		return
+	}
+	w, n := t.window(t.open), len(x.Lines)
+	for i := 0; i < n; {
+		thread, from := threads[x.Row(i)], i
+		if x.Rows == nil {
+			rows := threads[x.First:][:n]
+			for i++; i < n && rows[i] == thread; i++ {
+			}
+		} else {
+			for i++; i < n && threads[x.Row(i)] == thread; i++ {
+			}
+		}
+		*w.lane(t.lane(thread)) += uint64(i - from)
+	}
+}
+
+// lane returns the index of a thread's lane.
+func (t *timeline) lane(thread uint32) int {
+	at := slices.Index(t.threads, thread)
+	if at < 0 {
+		at = len(t.threads)
+		t.threads = append(t.threads, thread)
+	}
+	return at
+}
+
+// beforeCores is called before the bins of the coherent stacks are created. They begin as copies.
+func (t *timeline) beforeCores(a *Analysis) {
+	if a.joining.part == nil { // otherwise the bins contain a segment that the windows do not contain yet
+		t.settle(a)
+		t.flush(a)
+		t.known[profile.TimeFound], t.known[profile.TimeLost] = slices.Clone(t.known[profile.TimeWhole]), nil
+	}
+	for i := range t.windows {
+		w := &t.windows[i]
+		w.counts[profile.TimeFound] = slices.Clone(w.counts[profile.TimeWhole])
+	}
+}
+
+// nextTimeline is the timeline of a profile that is being restored or appended. The counts of its
+// windows are not sorted.
+type nextTimeline struct {
+	size, first uint64
+	windows     []timeWindow
+	of          *profile.Timeline
+}
+
+// read begins to add the timeline of a profile.
+func (t *timeline) read(f *form, p *profile.Profile) {
+	from := p.Timeline
+	if t.off = t.off || from == nil; t.off {
+		return
+	}
+	t.next = &nextTimeline{from.References, from.First, make([]timeWindow, len(from.Windows)), from}
+	t.next.add(f, profile.TimeWhole, profile.TimeWhole)
+	for i := range from.Windows {
+		w := &t.next.windows[i]
+		for n, thread := range p.Totals.Threads {
+			if from.Lanes != nil {
+				*w.lane(t.lane(thread)) += from.Lanes[n][i]
+				continue
+			}
+			all := w.lane(t.lane(thread)) // the only thread
+			for _, c := range from.Windows[i] {
+				if c.Key.Part() == profile.TimeSite && c.Key.Stack() == profile.TimeWhole {
+					*all += c.Count
+				}
+			}
+		}
+	}
+}
+
+// add adds the counts of one stack to those of another.
+func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
+	b := f.a.stacks()[to]
+	for i, counts := range n.of.Windows {
+		for _, c := range counts {
+			if c.Key.Stack() != from {
+				continue
+			}
+			bin, index := c.Key.Bin(), c.Key.Index()
+			switch c.Key.Part() {
+			case profile.TimeSite:
+				n.count(b, i, to, f.a.pairNumber(pair{f.slots[index], noObject}), bin, c.Count)
+				if f.in.Data == nil {
+					n.count(b, i, to, f.a.pairNumber(pair{noSlot, rest}), bin, c.Count)
+				}
+			case profile.TimeObject:
+				n.count(b, i, to, f.a.pairNumber(pair{noSlot, f.objects[index+1]}), bin, c.Count)
+			case profile.TimePath:
+				if f.calls != nil {
+					n.count(b, i, to, f.paths[index], bin, c.Count)
+				}
+			}
+		}
+	}
+}
+
+// count adds to a count of a window. Counts are modulo 2^64.
+func (n *nextTimeline) count(b *bins, window int, s profile.TimeStack, list uint32, bin int, count uint64) {
+	counts := &n.windows[window].counts[s]
+	*counts = append(*counts, binDelta{b.index(list, bin), count})
+}
+
+// resolve corrects a first touch of the segment, which is an access at this distance.
+func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, distance uint32) {
+	n.count(b, window, s, list, coldBin, ^uint64(0))
+	n.count(b, window, s, list, binOf(distance), 1)
+}
+
+// window returns the index of the window that contains a reference.
+func (n *nextTimeline) window(reference uint64) int { return int(reference/n.size - n.first) }
+
+// joinCores adds the counts of the segment on the coherent stacks of the cores, and resolves the
+// first touches of the cores. The arguments are those of cores.join; the first touches of several
+// lists are in the same order.
+func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]uint32) {
+	stack := profile.TimeFound
+	if !f.several {
+		stack = profile.TimeWhole
+	} else {
+		n.add(f, profile.TimeLost, profile.TimeLost)
+	}
+	n.add(f, stack, profile.TimeFound)
+	c, at := f.a.cores, 0
+	for i, counts := range n.of.Windows {
+		cold := uint64(0) // first touches in this window, which come after those of earlier windows
+		for _, k := range counts {
+			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {
+				cold += k.Count
+			}
+		}
+		for ; cold > 0 && at < len(depths); cold-- {
+			for _, lists := range firsts {
+				switch d := depths[at]; {
+				case isCold(d):
+				case isLost(d):
+					n.count(&c.bins, i, profile.TimeFound, lists[at], coldBin, ^uint64(0))
+					n.count(&c.lost, i, profile.TimeLost, lists[at], binOf(lostAt[at]), 1)
+				default:
+					n.resolve(&c.bins, i, profile.TimeFound, lists[at], d)
+				}
+			}
+			at++
+		}
+	}
+}
+
+func isLost(d uint32) bool { return d == stack.Lost }
+
+// settle adds the profile that was restored or appended to the windows.
+func (t *timeline) settle(a *Analysis) {
+	next := t.next
+	if next == nil {
+		return
+	}
+	t.next = nil
+	for s, b := range a.stacks() {
+		if b != nil {
+			t.known[s] = append(t.known[s][:0], b.counts...)
+		}
+	}
+	for i := range next.windows {
+		for s := range next.windows[i].counts {
+			next.windows[i].counts[s] = sorted(next.windows[i].counts[s])
+		}
+	}
+	t.grow(a, next.size)
+	for next.size < t.size {
+		next.windows = paired(next.first, next.windows)
+		next.size, next.first = 2*next.size, next.first/2
+	}
+	if len(t.windows) == 0 {
+		t.first = next.first
+	}
+	for i := range next.windows {
+		t.open = next.first + uint64(i)
+		t.window(t.open).add(&next.windows[i])
+	}
+	t.bound(a)
+}
+
+// result returns the windows with the indices of the profile.
+func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
+	a := s.a
+	t.settle(a)
+	t.flush(a)
+	out := &profile.Timeline{References: t.size, First: t.first, Windows: make([][]profile.TimeCount, len(t.windows))}
+	sums := timeSums{code: len(p.Sites.Code), data: len(p.Sites.Data)}
+	var paths []uint32 // indices of the paths
+	if p.Calls != nil {
+		_, numbers := a.paths.callers.Describe()
+		paths = make([]uint32, len(numbers))
+		for i, n := range numbers {
+			paths[n] = uint32(i)
+		}
+	}
+	sums.init(len(paths))
+	for i := range t.windows {
+		for stack, b := range a.stacks() {
+			if b == nil || stack > 0 && !a.OnCores() {
+				continue
+			}
+			for _, d := range t.windows[i].counts[stack] {
+				list, bin := b.owner(d.at)
+				at, path := a.pairs[list], a.paths.pathOf(list)
+				if at.slot != noSlot {
+					sums.add(stack, int(s.codeAt[at.slot])-1, bin, d.count)
+				}
+				if at.object != noObject && s.dataAt[at.object] > 0 && p.Sites.Data != nil {
+					sums.add(stack, sums.code+int(s.dataAt[at.object])-1, bin, d.count)
+				}
+				if path >= 0 && path < len(paths) {
+					sums.add(stack, sums.code+sums.data+int(paths[path]), bin, d.count)
+				}
+			}
+		}
+		out.Windows[i] = sums.take()
+	}
+	if len(p.Totals.Threads) > 1 {
+		for _, thread := range p.Totals.Threads {
+			lane, at := make([]uint64, len(t.windows)), t.lane(thread)
+			for i := range t.windows {
+				if w := &t.windows[i]; at < len(w.lanes) {
+					lane[i] = w.lanes[at]
+				}
+			}
+			out.Lanes = append(out.Lanes, lane)
+		}
+	}
+	return out
+}
+
+// timeSums adds up the counts of one window by site, object and path. Each has a list of bins, in
+// this order.
+type timeSums struct {
+	code, data int // numbers of sites and of objects
+	stacks     [timeStacks]bins
+	seen       []bool
+	touched    []int // lists with counts
+}
+
+func (t *timeSums) init(paths int) {
+	t.seen = make([]bool, t.code+t.data+paths)
+	for s := range t.stacks {
+		t.stacks[s].groups = make([]binGroups, len(t.seen))
+	}
+}
+
+func (t *timeSums) add(stack, list, bin int, count uint64) {
+	if !t.seen[list] {
+		t.seen[list] = true
+		t.touched = append(t.touched, list)
+	}
+	*t.stacks[stack].at(uint32(list), bin) += count
+}
+
+// take returns the counts in order, and removes them.
+func (t *timeSums) take() (counts []profile.TimeCount) {
+	slices.Sort(t.touched)
+	for _, list := range t.touched {
+		part, index := profile.TimeSite, list
+		switch {
+		case list >= t.code+t.data:
+			part, index = profile.TimePath, list-t.code-t.data
+		case list >= t.code:
+			part, index = profile.TimeObject, list-t.code
+		}
+		for stack := range t.stacks {
+			b := &t.stacks[stack]
+			for g, group := range b.groups[list] {
+				if group == 0 {
+					continue
+				}
+				for i, n := range b.counts[group<<3:][:8] {
+					if n != 0 {
+						counts = append(counts, profile.TimeCount{Key: profile.NewTimeKey(part, uint32(index), profile.TimeStack(stack), g<<3|i), Count: n})
+					}
+				}
+			}
+			b.groups[list] = binGroups{}
+		}
+		t.seen[list] = false
+	}
+	for s := range t.stacks {
+		t.stacks[s].counts, t.stacks[s].owners = t.stacks[s].counts[:0], t.stacks[s].owners[:0]
+	}
+	t.touched = t.touched[:0]
+	return counts
+}
