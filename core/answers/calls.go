@@ -15,7 +15,7 @@ import (
 type Calls struct {
 	Paths  []profile.Path
 	Names  []string // readable names of the paths' functions
-	Calls  []uint64 // calls that lead to each path
+	Calls  []uint64 // calls that lead to each path; nil for a part of the run, for which calls are not counted
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
 }
@@ -51,9 +51,15 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 			c.Calls[at.Parent] += at.Back
 		}
 	}
-	c.add("instructions", "instructions", true, func(i int) uint64 { return c.Paths[i].Instructions })
-	c.add("references", "references", true, func(i int) uint64 { return c.Paths[i].References })
-	c.add("bytes", "bytes", true, func(i int) uint64 { return c.Paths[i].Bytes })
+	if len(levels) > 0 && levels[0].Part != nil {
+		c.Calls, c.Main = nil, 0
+		c.add("accesses", "accesses", true, func(i int) uint64 { return levels[0].Part.PathAccesses(i) })
+	} else {
+		c.add("instructions", "instructions", true, func(i int) uint64 { return c.Paths[i].Instructions })
+		c.add("references", "references", true, func(i int) uint64 { return c.Paths[i].References })
+		c.add("bytes", "bytes", true, func(i int) uint64 { return c.Paths[i].Bytes })
+	}
+	first := c.Main
 	for i := range levels {
 		l := &levels[i]
 		if l.Paths == nil {
@@ -61,7 +67,7 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 		}
 		misses := wholePaths(p, l)
 		cache := l.Level.Cache.Name
-		if c.add(cache+"_misses", "misses "+cache, l.Exact, func(i int) uint64 { return misses[i] }); c.Main == 1 {
+		if c.add(cache+"_misses", "misses "+cache, l.Exact, func(i int) uint64 { return misses[i] }); c.Main == first {
 			c.Main = len(c.Events) - 1
 		}
 	}
@@ -155,7 +161,10 @@ func (c *Calls) Stack(i int) (stack []int) {
 // columns returns the columns of a table: first the name of a row, by which the rows of two runs
 // are compared, then the events, and then further columns.
 func (c *Calls) columns(name string, further ...string) []report.Column {
-	texts := []string{name, "calls"}
+	texts := []string{name}
+	if c.Calls != nil {
+		texts = append(texts, "calls")
+	}
 	for _, e := range c.Events {
 		texts = append(texts, e.Key+"="+e.Label, e.Key+"_inclusive="+e.Label+" with callees")
 	}
@@ -163,8 +172,10 @@ func (c *Calls) columns(name string, further ...string) []report.Column {
 }
 
 // cells returns the cells of a path, or of the sum of several paths.
-func (c *Calls) cells(calls uint64, self, all []uint64) []report.Value {
-	row := []report.Value{report.Count(calls)}
+func (c *Calls) cells(calls uint64, self, all []uint64) (row []report.Value) {
+	if c.Calls != nil {
+		row = append(row, report.Count(calls))
+	}
 	for i := range c.Events {
 		for _, n := range []uint64{self[i], all[i]} {
 			if c.Events[i].Key == "bytes" {
@@ -178,6 +189,13 @@ func (c *Calls) cells(calls uint64, self, all []uint64) []report.Value {
 		return append(row, report.Ratio(float64(all[c.Main])/float64(total)))
 	}
 	return append(row, report.None())
+}
+
+func (c *Calls) callsOf(i int) uint64 {
+	if c.Calls == nil {
+		return 0
+	}
+	return c.Calls[i]
 }
 
 // counts returns the counts of a path. The path outside all functions has no callees of its own.
@@ -209,7 +227,7 @@ func (c *Calls) ByPath(share float64) report.Table {
 			return
 		}
 		at, path := &c.Paths[i], above+c.Names[i]
-		row := append([]report.Value{report.TextOf(path)}, c.cells(c.Calls[i], self, all)...)
+		row := append([]report.Value{report.TextOf(path)}, c.cells(c.callsOf(i), self, all)...)
 		row = append(row, report.TextOf(strings.Repeat("  ", depth)+c.Names[i]), report.Count(uint64(depth)), report.TextOf(at.File), report.Known(uint64(at.Line)))
 		if t.Add(row...); i == 0 {
 			return
@@ -268,7 +286,7 @@ func (c *Calls) ByFunction() report.Table {
 		}
 		s := &list[n]
 		s.paths++
-		s.calls += c.Calls[i]
+		s.calls += c.callsOf(i)
 		self, all := c.counts(i)
 		within := c.within(i)
 		for e := range self {
@@ -302,7 +320,9 @@ func (c *Calls) Narrow(t report.Table) report.Table {
 	main := c.Events[c.Main].Key
 	var kept []int
 	for _, key := range []string{"function", "file", "line", "calls", "instructions", main, main + "_inclusive", main + "_share"} {
-		kept = append(kept, t.Index(key))
+		if at := t.Index(key); at >= 0 {
+			kept = append(kept, at)
+		}
 	}
 	return PickColumns(t, kept...)
 }

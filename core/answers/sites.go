@@ -249,7 +249,9 @@ func (s *Sites) columns() []siteColumn {
 		}
 		s.addCounts()
 		for i := range s.Profile.Sites.Capacities {
-			s.addUtilisation(i)
+			if !s.part() {
+				s.addUtilisation(i)
+			}
 		}
 		if s.By == attribution.Object {
 			s.add(inIdentity, "blocks", func(r *attribution.Row) report.Value { return report.Known(s.object(r).Blocks) })
@@ -333,7 +335,9 @@ func (s *Sites) addCounts() {
 		})
 	}
 	add("miss_ratio=miss ratio", func(r *attribution.Row) report.Value { return report.Ratio(r.Misses[0] / float64(r.Accesses)) })
-	add("references", func(r *attribution.Row) report.Value { return report.Count(r.References) })
+	if !s.part() {
+		add("references", func(r *attribution.Row) report.Value { return report.Count(r.References) })
+	}
 	add("accesses", func(r *attribution.Row) report.Value { return report.Count(r.Accesses) })
 	add("cold=first accesses", func(r *attribution.Row) report.Value { return report.Count(r.Cold) })
 	if s.estimated() {
@@ -366,8 +370,13 @@ func (s *Sites) addUtilisation(i int) {
 
 // addCode appends the properties of the sites of a row and, for a single site, its identity.
 func (s *Sites) addCode() {
-	s.addText(inStrides, "stride", func(r *attribution.Row) string { return r.Stride().String() })
+	if !s.part() {
+		s.addText(inStrides, "stride", func(r *attribution.Row) string { return r.Stride().String() })
+	}
 	for c := range profile.NumStrides {
+		if s.part() {
+			break
+		}
 		s.add(inStrides, c.String()+"_strides="+c.String()+" strides", func(r *attribution.Row) report.Value { return report.Count(r.Strides[c]) })
 	}
 	s.addText(inWords, "kind", func(r *attribution.Row) string {
@@ -431,6 +440,10 @@ func AddressOf(s *profile.Site) string {
 	return "(not known)"
 }
 
+// part reports whether the numbers are for a part of the run. References, strides and the
+// utilisation of lines are only known for the whole run.
+func (s *Sites) part() bool { return s.Ranker.Part() }
+
 // estimated reports whether misses are estimated from a sample.
 func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
@@ -489,7 +502,7 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=line touched before by", "accesses", "share")}
-	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.Rows()}
+	code := Sites{Profile: s.Profile, Ranker: s.Ranker, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {
 		code.By, code.rows = attribution.Line, s.Ranker.Rows(s.Levels, attribution.Line, 0)
 	}
@@ -572,10 +585,10 @@ func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
 	case s.By == attribution.Object && r.Object < 0:
 		return nil
 	case s.By == attribution.Object:
-		return []*profile.Reuse{&s.Profile.Sites.Data[r.Object].Reuse}
+		return []*profile.Reuse{s.Ranker.Reuse(s.By, r.Object)}
 	}
 	for _, i := range r.Sites {
-		list = append(list, &s.Profile.Sites.Code[i].Reuse)
+		list = append(list, s.Ranker.Reuse(s.By, i))
 	}
 	return list
 }

@@ -45,22 +45,30 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 			return err
 		}
 		t, err := table(r, q, found, d)
-		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
+		d.Input, d.Tables = append(r.Facts(q.Line()), d.Input...), []report.Table{t}
 		return err
 	}
 }
 
 // curve reports the misses m(C) of a fully associative LRU cache for every capacity C.
 var _ = Add(&Verb{
-	Name:    "curve",
-	Title:   "Misses at every cache capacity",
-	Args:    []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("only the sizes at which the miss ratio falls most")}},
-	Needs:   needs(analysis.Locality),
+	Name:  "curve",
+	Title: "Misses at every cache capacity",
+	Args:  []Arg{Line, {Name: "steps", Kind: Switch, Help: manual("only the sizes at which the miss ratio falls most")}, Range},
+	Needs: func(q Question) analysis.Analyses {
+		if q.Given(Range.Name) {
+			return analysis.Locality | analysis.Sites
+		}
+		return analysis.Locality
+	},
 	Lines:   oneLine,
 	Spills:  true,
 	Sums:    true,
 	Missing: noDistances,
-	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
+	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
+		if q.Given(Range.Name) {
+			return r.curveWithin(q, d)
+		}
 		both, err := r.withBeside(q, found)
 		if err != nil {
 			return t, err

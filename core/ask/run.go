@@ -47,6 +47,8 @@ type Run struct {
 	asker  *hierarchy.Asker
 	ranker *attribution.Ranker
 	files  *sourcefile.Files
+	part   *Run   // the part of the run that the last question was about; nil: none
+	partOf [2]int // the windows of the part
 }
 
 // Folded is a loop-compressed trace.
@@ -158,7 +160,7 @@ func (r *Run) whole() *Run {
 	doubt := r.Name + ": " + hierarchy.SampleDoubt(p.Sampled)
 	whole.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return text == doubt })
 	p.Sampled = nil
-	whole.Profile, whole.asker, whole.ranker = &p, nil, nil
+	whole.Profile, whole.asker, whole.ranker, whole.part = &p, nil, nil, nil
 	return &whole
 }
 

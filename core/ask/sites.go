@@ -28,6 +28,7 @@ var _ = Add(&Verb{
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead: a function with file:line, as in \"main app.c:17\"")},
+		Range,
 	},
 	// By default, threads have private caches, as in what-if, because the totals of the two verbs
 	// must be equal.
@@ -68,6 +69,10 @@ const mostRows = 100
 
 func (r *Run) sites(q Question, d *report.Document) error {
 	by := attribution.By(q.Text("by"))
+	r, err := r.Within(q, d)
+	if err != nil {
+		return err
+	}
 	s, doubts, err := r.Attributed(q, by)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	if keys := s.Keys(); q.Given("sort") && !slices.Contains(keys, q.Text("sort")) {
 		return &trace.OptionError{Option: "sort", Got: q.Text("sort"), Want: "one of " + strings.Join(keys, ", ")}
 	}
-	d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
+	d.Input = slices.Concat(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches()), d.Input)
 	d.Warnings = slices.Concat(doubts, answers.MissingSites(r.Profile), answers.RestsOnSample(r.Profile, answers.SitesOfSample))
 	if q.Given("distances") {
 		t, ok := s.Distances(q.Text("distances"))
@@ -106,7 +111,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		t = s.Narrow(t, q.Text("sort"))
 		t.Title += " (all columns and rows: --format csv)"
 	}
-	if d.Tables = []report.Table{t}; r.Profile.Sites.Previous {
+	if d.Tables = []report.Table{t}; r.Profile.Sites.Previous && !r.Ranker().Part() {
 		d.Tables = append(d.Tables, s.Before(order[:min(rows, len(order))]))
 	}
 	return nil
@@ -126,7 +131,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 		return nil, nil, r.Cannot("--by object: the trace contains no data objects; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.SourceText()}
-	return s, append(r.Told(doubts), answers.Estimated(levels)...), nil
+	return s, append(r.Told(doubts), slices.Concat(answers.Estimated(levels), windowed(levels))...), nil
 }
 
 // noSites explains why there are no sites.

@@ -24,10 +24,15 @@ var _ = Add(&Verb{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("one row for each `UNIT`: level or core")},
 		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, as in 0=4MiB,1=2MiB")},
 		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for more levels)")},
+		Range,
 	},
 	Needs: func(q Question) analysis.Analyses {
 		// MPKI needs the number of instructions.
-		return analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
+		of := analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
+		if q.Given(Range.Name) {
+			of |= analysis.Sites
+		}
+		return of
 	},
 	Lines:  LevelLines,
 	Spills: true, Groups: true, Places: true,
@@ -35,11 +40,17 @@ var _ = Add(&Verb{
 		if q.Machine.Threads == hierarchy.OnOneCore && q.Text("by") == "core" {
 			return &Error{"--one-core leaves only one core: remove it, or remove --by core"}
 		}
+		if q.Given(Range.Name) && (q.Given("share") || q.Given("against") || q.Text("by") == "core") {
+			return &Error{"--range answers for all cores together and for one hierarchy: leave out --by core, --share and --against"}
+		}
 		_, _, _, err := q.whatIf()
 		return err
 	},
 	Missing: noDistances,
 	Answer: func(r *Run, q Question, d *report.Document) error {
+		if q.Given(Range.Name) {
+			return r.whatIfWithin(q, d)
+		}
 		h, other, parts, err := q.whatIf()
 		if err != nil {
 			return err
@@ -157,8 +168,11 @@ func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
 	return numbers
 }
 
-// Stacks returns the cores' LRU stacks that the answer reads.
+// Stacks returns the cores' LRU stacks that the answer reads; 0: all.
 func (q Question) Stacks() analysis.Stacks {
+	if q.Given(Range.Name) {
+		return 0 // the misses of sites need all stacks
+	}
 	stacks, other := analysis.CoherentStacks, hierarchy.Hierarchy{}
 	if q.Given("share") {
 		stacks |= analysis.PrivateStacks

@@ -63,12 +63,18 @@ type Attribution struct {
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
+	Part *Ranker // the ranker of the part of the run that the numbers are for; nil: the whole run
+
 	Private bool // each core has a cache of its own at this level
 	// Countable is the cache's size and ways, as in 32KiB,8, if the misses of sites are estimates
 	// but an analysis could count them. Otherwise it is "".
 	Countable string
 
 	capacity capacity
+	fit      *fitting   // the expected misses of each bin
+	on       *stack     // the stack that fit is about
+	gone     *binShares // the share of each bin's coherence misses that were no longer in the cache
+	model    bool       // the expected misses of sites are exact
 }
 
 // Ranker attributes the misses of one profile in any number of hierarchies. The profile must not
@@ -83,6 +89,8 @@ type Ranker struct {
 	lost        *binning // depths at which lines of the coherent stacks were invalidated, or nil
 
 	estimated bool // the bins are estimates from a sample of lines
+
+	of *Ranker // the ranker of the whole run, if this one is for a part of it
 }
 
 // stack contains the accesses of all sites to an LRU stack, in the bins that sites use.
@@ -251,6 +259,11 @@ const (
 // Attribute predicts a hierarchy and attributes the misses of each level. It returns the error and
 // the warnings of the prediction, and adds warnings about sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
+	if r.of != nil {
+		list, warnings, err := r.of.Attribute(h)
+		r.within(list)
+		return list, warnings, err
+	}
 	predicted, warnings, err := r.asker.Predict(h, nil)
 	if err != nil {
 		return nil, nil, err
@@ -339,8 +352,12 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	}
 	known := by != someCores && (by != ownCache || r.coherent != nil) // the stack of the level's caches is known
 	f := fitting{stack: on, shares: on.shares(c), part: 1}
+	a.fit, a.on = &f, on
 	expected := f.misses()
 	misses := func(p part) float64 { return f.missesOf(r.on(on, p)) }
+	same := known && !r.estimated && l.Cache.LineBytes == r.p.Sites.LineBytes
+	a.model = same && (nearly(l.Misses, float64(on.certain)) ||
+		nearly(l.Misses, expected) && c.ways == c.lines && (atEdge(c.lines) || on.allOrNothing(&f.shares)))
 	if at := r.measured(l, c, by); at >= 0 {
 		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
 		f.fit(l.Misses, r.estimated)
@@ -349,10 +366,7 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	}
 	a.Rest = f.fit(l.Misses, r.estimated || by == someCores)
 	a.RestUnknown = !known
-	same := known && !r.estimated && l.Cache.LineBytes == r.p.Sites.LineBytes
-	a.Exact = same && (nearly(l.Misses, float64(on.certain)) ||
-		nearly(l.Misses, expected) && c.ways == c.lines && (atEdge(c.lines) || on.allOrNothing(&f.shares)))
-	if !a.Exact && !r.estimated {
+	if a.Exact = a.model; !a.Exact && !r.estimated {
 		a.Countable = r.countable(l, c, by)
 	}
 	a.Sites, a.Data = each(r.sites, misses), each(r.data, misses)
@@ -400,15 +414,19 @@ func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 // cache if another core's store had not invalidated them.
 func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
 	gone := r.lost.shares(c)
-	misses := func(p part) (sum float64) {
-		for _, b := range r.on(r.coherent, p).lost {
-			sum += (1 - gone[b.Bin]) * float64(b.Count)
-		}
-		return sum
-	}
+	a.gone = &gone
+	misses := func(p part) float64 { return gone.kept(p.coherent.Lost) }
 	a.SiteCoherence, a.DataCoherence = each(r.sites, misses), each(r.data, misses)
 	tie(a.SiteCoherence, a.Coherence)
 	tie(a.DataCoherence, a.Coherence)
+}
+
+// kept returns the expected number of coherence misses whose lines were still in the cache.
+func (gone *binShares) kept(lost []profile.BinCount) (sum float64) {
+	for _, b := range lost {
+		sum += (1 - gone[b.Bin]) * float64(b.Count)
+	}
+	return sum
 }
 
 // tie scales numbers to a given sum, because in a sample the totals over objects and over sites

@@ -24,11 +24,12 @@ type Row struct {
 	Sites                  []int  // indices in profile.Sites.Code
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
-	References, Accesses, Cold uint64
-	Strides                    [profile.NumStrides]uint64 // number of references in each stride class; only for code
-	Used                       []profile.Utilisation      // line utilisation for each capacity
-	Misses                     []float64                  // misses in each level
-	Coherence                  []float64                  // coherence misses in each level
+	Accesses, Cold uint64
+	References     uint64                     // 0 for a part of the run, as are Strides and Used
+	Strides        [profile.NumStrides]uint64 // number of references in each stride class; only for code
+	Used           []profile.Utilisation      // line utilisation for each capacity
+	Misses         []float64                  // misses in each level
+	Coherence      []float64                  // coherence misses in each level
 }
 
 // place identifies a row of a table that groups misses by code.
@@ -106,10 +107,12 @@ func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 		}
 		row := &rows[n]
 		row.Sites = append(row.Sites, i)
-		row.add(s.References(), &s.Reuse)
-		row.addUsed(r.used(levels, r.sites[i]))
-		for c, count := range s.Strides {
-			row.Strides[c] += count
+		if row.add(0, r.sites[i].reuse); r.of == nil {
+			row.References += s.References()
+			row.addUsed(r.used(levels, r.sites[i]))
+			for c, count := range s.Strides {
+				row.Strides[c] += count
+			}
 		}
 		for l := range levels {
 			row.Misses[l] += levels[l].Sites[i]
@@ -126,8 +129,10 @@ func (r *Ranker) objects(levels []Attribution) []Row {
 	for i := range rows {
 		o := &r.p.Sites.Data[i]
 		rows[i] = Row{Function: o.Function, File: o.File, Line: o.Line, Object: i}
-		rows[i].add(o.References, &o.Reuse)
-		rows[i].addUsed(r.used(levels, r.data[i]))
+		if rows[i].add(0, r.data[i].reuse); r.of == nil {
+			rows[i].References = o.References
+			rows[i].addUsed(r.used(levels, r.data[i]))
+		}
 		for l := range levels {
 			rows[i].Misses, rows[i].Coherence = append(rows[i].Misses, levels[l].Data[i]), append(rows[i].Coherence, 0)
 			if of := levels[l].DataCoherence; of != nil {

@@ -17,6 +17,7 @@ const (
 	AsIfLRU     Method = "as-lru"      // first level with a different replacement or write policy, predicted as if it were LRU
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
+	Windowed    Method = "windowed"    // in a part of the run, from the stack distances in its windows (package attribution)
 	Simulated   Method = "simulated"   // counted by simulating the caches (package simulate)
 )
 
@@ -350,6 +351,19 @@ func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction 
 	}
 	out.time(h)
 	out.move(h, totals)
+	return out
+}
+
+// PartOf returns a prediction for a part of a run with this number of references, given the levels.
+// The number of instructions in the part is unknown.
+func PartOf(h Hierarchy, levels []Level, references uint64) Prediction {
+	out := Prediction{References: references, Levels: levels}
+	for i := range levels {
+		l := &levels[i]
+		l.Beside, l.Bounded, l.AverageCycles, l.Bytes, l.LeastCycles = false, false, 0, 0, 0
+		out.MemoryAccesses, out.MemoryBytes = l.Misses, l.Misses*float64(l.Cache.LineBytes)
+	}
+	out.time(h)
 	return out
 }
 

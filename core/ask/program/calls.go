@@ -1,6 +1,8 @@
 package program
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
@@ -19,6 +21,7 @@ var Calls = ask.Add(&ask.Verb{
 	Args: []ask.Arg{
 		{Name: "by", Default: "path", Words: []string{"path", "function"}, Help: "group by this `UNIT`: path or function"},
 		{Name: "share", Default: "1%", Help: "leave out paths with less than this `SHARE` of the first level's misses, callees included"},
+		ask.Range,
 	},
 	Needs: func(q ask.Question) analysis.Analyses {
 		return analysis.Sites | analysis.Sharing | analysis.Blocks | analysis.Sets
@@ -48,6 +51,10 @@ func calls(r *ask.Run, q ask.Question, d *report.Document) error {
 		}
 		return r.Cannot("the profile holds no call paths; analyze the trace again with --analyses sites,blocks")
 	}
+	r, err := r.Within(q, d)
+	if err != nil {
+		return err
+	}
 	s, doubts, err := r.Attributed(q, attribution.Function)
 	if err != nil {
 		return err
@@ -56,7 +63,7 @@ func calls(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
+	d.Input = slices.Concat(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches()), d.Input)
 	d.Warnings = append(doubts, answers.MissingSites(r.Profile)...)
 	c := answers.NewCalls(r.Profile, s.Levels, r.Readable)
 	var t report.Table

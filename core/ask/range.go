@@ -1,0 +1,201 @@
+package ask
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Range is the argument of verbs that can answer for a part of the run.
+var Range = Arg{Name: "range", Help: manual("only this `PART` of the run, as in 10%..35% or 2000000..5000000 (references), rounded to windows of the timeline")}
+
+// RangeOf returns the windows [from, to) of the timeline that the argument range selects. Each end
+// is rounded to the nearest border between windows, but the part has at least one window.
+func (r *Run) RangeOf(q Question) (from, to int, err error) {
+	t := r.Profile.Timeline
+	if t == nil {
+		return 0, 0, r.noTimeline()
+	}
+	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "two ends of a part of the run, as in 10%..35% or 2000000..5000000 (references)"}
+	first, last, found := strings.Cut(q.Text(Range.Name), "..")
+	low, ok := r.reference(first, 0)
+	high, ok2 := r.reference(last, float64(r.Profile.Totals.AllReferences()))
+	if !found || !ok || !ok2 || low >= high {
+		return 0, 0, bad
+	}
+	n, start, size := len(t.Windows), float64(t.First*t.References), float64(t.References)
+	if n == 0 {
+		return 0, 0, r.Cannot(NoReference)
+	}
+	at := func(reference float64) int { return int(min(max(math.Round((reference-start)/size), 0), float64(n))) }
+	from, to = min(at(low), n-1), at(high)
+	if high >= float64(r.Profile.Totals.AllReferences()) {
+		to = n
+	}
+	return from, max(to, from+1), nil
+}
+
+// reference parses an end of a range: a number of references, or a share of them. "" is the given
+// end of the run.
+func (r *Run) reference(text string, end float64) (n float64, ok bool) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return end, true
+	}
+	text, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		n *= float64(r.Profile.Totals.AllReferences()) / 100
+	}
+	return n, err == nil && n >= 0
+}
+
+func (r *Run) noTimeline() error {
+	switch {
+	case r.Profile.Sampled != nil:
+		return r.Cannot("a sample has no timeline; analyze the whole trace, without --sample")
+	case r.Profile.Sites == nil:
+		return r.noSites()
+	}
+	return r.Cannot("the profile has no timeline, because an older version wrote it; analyze the trace again")
+}
+
+// Within returns the run, or the part of the run that the argument range selects: a run with the
+// same profile, whose ranker counts only this part. It adds the part to the facts of the answer.
+func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
+	if !q.Given(Range.Name) {
+		return r, nil
+	}
+	from, to, err := r.RangeOf(q)
+	if err != nil {
+		return nil, err
+	}
+	part, ok := r.Part(from, to)
+	if !ok {
+		return nil, r.noTimeline()
+	}
+	t := r.Profile.Timeline
+	first, end := t.Bounds(from, to, r.Profile.Totals.AllReferences())
+	d.Input = append(d.Input,
+		report.Fact{Key: "from_reference", Label: "from reference", Value: report.Count(first)},
+		report.Fact{Key: "to_reference", Label: "to reference", Value: report.Count(end)},
+		report.Fact{Key: "window_references", Label: "window (references)", Value: report.Count(t.References)})
+	return part, nil
+}
+
+// Part returns the run with a ranker for the windows [from, to) of its timeline. It keeps the last
+// part, because a user asks several questions about it.
+func (r *Run) Part(from, to int) (*Run, bool) {
+	if whole := r.Ranker(); r.part == nil || r.partOf != [2]int{from, to} {
+		if whole == nil {
+			return nil, false
+		}
+		ranker, ok := whole.Within(from, to)
+		if !ok {
+			return nil, false
+		}
+		part := *r
+		part.ranker, part.part = ranker, nil
+		r.part, r.partOf = &part, [2]int{from, to}
+	}
+	return r.part, true
+}
+
+// windowed returns warnings about levels whose misses in a part of the run are estimates.
+func windowed(levels []attribution.Attribution) (list []string) {
+	for i := range levels {
+		l := &levels[i]
+		if l.Part == nil || l.Exact || l.Level.Misses == 0 {
+			continue
+		}
+		text := l.Level.Cache.Name + ": the misses in this part of the run are estimated from its stack distances"
+		if l.Rest > 0 {
+			text += "; conflict misses of no known source location are assumed to be spread evenly over the run"
+		}
+		list = append(list, text+". All parts together have the misses of the whole run")
+	}
+	return list
+}
+
+// timeline reports phases, and misses over time.
+var _ = Add(&Verb{
+	Name:    "timeline",
+	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
+	Title:   "Phases of the run, and misses over time by level",
+	Machine: UsualCaches,
+	Usual:   []string{"L1=32KiB,8"},
+	Needs:   func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
+	Lines:   LevelLines,
+	Groups:  true, Places: true,
+	Missing: lacks(func(p *profile.Profile) bool { return p.Timeline == nil }, "the profile holds no timeline"),
+	Answer: func(r *Run, q Question, d *report.Document) error {
+		if r.Profile.Timeline == nil {
+			return r.noTimeline()
+		}
+		s, doubts, err := r.Attributed(q, attribution.Function)
+		if err != nil {
+			return err
+		}
+		d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
+		d.Input = append(d.Input, report.Fact{Key: "window_references", Label: "window (references)", Value: report.Count(r.Profile.Timeline.References)})
+		d.Warnings = doubts
+		if r.Ranker().Part() || len(r.Profile.Timeline.Windows) == 0 {
+			return r.Cannot(NoReference)
+		}
+		d.Tables = answers.Timeline(s)
+		if q.Brief {
+			d.Tables = d.Tables[:1]
+			d.Tables[0].Title += " (every window: --format json)"
+		}
+		return nil
+	},
+})
+
+// whatIfWithin answers what-if for a part of the run.
+func (r *Run) whatIfWithin(q Question, d *report.Document) error {
+	part, err := r.Within(q, d)
+	if err != nil {
+		return err
+	}
+	levels, doubts, err := part.Ranker().Attribute(q.Machine)
+	if err != nil {
+		return err
+	}
+	from, to, err := r.RangeOf(q)
+	if err != nil {
+		return err
+	}
+	first, end := r.Profile.Timeline.Bounds(from, to, r.Profile.Totals.AllReferences())
+	p := attribution.Predicted(q.Machine, levels, end-first)
+	d.Input = append(r.Facts(0), d.Input...)
+	d.Tables = answers.Predicted(q.Machine, p)
+	d.Warnings = append(r.Told(doubts), windowed(levels)...)
+	return nil
+}
+
+// curveWithin answers curve for a part of the run.
+func (r *Run) curveWithin(q Question, d *report.Document) (t report.Table, err error) {
+	part, err := r.Within(q, d)
+	if err != nil {
+		return t, err
+	}
+	if line := r.Profile.Sites.LineBytes; q.Line() != line {
+		return t, &trace.OptionError{Option: Line.Name, Got: strconv.Itoa(int(q.Line())), Want: strconv.Itoa(int(line)) + ", the line size of the timeline"}
+	}
+	curve := part.Ranker().Curve()
+	if q.Is("steps") {
+		return answers.Steps(curve, q.Line()), nil
+	}
+	capacities := answers.Breakpoints(curve)
+	if q.Brief {
+		capacities = answers.Powers(curve)
+	}
+	return answers.CurveAt(curve, q.Line(), capacities), nil
+}

@@ -1,0 +1,302 @@
+package attribution
+
+import (
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Within returns a ranker for the windows [from, to) of the profile's timeline. ok is false if the
+// profile has no timeline or no such windows.
+//
+// The accesses of each site in the windows are known exactly, in bins of distances. Their misses
+// follow from the shares of misses in each bin of the whole run. If the misses in the whole run are
+// exact for a fully associative level, those in the windows are exact too; see [Attribution.Exact].
+// Otherwise they are estimates, which the ranker scales so that all windows together have the misses
+// of the whole run, for each site, data object and call path. Misses of no known site, and the
+// utilisation of lines, are only known for the whole run.
+func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
+	if r.of != nil || r.estimated {
+		return nil, false
+	}
+	span, ok := r.p.Within(from, to)
+	if !ok {
+		return nil, false
+	}
+	alone := r.p.Sites.Coherent == nil
+	list := func(spans []profile.CoherentSpan) []part {
+		parts := make([]part, len(spans))
+		for i := range spans {
+			if parts[i].reuse = &spans[i].Reuse; !alone {
+				parts[i].coherent = &spans[i].OnCores
+			}
+		}
+		return parts
+	}
+	within = &Ranker{p: r.p, of: r, asker: r.asker, whole: r.whole, coherent: r.coherent, lost: r.lost, sites: list(span.Code), data: list(span.Data)}
+	if len(r.paths) > 0 {
+		within.paths = list(span.Paths)
+	}
+	return within, true
+}
+
+// Accesses returns the number of line accesses of all sites.
+func (r *Ranker) Accesses() (n uint64) {
+	for i := range r.sites {
+		n += r.sites[i].reuse.Accesses()
+	}
+	return n
+}
+
+// PathAccesses returns the number of line accesses of a call path.
+func (r *Ranker) PathAccesses(i int) uint64 { return r.paths[i].reuse.Accesses() }
+
+// Part reports whether the ranker is for a part of the run.
+func (r *Ranker) Part() bool { return r.of != nil }
+
+// Reuse returns the counts of a site, or of a data object.
+func (r *Ranker) Reuse(by By, index int) *profile.Reuse {
+	if by == Object {
+		return r.data[index].reuse
+	}
+	return r.sites[index].reuse
+}
+
+// within replaces the numbers of the whole run by those of the windows.
+func (r *Ranker) within(list []Attribution) {
+	own, all := float64(r.Accesses()), float64(r.of.Accesses())
+	accesses := own
+	for i := range list {
+		a := &list[i]
+		misses := func(p part) float64 { return a.fit.missesOf(r.on(a.on, p)) }
+		a.Sites, a.Data, a.Paths = scaled(a.Sites, r.of.sites, r.sites, misses), scaled(a.Data, r.of.data, r.data, misses), scaled(a.Paths, r.of.paths, r.paths, misses)
+		if a.gone != nil {
+			coherence := func(p part) float64 { return a.gone.kept(p.coherent.Lost) }
+			a.SiteCoherence, a.DataCoherence = scaled(a.SiteCoherence, r.of.sites, r.sites, coherence), scaled(a.DataCoherence, r.of.data, r.data, coherence)
+			a.Coherence = 0
+			for _, n := range a.SiteCoherence {
+				a.Coherence += n
+			}
+		}
+		if all > 0 {
+			a.Rest *= own / all
+		}
+		a.Exact, a.Countable, a.Part = a.Exact && a.model, "", r
+		l := &a.Level
+		if !a.Exact {
+			l.Method = hierarchy.Windowed
+		}
+		l.Misses = a.Rest
+		for _, n := range a.Sites {
+			l.Misses += n
+		}
+		l.Misses = min(l.Misses, accesses)
+		l.Accesses, l.Hits = accesses, accesses-l.Misses
+		accesses = l.Misses
+	}
+}
+
+// scaled returns the numbers of the windows. misses returns the expected misses of a part of the
+// program; values contains its misses in the whole run, of which the windows have the same share as
+// of the expected misses. If no misses are expected, the windows have the same share as of the
+// accesses.
+func scaled(values []float64, whole, own []part, misses func(part) float64) []float64 {
+	if values == nil {
+		return nil
+	}
+	list := make([]float64, len(values))
+	for i, value := range values {
+		expected, here := misses(whole[i]), misses(own[i])
+		switch {
+		case nearly(expected, value):
+			list[i] = here
+		case expected > 0:
+			list[i] = value * here / expected
+		default:
+			list[i] = value * float64(own[i].reuse.Accesses()) / float64(max(whole[i].reuse.Accesses(), 1))
+		}
+	}
+	return list
+}
+
+// OverTime returns the number of line accesses in each window of the timeline, and the misses of
+// each level in each window. The levels must be from this ranker, which must be for a whole run with
+// a timeline. [Ranker.Within] leads to the same numbers.
+func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]float64) {
+	windows := r.p.Timeline.Windows
+	accesses, misses = make([]uint64, len(windows)), make([][]float64, len(levels))
+	for i, w := range windows {
+		for _, s := range bySite(w) {
+			accesses[i] += s.Count
+		}
+	}
+	for n := range levels {
+		misses[n] = make([]float64, len(windows))
+		a, factor := &levels[n], make([]float64, len(r.sites))
+		for i, value := range a.Sites {
+			expected := a.fit.missesOf(r.on(a.on, r.sites[i]))
+			switch {
+			case nearly(expected, value):
+				factor[i] = 1
+			case expected > 0:
+				factor[i] = value / expected
+			default:
+				factor[i] = -value / float64(max(r.sites[i].reuse.Accesses(), 1))
+			}
+		}
+		onCores := a.on == r.coherent
+		for i, w := range windows {
+			sum := a.Rest * float64(accesses[i]) / float64(max(r.Accesses(), 1))
+			for _, c := range w {
+				if c.Key.Part() != profile.TimeSite {
+					continue
+				}
+				count, share, whole := float64(c.Count), factor[c.Key.Index()], c.Key.Stack() == profile.TimeWhole
+				switch bin := c.Key.Bin(); {
+				case share < 0 && whole:
+					sum -= share * count
+				case share < 0 || whole == onCores:
+				case bin == profile.ColdSiteBin || c.Key.Stack() == profile.TimeLost:
+					sum += share * a.fit.part * count
+				default:
+					sum += share * a.fit.shares[bin] * count
+				}
+			}
+			misses[n][i] = sum
+		}
+	}
+	return accesses, misses
+}
+
+// Phase is a sequence of neighbouring windows in which the program does the same.
+type Phase struct {
+	From, To int // windows [From, To)
+	Number   int // equal numbers mean that the program does the same again; from 1
+	Site     int // the site with the most accesses, an index in profile.Sites.Code; -1: none
+}
+
+const (
+	phaseDistance = 0.5 // of at most 2
+	mostPhases    = 16  // different phases
+)
+
+// Phases divides the timeline into phases. Two windows belong to the same phase if the shares of
+// their accesses that each source line makes differ by less than phaseDistance in total: the
+// Manhattan distance between execution profiles of Sherwood et al. (Automatically characterizing
+// large scale program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window
+// joins the nearest phase so far, or begins a new phase if none is near (Sherwood, Sair and Calder,
+// Phase tracking and prediction, ISCA 2003).
+func (r *Ranker) Phases() (list []Phase) {
+	type sums struct {
+		byLine map[int]float64
+		total  float64
+	}
+	var phases []sums
+	lineOf, known := make([]int, len(r.p.Sites.Code)), map[place]int{}
+	for i := range lineOf {
+		key := placeOf(&r.p.Sites.Code[i], i, Line, nil)
+		if _, is := known[key]; !is {
+			known[key] = i
+		}
+		lineOf[i] = known[key]
+	}
+	for i, w := range r.p.Timeline.Windows {
+		var lines []int // in the order of their first sites
+		of, total := map[int]float64{}, 0.
+		for _, s := range bySite(w) {
+			line := lineOf[s.Site]
+			if of[line] == 0 {
+				lines = append(lines, line)
+			}
+			of[line] += float64(s.Count)
+			total += float64(s.Count)
+		}
+		if total == 0 {
+			continue
+		}
+		near, least := -1, 2.
+		for n := range phases {
+			at, apart := &phases[n], 2.
+			for _, line := range lines { // each common share shortens the distance
+				apart -= 2 * min(of[line]/total, at.byLine[line]/at.total)
+			}
+			if apart < least-1e-9 {
+				near, least = n, apart
+			}
+		}
+		if near < 0 || least >= phaseDistance && len(phases) < mostPhases {
+			near = len(phases)
+			phases = append(phases, sums{byLine: map[int]float64{}})
+		}
+		for _, line := range lines {
+			phases[near].byLine[line] += of[line]
+		}
+		phases[near].total += total
+		if n := len(list); n > 0 && list[n-1].Number == near+1 {
+			list[n-1].To = i + 1
+		} else {
+			list = append(list, Phase{From: i, To: i + 1, Number: near + 1, Site: -1})
+		}
+	}
+	for i := range list {
+		list[i].Site = r.Busiest(list[i].From, list[i].To)
+	}
+	return list
+}
+
+// bySite returns the number of line accesses of each site in a window, in ascending order of sites.
+func bySite(window []profile.TimeCount) (list []profile.SiteCount) {
+	for _, c := range window {
+		if c.Key.Part() != profile.TimeSite || c.Key.Stack() != profile.TimeWhole {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].Site == c.Key.Index() {
+			list[n-1].Count += c.Count
+		} else {
+			list = append(list, profile.SiteCount{Site: c.Key.Index(), Count: c.Count})
+		}
+	}
+	return list
+}
+
+// Busiest returns the site with the most accesses in the windows [from, to), or -1.
+func (r *Ranker) Busiest(from, to int) int {
+	counts := map[uint32]uint64{}
+	best, most := -1, uint64(0)
+	for _, w := range r.p.Timeline.Windows[from:to] {
+		for _, s := range bySite(w) {
+			counts[s.Site] += s.Count
+		}
+	}
+	for site := range r.p.Sites.Code {
+		if n := counts[uint32(site)]; n > most {
+			best, most = site, n
+		}
+	}
+	return best
+}
+
+// Predicted returns the levels as a prediction for a part of the run with this number of references.
+func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hierarchy.Prediction {
+	levels := make([]hierarchy.Level, len(list))
+	for i := range list {
+		levels[i] = list[i].Level
+	}
+	return hierarchy.PartOf(h, levels, references)
+}
+
+// Curve returns the misses of all sites in fully associative LRU caches on the stack of the trace. It
+// is exact for the capacities at the edges of bins, and too high for the capacities between them.
+func (r *Ranker) Curve() *profile.Curve {
+	var h profile.Histogram
+	cold := uint64(0)
+	for i := range r.sites {
+		cold += r.sites[i].reuse.Cold
+		for _, b := range r.sites[i].reuse.Bins {
+			h.AddN(profile.SiteBinFrom(int(b.Bin)+1)-1, b.Count)
+		}
+	}
+	return profile.NewCurve(&h, cold)
+}
+
+// ExactOverTime reports whether the misses of the level in a part of the run are exact.
+func (a *Attribution) ExactOverTime() bool { return a.Exact && a.model }
