@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,14 +15,16 @@ const DefaultLineBytes = 64
 const (
 	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
 	properties = "only these properties after SIZE, WAYS and LINE, each at most once: latency=CYCLES, bandwidth=BYTES per cycle, shared=CORES or shared=all, " +
-		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
+		"subblock=BYTES, prefetch=KIND[:degree=N][:distance=N]…, hashed, lru, plru, random, fifo, bit-plru, nru, lfu, srrip, brrip, drrip, " +
+		"inclusive, exclusive, write-through, no-allocate, allocate-whole; instructions for an instruction cache; tlb for a TLB, whose SIZE is a number of entries"
 )
 
 // ParseCache parses NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or "L2=1MiB,full,64". If WAYS is
 // "full", the cache is fully associative. LINE is 64 by default. These properties may follow, in
-// any order and each at most once: latency=, bandwidth=, shared=, hashed, lru, plru, random,
-// inclusive, non-inclusive, exclusive, write-back, write-through and no-allocate. The defaults are
-// lru, non-inclusive, write-back, and allocating on a write. The error is a [*trace.OptionError].
+// any order and each at most once: latency=, bandwidth=, shared=, subblock=, prefetch= (see
+// [ParsePrefetch]), hashed, a replacement policy (see [Replacements]), inclusive, non-inclusive,
+// exclusive, write-back, write-through, no-allocate and allocate-whole. The defaults are lru,
+// non-inclusive, write-back, and allocating on a write. The error is a [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")
@@ -67,16 +70,14 @@ var words = map[string]struct {
 	group string
 	set   func(*Cache)
 }{
-	"hashed":        {"hashed", func(c *Cache) { c.Hashed = true }},
-	"lru":           {"replacement", func(c *Cache) { c.Replacement = LRU }},
-	"plru":          {"replacement", func(c *Cache) { c.Replacement = TreePLRU }},
-	"random":        {"replacement", func(c *Cache) { c.Replacement = Random }},
-	"inclusive":     {"inclusion", func(c *Cache) { c.Inclusion = Inclusive }},
-	"non-inclusive": {"inclusion", func(c *Cache) { c.Inclusion = NonInclusive }},
-	"exclusive":     {"inclusion", func(c *Cache) { c.Inclusion = Exclusive }},
-	"write-back":    {"write", func(c *Cache) { c.Write = WriteOf(false, c.Write.Around()) }},
-	"write-through": {"write", func(c *Cache) { c.Write = WriteOf(true, c.Write.Around()) }},
-	"no-allocate":   {"allocate", func(c *Cache) { c.Write = WriteOf(c.Write.Through(), true) }},
+	"hashed":         {"hashed", func(c *Cache) { c.Hashed = true }},
+	"inclusive":      {"inclusion", func(c *Cache) { c.Inclusion = Inclusive }},
+	"non-inclusive":  {"inclusion", func(c *Cache) { c.Inclusion = NonInclusive }},
+	"exclusive":      {"inclusion", func(c *Cache) { c.Inclusion = Exclusive }},
+	"write-back":     {"write", func(c *Cache) { c.Write = WriteOf(false, c.Write.Around()) }},
+	"write-through":  {"write", func(c *Cache) { c.Write = WriteOf(true, c.Write.Around()) }},
+	"no-allocate":    {"allocate", func(c *Cache) { c.Write = WriteOf(c.Write.Through(), true) }},
+	"allocate-whole": {"allocate", func(c *Cache) { c.Write = WriteBackWhole }},
 }
 
 // WriteOf returns the write policy with the given properties: whether it writes through, and
@@ -105,6 +106,9 @@ func (c *Cache) describe(properties []string) bool {
 		} else if word, known := words[key]; known {
 			word.set(c)
 			group, ok = word.group, true
+		} else if i := slices.Index(replacementWords[:], key); i >= 0 {
+			c.Replacement = Replacement(i)
+			group, ok = "replacement", true
 		}
 		if !ok || said[group] {
 			return false
@@ -121,6 +125,11 @@ func (c *Cache) setNumber(key, value string) (ok bool) {
 		c.LatencyCycles, ok = ParsePositive(value)
 	case "bandwidth":
 		c.BytesPerCycle, ok = ParsePositive(value)
+	case "subblock":
+		n, err := ParseSize(value)
+		c.SubBlockBytes, ok = uint32(n), err == nil && n > 0 && n <= 1<<20
+	case "prefetch":
+		c.Prefetch, ok = ParsePrefetch(value)
 	case "shared":
 		if value == allCores {
 			c.SharedBy = AllCores
@@ -163,6 +172,12 @@ func (c Cache) String() string {
 	case c.SharedBy > 0:
 		s += ",shared=" + strconv.FormatUint(uint64(c.SharedBy), 10)
 	}
+	if c.SubBlockBytes > 0 {
+		s += ",subblock=" + strconv.FormatUint(uint64(c.SubBlockBytes), 10)
+	}
+	if c.Prefetch.Kind != NoPrefetch {
+		s += ",prefetch=" + c.Prefetch.String()
+	}
 	for _, word := range c.unusual() {
 		s += "," + word
 	}
@@ -176,9 +191,9 @@ func (c Cache) unusual() (list []string) {
 		holds bool
 	}{
 		{"hashed", c.Hashed},
-		{"plru", c.Replacement == TreePLRU}, {"random", c.Replacement == Random},
+		{c.Replacement.String(), c.Replacement != LRU},
 		{"inclusive", c.Inclusion == Inclusive}, {"exclusive", c.Inclusion == Exclusive},
-		{"write-through", c.Write.Through()}, {"no-allocate", c.Write.Around()},
+		{"write-through", c.Write.Through()}, {"no-allocate", c.Write.Around()}, {"allocate-whole", c.Write == WriteBackWhole},
 	} {
 		if w.holds {
 			list = append(list, w.word)
@@ -196,7 +211,7 @@ func ParseMemory(s string) (Memory, error) {
 	var c Cache
 	c.Name = "memory"
 	fields := strings.Split(s, ",")
-	if !c.describe(fields) || c.SharedBy != 0 || len(c.unusual()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
+	if !c.describe(fields) || c.SharedBy != 0 || c.SubBlockBytes != 0 || c.Prefetch != (Prefetch{}) || len(c.unusual()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
 		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES per cycle, or both, as in latency=230,bandwidth=8"}
 	}
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // warnings returns the caveats of a prediction. A caveat about a level begins with the level's
@@ -29,6 +30,14 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 		warnings = append(warnings, text)
 	}
 	out.warnSizes(say)
+	if a.p.Totals.References[trace.Fetch] > 0 {
+		for _, c := range h.Instructions {
+			say(c.Name, " is left out: the prediction sends instruction fetches through ", h.Levels[0].Name, " (stackglass simulate models instruction caches)")
+		}
+	}
+	if parts := h.Beyond(); len(parts) > 0 {
+		say(strings.Join(parts, ", "), ": the prediction leaves this out (stackglass simulate models it)")
+	}
 	if slices.ContainsFunc(out.Levels[1:], func(l Level) bool { return !l.Together }) {
 		say("every level is predicted as if it saw all accesses; a real lower level sees only the misses of the level above, so its misses differ somewhat")
 	}
@@ -127,6 +136,11 @@ func (a *Asker) whySDCM(c Cache) string {
 	return "An analysis with set tables makes this prediction exact"
 }
 
+var replacementNames = [...]string{
+	TreePLRU: "tree PLRU", Random: "random", FIFO: "FIFO", BitPLRU: "bit PLRU", NRU: "NRU", LFU: "LFU",
+	SRRIP: "SRRIP", BRRIP: "BRRIP", DRRIP: "DRRIP",
+}
+
 // otherPolicy returns a phrase that names the policies of a cache that its prediction does not
 // model, or "" if there are none. The phrase is written after the cache's name. exclusive means
 // that the cache is exclusive but was predicted as if it were not.
@@ -139,8 +153,8 @@ func otherPolicy(c Cache, exclusive bool) string {
 		text += " " + what
 	}
 	switch {
-	case c.Replacement == TreePLRU && !c.Full():
-		also("uses tree PLRU replacement")
+	case c.Replacement != LRU && !c.Full():
+		also("uses " + replacementNames[c.Replacement] + " replacement")
 	case c.Replacement != LRU && c.Ways != 1:
 		also("does not replace the least recently used line")
 	}

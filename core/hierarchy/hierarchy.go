@@ -30,6 +30,7 @@
 package hierarchy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,11 @@ type Cache struct {
 	Inclusion   Inclusion
 	Write       Write
 
+	// SubBlockBytes is the size of the parts of a line that are fetched, and written back, separately.
+	// 0 means that lines are fetched as a whole.
+	SubBlockBytes uint32
+	Prefetch      Prefetch
+
 	SharedBy      uint32  // number of consecutive cores that share the cache; 0 or 1 if it is private
 	LatencyCycles float64 // load-to-use latency of a hit; 0 if unknown
 	BytesPerCycle float64 // bandwidth to the level above; 0 if unknown
@@ -63,12 +69,30 @@ const AllCores = 1<<32 - 1
 type Replacement uint8
 
 // The replacement policies. Predictions from profiles assume LRU. Package simulate models all
-// policies.
+// policies, and defines them.
 const (
 	LRU Replacement = iota
 	TreePLRU
 	Random
+	FIFO
+	BitPLRU
+	NRU
+	LFU
+	SRRIP
+	BRRIP
+	DRRIP
 )
+
+// replacementWords lists the policies' names in the text form.
+var replacementWords = [...]string{
+	LRU: "lru", TreePLRU: "plru", Random: "random", FIFO: "fifo", BitPLRU: "bit-plru", NRU: "nru",
+	LFU: "lfu", SRRIP: "srrip", BRRIP: "brrip", DRRIP: "drrip",
+}
+
+func (r Replacement) String() string { return replacementWords[r] }
+
+// Replacements returns the words for the replacement policies, in the order of their constants.
+func Replacements() []string { return replacementWords[:] }
 
 // Inclusion is a level's inclusion policy with respect to the levels above.
 type Inclusion uint8
@@ -89,6 +113,7 @@ const (
 	WriteBackAround                 // write-back, does not allocate on a store miss
 	WriteThrough                    // write-through, allocates on a store miss
 	WriteThroughAround              // write-through, does not allocate on a store miss
+	WriteBackWhole                  // write-back, allocates only for stores that write whole sub-blocks
 )
 
 // Through reports whether every store is passed on to the next level.
@@ -122,30 +147,111 @@ func (c Cache) Check() error {
 	bad := func(want string) error {
 		return &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
 	}
+	if c.LineBytes != leastLineBytes && !profile.ValidLineBytes(c.LineBytes) {
+		return bad("a line size that is a power of two from 4 to 4096 bytes")
+	}
+	return c.CheckShape()
+}
+
+// leastLineBytes is the smallest line size. Profiles have lines of at least 8 bytes, so caches with
+// smaller lines can only be simulated.
+const leastLineBytes = 4
+
+// CheckShape checks everything except the line size, which must not be 0. The error is a
+// [*trace.OptionError].
+func (c Cache) CheckShape() error {
+	bad := func(want string) error {
+		return &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
+	}
 	line := uint64(c.LineBytes)
 	switch {
-	case !profile.ValidLineBytes(c.LineBytes):
-		return bad("a line size that is a power of two from 8 to 4096 bytes")
 	case c.SizeBytes == 0 || c.SizeBytes%line != 0:
 		return bad("a size that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes")
 	case c.Ways > 0 && c.Lines()%uint64(c.Ways) != 0:
 		return bad("a number of ways that divides its " + strconv.FormatUint(c.Lines(), 10) + " lines, or full")
+	case c.SubBlockBytes != 0 && (c.SubBlockBytes < leastLineBytes || c.SubBlockBytes&(c.SubBlockBytes-1) != 0 ||
+		c.SubBlockBytes > c.LineBytes || c.LineBytes/c.SubBlockBytes > mostSubBlocks):
+		return bad("a sub-block size that is a power of two, at least 4 bytes, at most a line, and at least 1/" + strconv.Itoa(mostSubBlocks) + " of a line")
+	case c.SubBlockBytes == 0 && c.Write == WriteBackWhole:
+		return bad("subblock=BYTES, for allocate-whole")
+	case c.SubBlockBytes == 0 && c.Prefetch.withinLine():
+		return bad("subblock=BYTES, for the prefetcher " + c.Prefetch.Kind.String() + ", which prefetches parts of a line")
 	}
 	return nil
 }
 
+// mostSubBlocks is the maximum number of sub-blocks of a line.
+const mostSubBlocks = 64
+
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
-	Name   string
-	Title  string // name of the processor for display; "" if Name suffices
-	About  string // remarks, one or two sentences
-	Levels []Cache
-	Memory Memory
+	Name  string
+	Title string // name of the processor for display; "" if Name suffices
+	About string // remarks, one or two sentences
+	// Levels contains the caches for data, and for instructions unless Instructions has a cache at the
+	// same depth: instruction fetches go through Instructions, and then through the levels that follow
+	// the first len(Instructions) levels. Predictions from profiles ignore Instructions.
+	Levels       []Cache
+	Instructions []Cache
+	Memory       Memory
 
 	ClockGHz float64  // clock rate of the cycles; 0 if unknown
 	Sources  []string // where the numbers come from
 
 	Threads Placement
+
+	// TLBs contains the translation look-aside buffers for data, and for instructions unless
+	// InstructionTLBs has one at the same depth. An entry is a line of basePage bytes; Translation changes
+	// the page size to PageBytes. Predictions from profiles ignore them.
+	TLBs, InstructionTLBs []Cache
+	PageBytes             uint64 // 0 means basePage
+
+	Simulation Simulation
+}
+
+// basePage is the default page size in bytes, and mostPage the largest one.
+const (
+	basePage = 4 << 10
+	mostPage = 1 << 30
+)
+
+// Translation returns the TLBs as a hierarchy of caches whose lines are pages.
+func (h *Hierarchy) Translation() Hierarchy {
+	page := max(h.PageBytes, basePage)
+	scaled := func(list []Cache) (out []Cache) {
+		for _, c := range list {
+			c.SizeBytes, c.LineBytes = c.Lines()*page, uint32(page)
+			out = append(out, c)
+		}
+		return out
+	}
+	return Hierarchy{Name: h.Name, Levels: scaled(h.TLBs), Instructions: scaled(h.InstructionTLBs)}
+}
+
+// SetPages sets the page size: "4KiB" to "1GiB", a power of two. The error is a [*trace.OptionError].
+func (h *Hierarchy) SetPages(text string) error {
+	n, err := ParseSize(text)
+	if err != nil || n < basePage || n > mostPage || n&(n-1) != 0 {
+		return &trace.OptionError{Option: "pages", Got: text, Want: "a page size that is a power of two from 4KiB to 1GiB, as in 2MiB"}
+	}
+	h.PageBytes = n
+	return nil
+}
+
+// Simulation contains settings that apply only to simulations. Configurations of other simulators
+// contain them. The text form does not.
+type Simulation struct {
+	// Cores is the number of cores, or 0. Each thread runs on the core with the fewest threads.
+	Cores       int
+	Skip        uint64  // number of references that are left out
+	Warmup      uint64  // number of references before counting begins
+	WarmupShare float64 // share of the last level's lines that must be filled before counting begins
+	Limit       uint64  // number of references that are counted; 0 if there is no limit
+	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0: never
+	Causes      bool    // determine the causes of misses
+	Incoherent  bool    // private caches are not kept coherent
+	// PerReference means that a reference that touches several lines is one access, as in Cachegrind.
+	PerReference bool
 }
 
 // Placement says on which cores the threads of a program run.
@@ -156,11 +262,87 @@ const (
 	OnOneCore                   // all threads on one core
 )
 
-// MostLevels is the maximum number of levels of a hierarchy in text form.
+// MostLevels is the maximum number of levels of a hierarchy in text form, and also the maximum number
+// of its instruction caches.
 const MostLevels = 16
 
+// CheckInstructions returns an error if the hierarchy has too many instruction caches. The error is a
+// [*trace.OptionError].
+func (h *Hierarchy) CheckInstructions() error {
+	if n := len(h.Instructions); n > len(h.Levels) {
+		return &trace.OptionError{Option: "cache", Got: h.Instructions[n-1].String() + "," + instructionsWord, Want: "at least as many levels for data as for instructions"}
+	}
+	if n := len(h.InstructionTLBs); n > len(h.TLBs) {
+		return &trace.OptionError{Option: "cache", Got: h.InstructionTLBs[n-1].tlbText() + "," + instructionsWord, Want: "at least as many TLBs for data as for instructions"}
+	}
+	return nil
+}
+
+// tlbText formats a TLB in the text form, without the property for instructions.
+func (c Cache) tlbText() string {
+	c.SizeBytes, c.LineBytes = c.Lines(), DefaultLineBytes
+	entries := strconv.FormatUint(c.SizeBytes, 10)
+	text := c.String()
+	_, rest, _ := strings.Cut(text, ",")
+	return c.Name + "=" + entries + "," + rest + "," + tlbWord
+}
+
+// Above returns the levels for data up to level i, which comes last, preceded by the instruction caches
+// whose misses reach level i.
+func (h *Hierarchy) Above(i int) []Cache {
+	if n := len(h.Instructions); n > 0 && n <= i {
+		return slices.Concat(h.Instructions, h.Levels[:i+1])
+	}
+	return h.Levels[:i+1]
+}
+
+// DataOnly returns the hierarchy without the caches and TLBs that data does not go through or that do not
+// contain data, and without settings of a simulation.
+func (h Hierarchy) DataOnly() Hierarchy {
+	h.Instructions, h.TLBs, h.InstructionTLBs, h.PageBytes, h.Simulation = nil, nil, nil, 0, Simulation{}
+	return h
+}
+
+// Predictable returns the hierarchy without the parts that predictions from profiles ignore.
+func (h Hierarchy) Predictable() Hierarchy {
+	h.Levels = slices.Clone(h.Levels)
+	for i := range h.Levels {
+		c := &h.Levels[i]
+		c.Prefetch, c.SubBlockBytes = Prefetch{}, 0
+		if c.Write == WriteBackWhole {
+			c.Write = WriteBack
+		}
+	}
+	return h.DataOnly()
+}
+
+// Beyond returns the parts of the hierarchy that predictions from profiles ignore, as phrases, except for
+// its instruction caches.
+func (h *Hierarchy) Beyond() (parts []string) {
+	for _, c := range h.Levels {
+		if c.Prefetch.Kind != NoPrefetch {
+			parts = append(parts, "the prefetcher of "+c.Name)
+		}
+		if c.SubBlockBytes != 0 {
+			parts = append(parts, "the sub-blocks of "+c.Name)
+		}
+	}
+	for _, c := range slices.Concat(h.InstructionTLBs, h.TLBs) {
+		parts = append(parts, c.Name)
+	}
+	none := Simulation{Skip: h.Simulation.Skip, Incoherent: h.Simulation.Incoherent}
+	if h.Simulation != none {
+		parts = append(parts, "the settings of the simulation (cores, warm-up, limit, flushes)")
+	}
+	if h.Simulation.Skip > 0 {
+		parts = append(parts, "the references to skip (--skip "+strconv.FormatUint(h.Simulation.Skip, 10)+" leaves them out of an analysis)")
+	}
+	return parts
+}
+
 // Add parses one line and adds it to the hierarchy. A line is a cache in the syntax of
-// [ParseCache], memory= followed by a value in the syntax of [ParseMemory], clock=GHZ, or
+// [ParseCache], with the property instructions for an instruction cache, a TLB such as
+// DTLB=64,4,tlb (whose size is a number of entries), pages=SIZE (the page size), memory= followed by a value in the syntax of [ParseMemory], clock=GHZ, or
 // threads=one-core. The error is a [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
@@ -179,6 +361,8 @@ func (h *Hierarchy) Add(line string) (err error) {
 		}
 		h.ClockGHz = ghz
 		return nil
+	case "pages":
+		return h.SetPages(value)
 	case "threads":
 		if value = strings.TrimSpace(value); value != "one-core" && value != "own-cores" {
 			return bad("threads=one-core (all threads on one core) or threads=own-cores")
@@ -188,27 +372,96 @@ func (h *Hierarchy) Add(line string) (err error) {
 		}
 		return nil
 	}
-	cache, err := ParseCache(line)
+	text, instructions := without(line, instructionsWord)
+	text, tlb := without(text, tlbWord)
+	var cache Cache
+	if tlb {
+		cache, err = parseTLB(text)
+	} else {
+		cache, err = ParseCache(text)
+	}
 	if err != nil {
 		return err
 	}
-	for _, other := range h.Levels {
+	for _, other := range slices.Concat(h.Levels, h.Instructions, h.TLBs, h.InstructionTLBs) {
 		if other.Name == cache.Name {
 			return bad("different names for the levels; there is a " + cache.Name + " already")
 		}
 	}
-	if len(h.Levels) == MostLevels {
+	list := &h.Levels
+	switch {
+	case tlb && instructions:
+		list = &h.InstructionTLBs
+	case tlb:
+		list = &h.TLBs
+	case instructions:
+		list = &h.Instructions
+	}
+	if len(*list) == MostLevels {
 		return bad("at most " + strconv.Itoa(MostLevels) + " levels")
 	}
-	h.Levels = append(h.Levels, cache)
+	*list = append(*list, cache)
 	return nil
+}
+
+// Properties, in the text form, that say to which list a cache belongs.
+const (
+	instructionsWord = "instructions"
+	tlbWord          = "tlb"
+)
+
+// without removes a property from the text form of a cache, and reports whether it was there.
+func without(line, property string) (rest string, found bool) {
+	var kept []string
+	for i, field := range strings.Split(line, ",") {
+		if i > 0 && !found && strings.TrimSpace(field) == property {
+			found = true
+			continue
+		}
+		kept = append(kept, field)
+	}
+	return strings.Join(kept, ","), found
+}
+
+// parseTLB parses a TLB: NAME=ENTRIES,WAYS, and a replacement policy, shared= or hashed.
+func parseTLB(text string) (Cache, error) {
+	bad := &trace.OptionError{Option: "cache", Got: text + "," + tlbWord, Want: "NAME=ENTRIES,WAYS,tlb, as in DTLB=64,4,tlb, and only these properties: a replacement policy, shared=CORES, hashed, instructions"}
+	name, rest, _ := strings.Cut(text, "=")
+	entries, rest, _ := strings.Cut(rest, ",")
+	n, err := strconv.ParseUint(strings.TrimSpace(entries), 10, 24)
+	if err != nil || n == 0 {
+		return Cache{}, bad
+	}
+	const line = "4096,"
+	ways, rest, _ := strings.Cut(rest, ",")
+	c, err := ParseCache(name + "=" + strconv.FormatUint(n*basePage, 10) + "," + ways + "," + line + rest)
+	if rest == "" {
+		c, err = ParseCache(name + "=" + strconv.FormatUint(n*basePage, 10) + "," + ways + "," + strings.TrimSuffix(line, ","))
+	}
+	plain := Cache{Name: c.Name, SizeBytes: c.SizeBytes, Ways: c.Ways, LineBytes: basePage, Hashed: c.Hashed, Replacement: c.Replacement, SharedBy: c.SharedBy}
+	if err != nil || c != plain {
+		return Cache{}, bad
+	}
+	return c, nil
 }
 
 // Lines writes the levels, the memory, the clock and the placement of threads in the form that Add
 // reads.
 func (h *Hierarchy) Lines() (lines []string) {
+	for _, c := range h.Instructions {
+		lines = append(lines, c.String()+","+instructionsWord)
+	}
 	for _, c := range h.Levels {
 		lines = append(lines, c.String())
+	}
+	for _, c := range h.InstructionTLBs {
+		lines = append(lines, c.tlbText()+","+instructionsWord)
+	}
+	for _, c := range h.TLBs {
+		lines = append(lines, c.tlbText())
+	}
+	if h.PageBytes > 0 {
+		lines = append(lines, "pages="+FormatSize(h.PageBytes))
 	}
 	if m := h.Memory.String(); m != "" {
 		lines = append(lines, "memory="+m)

@@ -154,7 +154,7 @@ func TestPredictOtherPolicies(t *testing.T) {
 	first := hierarchy.Cache{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64}
 	for want, change := range map[string]func(*hierarchy.Cache){
 		"tree PLRU":                         func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
-		"least recently used":               func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
+		"random replacement":                func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
 		"does not allocate":                 func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
 		"through to the next":               func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
 		"and writes every store":            func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },

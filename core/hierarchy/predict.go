@@ -339,7 +339,7 @@ func leastCycles(bytes, perCycle float64) float64 {
 type Counted struct{ Accesses, Misses uint64 }
 
 // Measured returns the counts of a simulation of h as a prediction, including the times and bytes
-// that follow from them.
+// that follow from them. The bytes do not include those that instruction caches and prefetchers cause.
 func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction {
 	out := Prediction{References: totals.AllReferences()}
 	for i, n := range levels {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
@@ -10,22 +11,24 @@ import (
 // Protocol is a coherence protocol.
 type Protocol uint8
 
-// The protocols. Both invalidate lines on writes, and lead to the same misses.
+// The protocols. MESI and MSI invalidate lines on writes, and lead to the same misses.
 const (
-	MESI Protocol = iota // a line that only one cache has read is exclusive, and stores to it are silent
-	MSI                  // a line that has been read is shared
+	MESI       Protocol = iota // a line that only one cache has read is exclusive, and stores to it are silent
+	MSI                        // a line that has been read is shared
+	Incoherent                 // caches do not invalidate lines of other caches, as in drcachesim by default
 )
 
-func (p Protocol) String() string { return [...]string{"mesi", "msi"}[p] }
+// Protocols lists the names of the protocols, in the order of the constants.
+var Protocols = []string{"mesi", "msi", "none"}
 
-// ParseProtocol parses "mesi" or "msi". The error is a [*trace.OptionError].
+func (p Protocol) String() string { return Protocols[p] }
+
+// ParseProtocol parses the name of a protocol. The error is a [*trace.OptionError].
 func ParseProtocol(s string) (Protocol, error) {
-	for _, p := range []Protocol{MESI, MSI} {
-		if s == p.String() {
-			return p, nil
-		}
+	if i := slices.Index(Protocols, s); i >= 0 {
+		return Protocol(i), nil
 	}
-	return 0, &trace.OptionError{Option: "protocol", Got: s, Want: "mesi or msi"}
+	return 0, &trace.OptionError{Option: "protocol", Got: s, Want: "mesi, msi or none"}
 }
 
 // Bus counts the requests that one level's caches send on the bus that connects them, and the
@@ -92,6 +95,7 @@ type copies struct {
 
 const nobody = -1
 
+// newBus returns a bus for caches with the given levels above it, including instruction caches.
 func newBus(levels []hierarchy.Cache, p Protocol) *bus {
 	b := &bus{msi: p == MSI, lines: newLineTable(), full: leastKept}
 	b.unit = uint(bits.TrailingZeros32(levels[0].LineBytes))
@@ -107,19 +111,24 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell notifies the affected buses of an access within a line of the first level. It starts with
+// tell notifies the affected buses of an access within a line of a level: the first level, or the level
+// whose prefetcher causes the access. path is the caches that the access goes through. tell starts with
 // the nearest bus.
-func (c *core) tell(buses []int, addr trace.Addr, write bool) {
-	first, here, next := c.path[0], false, 0
+func (c *core) tell(path []*level, from int, addr trace.Addr, write bool) {
+	first, here, next := path[from], false, from
 	start := addr >> first.shift << first.shift
-	for _, i := range buses {
-		for ; next <= i && !here; next++ {
-			here = c.path[next].holds(start, first.lineBytes())
+	for k := range c.buses {
+		p := &c.buses[k]
+		if p.level < from || path[p.level] != c.path[p.level] {
+			continue // the access does not pass this bus
+		}
+		for ; next <= p.level && !here; next++ {
+			here = path[next].holds(start, first.lineBytes())
 		}
 		if here && !write {
 			return
 		}
-		c.path[i].bus.see(c.path[i].member, addr, write, here)
+		p.bus.see(p.member, addr, write, here)
 	}
 }
 
@@ -310,6 +319,9 @@ func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 func (l *level) lose(line trace.Line) {
 	if present, _ := l.tags.remove(line); present {
 		l.counts.Invalidated++
+		if l.watch != nil {
+			l.watch.gone(line, l.counts)
+		}
 		if l.lost == nil {
 			l.lost = map[trace.Line]struct{}{}
 		}

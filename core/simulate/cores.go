@@ -18,6 +18,9 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // counts at each level
+	fetches []*level  // the caches that instruction fetches go through, as many as in path
+	icounts []*Counts // counts of the instruction caches
+	running int       // number of threads that run on the core
 	seen    []uint64  // number of misses at each level except the first, for ConsumeDepths
 	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, else nil
 	buses   []port    // the core's ports on the buses between it and memory
@@ -27,6 +30,7 @@ type core struct {
 type port struct {
 	bus    *bus
 	member int
+	level  int // index of the level
 }
 
 // quick performs an access within one line if the first-level cache contains the line and no other
@@ -128,6 +132,7 @@ func (s *Simulator) switchTo(thread uint32) error {
 		}
 		s.byThread[thread] = c
 	}
+	c.running++
 	if len(c.threads) == 0 {
 		s.appeared = append(s.appeared, c)
 	}
@@ -146,11 +151,18 @@ func (s *Simulator) use(c *core, thread uint32) {
 	for i, l := range c.path {
 		l.counts = c.counts[i]
 	}
+	for i, counts := range c.icounts {
+		c.fetches[i].counts = counts
+	}
 }
 
 // place returns a core for a thread that does not belong to any group: a new core or, beyond
-// MaxCores, one of the existing cores in turn.
+// MaxCores, one of the existing cores in turn. If Options.MostCores is set, it returns the core with
+// the fewest threads.
 func (s *Simulator) place() (*core, error) {
+	if s.options.MostCores > 0 {
+		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.running, b.running) }), nil
+	}
 	switch first := s.unused; {
 	case first != nil:
 		s.unused = nil
@@ -167,8 +179,10 @@ func (s *Simulator) place() (*core, error) {
 // newCore adds a core, with caches for the levels that it does not share with an existing core.
 func (s *Simulator) newCore() (*core, error) {
 	n := len(s.cores)
-	if err := checkShared(s.h.Levels); n == 1 && err != nil {
-		return nil, err
+	if n == 1 {
+		if err := s.checkSeveral(); err != nil {
+			return nil, err
+		}
 	}
 	if n == MaxCores {
 		return nil, &trace.OptionError{Option: "cores", Got: "more than " + strconv.Itoa(MaxCores), Want: "at most " + strconv.Itoa(MaxCores) + " cores"}
@@ -187,7 +201,19 @@ func (s *Simulator) newCore() (*core, error) {
 	}
 	c.near, _ = c.path[0].tags.(*recency)
 	for _, i := range s.buses {
-		c.buses = append(c.buses, port{c.path[i].bus, c.path[i].member})
+		c.buses = append(c.buses, port{c.path[i].bus, c.path[i].member, i})
+	}
+	c.fetches = slices.Clone(c.path)
+	for i := len(s.h.Instructions) - 1; i >= 0; i-- {
+		cache := s.h.Instructions[i]
+		if group(cache, n) == len(s.icaches[i]) {
+			s.addInstructions(c, i)
+		}
+		c.fetches[i] = s.icaches[i][group(cache, n)]
+	}
+	for i := range s.h.Instructions {
+		c.icounts = append(c.icounts, new(Counts))
+		c.fetches[i].counts = c.icounts[i]
 	}
 	s.cores = append(s.cores, c)
 	return c, nil
@@ -201,6 +227,11 @@ func (s *Simulator) reserve(n int) error {
 			need += tagBytes(cache)
 		}
 	}
+	for i, cache := range s.h.Instructions {
+		if group(cache, n) == len(s.icaches[i]) {
+			need += tagBytes(cache)
+		}
+	}
 	if s.limit > 0 && need > s.limit {
 		return &MemoryError{LimitBytes: s.limit, NeedBytes: need, Cores: n + 1}
 	}
@@ -210,17 +241,7 @@ func (s *Simulator) reserve(n int) error {
 
 // addCache adds a cache of level i. Core c is the first core that uses it.
 func (s *Simulator) addCache(c *core, i int) {
-	cache, nth := s.h.Levels[i], len(s.caches[i])
-	l := &level{
-		memory:    &s.memory,
-		cache:     cache,
-		shift:     uint(bits.TrailingZeros32(cache.LineBytes)),
-		tags:      newTags(cache, s.seed+uint64(i)+uint64(nth)<<32),
-		through:   cache.Write.Through(),
-		around:    cache.Write.Around(),
-		inclusive: i > 0 && cache.Inclusion == hierarchy.Inclusive,
-		exclusive: i > 0 && cache.Inclusion == hierarchy.Exclusive,
-	}
+	l := s.newLevel(s.h.Levels[i], i, s.options.Seed+uint64(i)+uint64(len(s.caches[i]))<<32)
 	s.caches[i] = append(s.caches[i], l)
 	connect := &s.connect
 	if i+1 < len(s.h.Levels) {
@@ -228,13 +249,62 @@ func (s *Simulator) addCache(c *core, i int) {
 		l.below.above = append(l.below.above, l)
 		connect = &l.below.connect
 	}
-	if !isBus(s.h.Levels, i) {
+	if !s.coherent || !isBus(s.h.Levels, i) {
 		return
 	}
 	if *connect == nil {
-		*connect = newBus(s.h.Levels[:i+1], s.protocol)
+		*connect = newBus(s.h.Above(i), s.options.Protocol)
 	}
 	(*connect).join(l)
+}
+
+// newLevel returns a cache at the given depth.
+func (s *Simulator) newLevel(cache hierarchy.Cache, depth int, seed uint64) *level {
+	return &level{
+		memory:    &s.memory,
+		cache:     cache,
+		shift:     lineShift(cache.LineBytes),
+		tags:      newTags(cache, seed),
+		through:   cache.Write.Through(),
+		around:    cache.Write.Around(),
+		wholeOnly: cache.Write == hierarchy.WriteBackWhole,
+		inclusive: depth > 0 && cache.Inclusion == hierarchy.Inclusive,
+		exclusive: depth > 0 && cache.Inclusion == hierarchy.Exclusive,
+		watch:     s.newWatch(cache, depth, seed),
+	}
+}
+
+// lineShift returns the binary logarithm of a line size.
+func lineShift(lineBytes uint32) uint { return uint(bits.TrailingZeros32(lineBytes)) }
+
+// addInstructions adds an instruction cache at depth i. Core c is the first core that uses it.
+func (s *Simulator) addInstructions(c *core, i int) {
+	const own = 1 << 62 // makes the seeds different from those of Levels
+	l := s.newLevel(s.h.Instructions[i], i, own+s.options.Seed+uint64(i)+uint64(len(s.icaches[i]))<<32)
+	s.icaches[i] = append(s.icaches[i], l)
+	if i+1 < len(c.fetches) {
+		l.below = c.fetches[i+1]
+		l.below.above = append(l.below.above, l)
+		l.below.readers = append(l.below.readers, l)
+	}
+}
+
+// checkSeveral returns an error if the hierarchy cannot have several cores.
+func (s *Simulator) checkSeveral() error {
+	for _, levels := range [][]hierarchy.Cache{s.h.Levels, append(s.h.Instructions[:len(s.h.Instructions):len(s.h.Instructions)], s.h.Levels[len(s.h.Instructions):]...)} {
+		if err := checkShared(levels); err != nil {
+			return err
+		}
+		for _, c := range levels {
+			if c.SubBlockBytes > 0 {
+				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "no sub-blocks if there are several cores; --cores can run all threads on one core"}
+			}
+		}
+	}
+	if s.options.PerReference {
+		return &trace.OptionError{Option: "cores", Got: "several cores", Want: "one core, if each reference counts once as in Cachegrind; --cores can run all threads on one core"}
+	}
+	return nil
 }
 
 // MemoryError reports that simulating the caches of all cores needs more memory than the limit.

@@ -52,7 +52,11 @@ func TestCoresEqualReference(t *testing.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
 		drawShared(t, h)
 		withThreads(t, b, 8)
-		o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Protocol: Protocol(rapid.IntRange(0, 1).Draw(t, "protocol"))}
+		if rapid.Bool().Draw(t, "features") {
+			drawFeatures(t, &h, false)
+			drawStrides(t, b)
+		}
+		o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Protocol: Protocol(rapid.IntRange(0, 2).Draw(t, "protocol"))}
 		holdAgainstTwin(t, h, b, o, 8)
 	})
 }

@@ -4,7 +4,7 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // ConsumeDepths does the same as [Simulator.Consume], and also sets into[i] to the number of levels
 // in which row i missed. This is 0 for events and for hits in the first level, and the number of
-// levels for a line from memory. For a reference to several lines, it is the maximum over the
+// levels for a line from memory. Accesses to instruction caches are not included. For a reference to several lines, it is the maximum over the
 // lines. into must have at least as many elements as the batch has rows. Do not use both this
 // method and Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
@@ -20,7 +20,7 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 			thread = b.Thread[i]
 		}
 		addr, bytes, write := b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind)
-		if s.threaded && s.quick(thread, addr, bytes, write) {
+		if s.threaded && !s.careful && s.quick(thread, addr, bytes, write) {
 			continue
 		}
 		if s.now == nil || thread != s.thread {
@@ -30,7 +30,12 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 		}
 		first := s.now.counts[0]
 		before := first.Misses()
-		s.reference(addr, bytes, write)
+		if s.careful {
+			s.pc = instructionOf(b, i)
+			s.carefully(kind, addr, bytes)
+		} else {
+			s.reference(addr, bytes, write)
+		}
 		if first.Misses() != before {
 			into[i] = s.now.depth()
 		}

@@ -11,6 +11,7 @@ import (
 // within one of its lines.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
+	readers []*level // the instruction caches among them
 	connect *bus     // bus between these caches, or nil
 	below   *level   // the next level; nil if memory is next
 	memory  *Traffic // traffic between the last level and memory
@@ -25,6 +26,8 @@ type level struct {
 	around    bool // write misses do not allocate
 	inclusive bool
 	exclusive bool
+	wholeOnly bool   // a store miss allocates only if the store writes whole sub-blocks
+	watch     *watch // nil for most levels
 
 	counts *Counts                 // counts of the core that is using the cache
 	lost   map[trace.Line]struct{} // lines that another core's store invalidated
@@ -35,18 +38,25 @@ func (l *level) lineBytes() uint64 { return 1 << l.shift }
 // room returns the number of bytes from addr to the end of its line.
 func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
 
-// access performs an access of the processor within a line.
+// access performs an access of the processor within a line of a level without a watch.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
-		l.store(addr, bytes)
+		l.storePlain(addr, bytes)
 	} else {
-		l.read(addr >> l.shift)
+		l.readPlain(addr >> l.shift)
 	}
 }
 
 // read processes a demand read of a line. dirty reports whether the line moves up with changes that
 // no lower level has.
 func (l *level) read(line trace.Line) (dirty bool) {
+	if l.watch != nil {
+		return l.readWatched(line)
+	}
+	return l.readPlain(line)
+}
+
+func (l *level) readPlain(line trace.Line) (dirty bool) {
 	l.counts.Reads++
 	if l.exclusive {
 		return l.giveUp(line)
@@ -92,6 +102,10 @@ func (l *level) fetch(line trace.Line) (dirty bool) {
 		l.memory.BytesRead += l.lineBytes()
 		return false
 	}
+	if w := l.below.watch; w != nil && w.parts != nil {
+		l.fetchParts(line<<l.shift, l.lineBytes(), false)
+		return false
+	}
 	first := line << l.shift >> l.below.shift
 	for i := range max(1, l.lineBytes()>>l.below.shift) {
 		dirty = l.below.read(first+i) || dirty
@@ -101,6 +115,17 @@ func (l *level) fetch(line trace.Line) (dirty bool) {
 
 // store processes a demand write within a line.
 func (l *level) store(addr trace.Addr, bytes uint64) {
+	switch {
+	case l.watch == nil:
+		l.storePlain(addr, bytes)
+	case l.watch.parts != nil:
+		l.accessParts(request{store: true}, addr, bytes)
+	default:
+		l.storeWatched(addr, bytes)
+	}
+}
+
+func (l *level) storePlain(addr trace.Addr, bytes uint64) {
 	l.counts.Writes++
 	line := addr >> l.shift
 	if !l.tags.touch(line, !l.through) {
@@ -135,6 +160,12 @@ func (l *level) down(addr trace.Addr, bytes uint64, each func(*level, trace.Addr
 // update processes a store that the level above writes through.
 func (l *level) update(addr trace.Addr, bytes uint64) {
 	l.counts.Updates++
+	if l.watch != nil && l.watch.parts != nil {
+		if _, kept := l.receiveParts(addr, bytes, false); !kept || l.through {
+			l.down(addr, bytes, (*level).update)
+		}
+		return
+	}
 	if hit := l.tags.touch(addr>>l.shift, !l.through); !hit || l.through {
 		l.down(addr, bytes, (*level).update)
 	}
@@ -149,6 +180,16 @@ func (l *level) sendBack(addr trace.Addr, bytes uint64) {
 // writeBack receives a dirty line, or a part of it, from a level above.
 func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksReceived++
+	if l.watch != nil && l.watch.parts != nil {
+		hit, kept := l.receiveParts(addr, bytes, true)
+		if !hit {
+			l.counts.WriteBackMisses++
+		}
+		if !kept || l.through {
+			l.sendBack(addr, bytes)
+		}
+		return
+	}
 	line := addr >> l.shift
 	hit := l.tags.touch(line, !l.through)
 	if !hit {
@@ -176,16 +217,25 @@ func (l *level) supersede(line trace.Line) {
 }
 
 // fill inserts a line into its set, which may evict another line.
-func (l *level) fill(line trace.Line, dirty bool) {
+func (l *level) fill(line trace.Line, dirty bool) { l.fillFor(line, dirty) }
+
+// fillFor is fill, and returns the evicted line.
+func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted bool) {
 	l.counts.Fills++
+	if l.watch != nil {
+		l.watch.arrived(line)
+	}
 	if l.lost != nil {
 		delete(l.lost, line)
 	}
 	victim, victimDirty, evicted := l.tags.insert(line, dirty)
 	if !evicted {
-		return
+		return victim, false
 	}
 	l.counts.Evictions++
+	if l.watch != nil {
+		l.watch.gone(victim, l.counts)
+	}
 	if l.inclusive {
 		victimDirty = l.takeFromAbove(victim) || victimDirty
 	}
@@ -198,6 +248,7 @@ func (l *level) fill(line trace.Line, dirty bool) {
 	case victimDirty:
 		l.sendBack(victim<<l.shift, l.lineBytes())
 	}
+	return victim, true
 }
 
 // takeFromAbove invalidates a line in all levels above, and reports whether it was dirty there.
@@ -206,6 +257,9 @@ func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 		if c, known := b.lines.get(line); known { // only these members can have the line
 			for left := c.holders; left != 0; left &= left - 1 {
 				dirty = l.takeFrom(b.members[bits.TrailingZeros64(left)], line) || dirty
+			}
+			for _, n := range l.readers {
+				dirty = l.takeFrom(n, line) || dirty
 			}
 			return dirty
 		}
@@ -221,6 +275,9 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
 		if present, changed := n.tags.remove(line); present {
 			n.counts.Taken++
+			if n.watch != nil {
+				n.watch.gone(line, n.counts)
+			}
 			dirty = dirty || changed
 		}
 	})
@@ -260,5 +317,15 @@ func (l *level) accept(line trace.Line, dirty bool) {
 
 // flush writes back dirty lines, which stay in the cache as clean lines.
 func (l *level) flush() {
-	l.tags.clean(func(line trace.Line) { l.sendBack(line<<l.shift, l.lineBytes()) })
+	l.tags.clean(func(line trace.Line) {
+		if l.watch == nil || l.watch.parts == nil {
+			l.sendBack(line<<l.shift, l.lineBytes())
+			return
+		}
+		p := l.watch.parts.of[line]
+		dirty := p.dirty
+		p.dirty = 0
+		l.watch.parts.of[line] = p
+		l.writeBackParts(line, dirty)
+	})
 }

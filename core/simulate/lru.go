@@ -117,6 +117,12 @@ func (t *list) clean(back func(trace.Line)) {
 	}
 }
 
+func (t *list) each(f func(trace.Line)) {
+	for line := range t.at {
+		f(line)
+	}
+}
+
 func (t *list) resident() (lines uint64) { return uint64(len(t.at)) }
 
 // recency implements LRU for few ways. The frames of a set are in order of use: the most recently
@@ -201,6 +207,8 @@ func (t *recency) wash(line trace.Line) {
 }
 
 func (t *recency) clean(back func(trace.Line)) { cleanFrames(t.frames, back) }
+
+func (t *recency) each(f func(trace.Line)) { eachFrame(t.frames, f) }
 
 func (t *recency) resident() (lines uint64) {
 	for _, f := range t.frames {

@@ -7,19 +7,28 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // naive is the reference implementation. It follows the package documentation, keeps the data of
 // each line, and finds everything by linear search. The data of an 8-byte word is the number of the
 // store that wrote it.
 type naive struct {
-	caches [][]*naiveLevel // caches of each level
-	levels []*naiveLevel   // levels of the core that issues the current reference
-	states map[place]map[int]byte
-	msi    bool
-	words  data // contents of memory
-	memory Traffic
-	now    int
+	h        hierarchy.Hierarchy
+	caches   [][]*naiveLevel // caches of each level
+	icaches  [][]*naiveLevel // instruction caches of each level
+	levels   []*naiveLevel   // levels that the current reference goes through
+	core     int             // core that issues it
+	fetching bool            // it is an instruction fetch
+	threaded bool
+	waiting  []func()   // prefetches
+	off      bool       // caches are not kept coherent
+	addr, pc trace.Addr // address of the part of the reference, and its instruction
+	states   map[place]map[int]byte
+	msi      bool
+	words    data // contents of memory
+	memory   Traffic
+	now      int
 }
 
 type data map[uint64]int
@@ -38,6 +47,19 @@ type naiveLevel struct {
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
+	depth                int
+	instructions         bool              // an instruction cache
+	inserted, uses       map[[2]uint64]int // time of the insertion, and number of uses since then, by set and way
+	bits                 map[[2]uint64]bool
+	rrpv                 map[[2]uint64]int
+	bimodal, selector    int
+	pushed               map[uint64]bool
+	strides              map[trace.Addr][]trace.Addr // addresses of each instruction, since its entry was created
+	strideOrder          []trace.Addr
+	streams              []naiveStream     // the most recently used entry is the last
+	full                 *naiveLevel       // fully associative cache for the causes of misses
+	seen                 map[uint64]bool   // sub-blocks that were accessed, or lines
+	demands              []uint64          // lines of the demand accesses
 	used, emptied        map[[2]uint64]int // times of the last use and of the last removal, by set and way
 	draw                 *rand.Rand
 	counts               *Counts
@@ -48,24 +70,47 @@ type naiveLine struct {
 	number, set, way uint64
 	words            data
 	dirty            bool
+	fresh            bool // prefetched, and not used since
+	// The sub-blocks that are present, dirty, and used by a demand access, by address.
+	valid, changed, touched map[uint64]bool
+}
+
+type naiveStream struct {
+	page  uint64
+	units []uint64 // without repetitions
 }
 
 func newNaive(h hierarchy.Hierarchy, cores int, o Options) *naive {
-	n := &naive{words: data{}, states: map[place]map[int]byte{}, msi: o.Protocol == MSI}
-	for i, c := range h.Levels {
-		each := min(max(int(c.SharedBy), 1), cores)
-		n.caches = append(n.caches, nil)
-		for first := 0; first < cores; first += each {
-			n.caches[i] = append(n.caches[i], newNaiveLevel(c, i, first, first+each, o.Seed))
-			n.caches[i][len(n.caches[i])-1].number = len(n.caches[i]) - 1
+	n := &naive{h: h, words: data{}, states: map[place]map[int]byte{}, msi: o.Protocol == MSI, off: o.Protocol == Incoherent}
+	make := func(levels []hierarchy.Cache, seed uint64) (all [][]*naiveLevel) {
+		for i, c := range levels {
+			each := min(max(int(c.SharedBy), 1), cores)
+			all = append(all, nil)
+			for first := 0; first < cores; first += each {
+				l := newNaiveLevel(c, i, first, first+each, seed)
+				if o.Causes {
+					whole := c
+					if lines := c.Lines(); whole.Replacement == hierarchy.TreePLRU && lines&(lines-1) != 0 {
+						whole.Replacement = hierarchy.LRU
+					}
+					whole.Ways, whole.Hashed = 0, false
+					l.full = newNaiveLevel(whole, 0, 0, 1, ^(seed + uint64(i) + uint64(first/each)<<32))
+				}
+				l.number, l.instructions = len(all[i]), seed != o.Seed
+				all[i] = append(all[i], l)
+			}
 		}
+		return all
 	}
+	n.caches, n.icaches = make(h.Levels, o.Seed), make(h.Instructions, o.Seed+1<<62)
 	return n
 }
 
 func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLevel {
 	l := &naiveLevel{
-		Cache: c, first: first, end: end, ways: uint64(c.Ways), lines: map[uint64]*naiveLine{}, lost: map[uint64]bool{},
+		Cache: c, depth: i, first: first, end: end, ways: uint64(c.Ways), lines: map[uint64]*naiveLine{}, lost: map[uint64]bool{},
+		inserted: map[[2]uint64]int{}, uses: map[[2]uint64]int{}, bits: map[[2]uint64]bool{}, rrpv: map[[2]uint64]int{}, selector: 511,
+		pushed: map[uint64]bool{}, strides: map[trace.Addr][]trace.Addr{}, seen: map[uint64]bool{},
 		used: map[[2]uint64]int{}, emptied: map[[2]uint64]int{}, by: map[int]*Counts{},
 	}
 	if c.Ways == 0 {
@@ -81,9 +126,12 @@ func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLeve
 	return l
 }
 
-// path returns the caches of a core, starting with the first level.
-func (n *naive) path(core int) (path []*naiveLevel) {
-	for _, caches := range n.caches {
+// path returns the caches of a core that data, or instruction fetches, go through.
+func (n *naive) path(core int, fetch bool) (path []*naiveLevel) {
+	for i, caches := range n.caches {
+		if fetch && i < len(n.icaches) {
+			caches = n.icaches[i]
+		}
 		for _, l := range caches {
 			if l.first <= core && core < l.end {
 				path = append(path, l)
@@ -93,17 +141,20 @@ func (n *naive) path(core int) (path []*naiveLevel) {
 	return path
 }
 
-// run selects the core that issues the next references.
-func (n *naive) run(core int) {
-	n.levels = n.path(core)
-	for _, l := range n.levels {
-		l.counts = l.by[core]
+// run selects the core that issues the next reference, and whether it is an instruction fetch.
+func (n *naive) run(core int, fetch bool) {
+	n.core, n.fetching = core, fetch
+	for _, fetch := range []bool{!fetch, fetch} {
+		n.levels = n.path(core, fetch)
+		for _, l := range n.levels {
+			l.counts = l.by[core]
+		}
 	}
 }
 
-// sum returns the total counts of a level and the number of lines in it.
-func (n *naive) sum(i int) (sum Counts, lines int) {
-	for _, l := range n.caches[i] {
+// sum returns the total counts of the caches of a level and the number of lines in it.
+func sum(caches []*naiveLevel) (sum Counts, lines int) {
+	for _, l := range caches {
 		lines += len(l.lines)
 		for _, c := range l.by {
 			sum.add(c)
@@ -131,11 +182,60 @@ func (l *naiveLevel) set(line uint64) uint64 {
 
 func (n *naive) use(l *naiveLevel, x *naiveLine) {
 	n.now++
-	l.used[[2]uint64{x.set, x.way}] = n.now
+	l.use(x, n.now, true)
+}
+
+// use records a use of a line: a hit, or its insertion.
+func (l *naiveLevel) use(x *naiveLine, now int, hit bool) {
+	at := [2]uint64{x.set, x.way}
+	l.used[at] = now
+	l.uses[at]++
+	if !hit {
+		l.inserted[at], l.uses[at] = now, 1
+	}
+	l.bits[at] = true
+	if all := !slices.Contains(l.eachBit(x.set), false); all && l.Replacement == hierarchy.BitPLRU {
+		for w := range l.ways {
+			l.bits[[2]uint64{x.set, w}] = w == x.way
+		}
+	}
+	l.rrpv[at] = 0
+	if hit {
+		return
+	}
+	policy := l.Replacement
+	if group := max(2, l.sets/32); policy == hierarchy.DRRIP {
+		switch x.set % group {
+		case 0:
+			l.selector, policy = min(1023, l.selector+1), hierarchy.SRRIP
+		case group - 1:
+			l.selector, policy = max(0, l.selector-1), hierarchy.BRRIP
+		default:
+			if policy = hierarchy.SRRIP; l.selector > 511 {
+				policy = hierarchy.BRRIP
+			}
+		}
+	}
+	if l.rrpv[at] = 2; policy == hierarchy.BRRIP {
+		if l.bimodal%32 != 0 {
+			l.rrpv[at] = 3
+		}
+		l.bimodal++
+	}
+}
+
+func (l *naiveLevel) eachBit(set uint64) (bits []bool) {
+	for w := range l.ways {
+		bits = append(bits, l.bits[[2]uint64{set, w}])
+	}
+	return bits
 }
 
 func (n *naive) drop(l *naiveLevel, x *naiveLine) {
 	n.now++
+	if x.fresh {
+		l.counts.Prefetch.Unused++
+	}
 	l.emptied[[2]uint64{x.set, x.way}] = n.now
 	delete(l.lines, x.number)
 }
@@ -167,9 +267,29 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 		return l.draw.Uint64N(l.ways)
 	case l.Replacement == hierarchy.TreePLRU:
 		return l.awayFromLatest(set, 0, l.ways)
+	case l.Replacement == hierarchy.BitPLRU || l.Replacement == hierarchy.NRU:
+		if w := slices.Index(l.eachBit(set), false); w >= 0 {
+			return uint64(w)
+		}
+		for w := range l.ways {
+			l.bits[[2]uint64{set, w}] = false
+		}
+		return 0
+	case l.Replacement >= hierarchy.SRRIP:
+		for {
+			for w := range l.ways {
+				if l.rrpv[[2]uint64{set, w}] == 3 {
+					return w
+				}
+			}
+			for w := range l.ways {
+				l.rrpv[[2]uint64{set, w}]++
+			}
+		}
 	}
-	return slices.MinFunc(slices.Collect(maps.Keys(there)), func(v, w uint64) int {
-		return cmp.Compare(l.used[[2]uint64{set, v}], l.used[[2]uint64{set, w}])
+	by := map[hierarchy.Replacement]map[[2]uint64]int{hierarchy.LRU: l.used, hierarchy.FIFO: l.inserted, hierarchy.LFU: l.uses}[l.Replacement]
+	return slices.MinFunc(slices.Sorted(maps.Keys(there)), func(v, w uint64) int {
+		return cmp.Compare(by[[2]uint64{set, v}], by[[2]uint64{set, w}])
 	})
 }
 
@@ -211,6 +331,12 @@ func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 		return n.words.part(addr, bytes), false
 	}
 	l, words := n.levels[i], data{}
+	if l.SubBlockBytes > 0 {
+		for _, piece := range cut(addr, bytes, l.lineSize()) {
+			maps.Copy(words, n.accessParts(i, request{}, piece[0], piece[1], nil))
+		}
+		return words, false
+	}
 	for line := addr / l.lineSize(); line <= (addr+bytes-1)/l.lineSize(); line++ {
 		more, changed := n.read(i, line)
 		maps.Copy(words, more.part(addr, bytes))
@@ -220,6 +346,11 @@ func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 }
 
 func (n *naive) read(i int, line uint64) (words data, dirty bool) {
+	n.demanded(i, line, false, func() { words, dirty = n.readAlone(i, line) })
+	return words, dirty
+}
+
+func (n *naive) readAlone(i int, line uint64) (words data, dirty bool) {
 	l := n.levels[i]
 	l.counts.Reads++
 	x := l.lines[line]
@@ -251,21 +382,18 @@ func (l *naiveLevel) missed(line uint64) {
 
 // put inserts a line.
 func (n *naive) put(i int, line uint64, words data, dirty bool) {
+	n.putLine(i, &naiveLine{number: line, words: words, dirty: dirty})
+}
+
+// putLine inserts a line, and returns the line that it replaces.
+func (n *naive) putLine(i int, x *naiveLine) *naiveLine {
 	l := n.levels[i]
 	l.counts.Fills++
-	l.lost[line] = false
-	x := &naiveLine{number: line, set: l.set(line), words: words, dirty: dirty}
-	x.way = l.wayFor(x.set)
-	victim := l.inSet(x.set)[x.way]
-	if victim != nil {
-		delete(l.lines, victim.number)
-	}
-	l.lines[line] = x
-	n.use(l, x)
+	l.lost[x.number] = false
+	victim := n.insert(l, x)
 	if victim == nil {
-		return
+		return nil
 	}
-	l.counts.Evictions++
 	addr := victim.number * l.lineSize()
 	if l.inclusive {
 		n.recall(i, victim, addr)
@@ -275,17 +403,48 @@ func (n *naive) put(i int, line uint64, words data, dirty bool) {
 	} else if victim.dirty {
 		n.writeBack(i, addr, victim.words)
 	}
+	return victim
+}
+
+// insert inserts a line into a level, and returns the line that it replaces.
+func (n *naive) insert(l *naiveLevel, x *naiveLine) (victim *naiveLine) {
+	n.now++
+	victim = l.insert(x, n.now)
+	l.pushed[x.number] = false
+	if victim != nil {
+		l.counts.Evictions++
+		if victim.fresh {
+			l.counts.Prefetch.Unused++
+		}
+	}
+	return victim
+}
+
+func (l *naiveLevel) insert(x *naiveLine, now int) (victim *naiveLine) {
+	x.set = l.set(x.number)
+	x.way = l.wayFor(x.set)
+	victim = l.inSet(x.set)[x.way]
+	if victim != nil {
+		delete(l.lines, victim.number)
+	}
+	l.lines[x.number] = x
+	l.use(x, now, false)
+	return victim
 }
 
 // recall collects the victim's lines from the levels above level i. The level nearest to the
 // processor contains the newest words.
 func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
-		for _, above := range n.caches[k] {
+		all := n.atDepth(k, i)
+		if n.levels[i].instructions {
+			all = n.icaches[k]
+		}
+		for _, above := range all {
 			if above.first < n.levels[i].first || above.first >= n.levels[i].end {
 				continue
 			}
-			for at := addr; at < addr+n.levels[i].lineSize(); at += above.lineSize() {
+			for at := addr; at != addr+n.levels[i].lineSize(); at += above.lineSize() {
 				x := above.lines[at/above.lineSize()]
 				if x == nil {
 					continue
@@ -299,6 +458,14 @@ func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 			}
 		}
 	}
+}
+
+// atDepth returns the caches of level k that are above caches of level i.
+func (n *naive) atDepth(k, i int) []*naiveLevel {
+	if k < len(n.icaches) && len(n.icaches) <= i {
+		return slices.Concat(n.caches[k], n.icaches[k])
+	}
+	return n.caches[k]
 }
 
 // accept moves a line evicted from level i to the exclusive level below.
@@ -344,6 +511,12 @@ func (n *naive) writeBackRun(i int, addr, bytes uint64, words data) {
 		some := words.part(piece[0], piece[1])
 		line := piece[0] / l.lineSize()
 		x := l.lines[line]
+		if l.SubBlockBytes > 0 {
+			if !n.receiveParts(i+1, piece[0], piece[1], some, true) || l.Write.Through() {
+				n.writeBackRun(i+1, piece[0], piece[1], some)
+			}
+			continue
+		}
 		if x == nil {
 			l.counts.WriteBackMisses++
 			if piece[1] < l.lineSize() || l.Write.Around() || l.exclusive {
@@ -382,15 +555,26 @@ func (n *naive) store(i int, addr, bytes uint64, words data) {
 	}
 	l := n.levels[i]
 	for _, piece := range cut(addr, bytes, l.lineSize()) {
+		some := words.part(piece[0], piece[1])
+		if l.SubBlockBytes > 0 {
+			n.accessParts(i, request{store: true}, piece[0], piece[1], some)
+			continue
+		}
+		n.demanded(i, piece[0]/l.lineSize(), true, func() { n.storeAlone(i, piece, some) })
+	}
+}
+
+func (n *naive) storeAlone(i int, piece [2]uint64, some data) {
+	l := n.levels[i]
+	{
 		l.counts.Writes++
 		line := piece[0] / l.lineSize()
-		some := words.part(piece[0], piece[1])
 		if l.lines[line] == nil {
 			l.counts.WriteMisses++
 			l.missed(line)
 			if l.Write.Around() || l.exclusive {
 				n.store(i+1, piece[0], piece[1], some)
-				continue
+				return
 			}
 			all, dirty := n.demand(i+1, line*l.lineSize(), l.lineSize())
 			maps.Copy(all, some)
@@ -423,6 +607,12 @@ func (n *naive) update(i int, addr, bytes uint64, words data) {
 		l.counts.Updates++
 		line := piece[0] / l.lineSize()
 		some := words.part(piece[0], piece[1])
+		if l.SubBlockBytes > 0 {
+			if !n.receiveParts(i, piece[0], piece[1], some, false) || l.Write.Through() {
+				n.update(i+1, piece[0], piece[1], some)
+			}
+			continue
+		}
 		hit := l.lines[line] != nil
 		if hit {
 			n.change(l, line, some)
@@ -437,8 +627,14 @@ func (n *naive) update(i int, addr, bytes uint64, words data) {
 func (n *naive) flush() {
 	for i, caches := range n.caches {
 		for _, l := range caches {
-			n.levels = n.path(l.first)
+			n.levels = n.path(l.first, false)
 			n.flushCache(i, l)
+		}
+		if i < len(n.icaches) {
+			for _, l := range n.icaches[i] {
+				n.levels = n.path(l.first, true)
+				n.flushCache(i, l)
+			}
 		}
 	}
 }
@@ -448,7 +644,10 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 		if x.set != y.set {
 			return cmp.Compare(x.set, y.set)
 		}
-		if l.Replacement == hierarchy.LRU {
+		switch l.Replacement {
+		case hierarchy.FIFO:
+			return -cmp.Compare(l.inserted[[2]uint64{x.set, x.way}], l.inserted[[2]uint64{y.set, y.way}])
+		case hierarchy.LRU:
 			return -cmp.Compare(l.used[[2]uint64{x.set, x.way}], l.used[[2]uint64{y.set, y.way}])
 		}
 		return cmp.Compare(x.way, y.way)
@@ -456,15 +655,25 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	for _, x := range lines {
 		if x.dirty {
 			x.dirty = false
+			if l.SubBlockBytes > 0 {
+				n.writeBackParts(i, x)
+				continue
+			}
 			n.writeBack(i, x.number*l.lineSize(), x.words)
 		}
 	}
 }
 
-// cohere notifies the other cores of an access by one core. addr is the address of the accessed
-// first-level line.
-func (n *naive) cohere(addr uint64, write bool) {
+// cohere notifies the other cores of an access to a level by one core. addr is the address of the line
+// of that level.
+func (n *naive) cohere(from int, addr uint64, write bool) {
+	if !n.threaded || n.off {
+		return
+	}
 	for i, l := range n.levels {
+		if i < from || n.fetching && i < len(n.icaches) {
+			continue
+		}
 		own, behind, members := max(l.SharedBy, 1), 0, n.caches[i]
 		if i+1 < len(n.levels) {
 			next := n.levels[i+1]
@@ -478,11 +687,13 @@ func (n *naive) cohere(addr uint64, write bool) {
 			continue
 		}
 		bytes := uint64(0)
-		for _, above := range n.levels[:i+1] {
-			bytes = max(bytes, above.lineSize())
+		for k := range i + 1 {
+			for _, above := range n.atDepth(k, i) {
+				bytes = max(bytes, above.lineSize())
+			}
 		}
 		line := addr / bytes
-		here := slices.ContainsFunc(n.levels[:i+1], func(l *naiveLevel) bool { return l.hasAll(addr, n.levels[0].lineSize()) })
+		here := slices.ContainsFunc(n.levels[from:i+1], func(l *naiveLevel) bool { return l.hasAll(addr, n.levels[from].lineSize()) })
 		if here && !write {
 			return
 		}
@@ -491,7 +702,7 @@ func (n *naive) cohere(addr uint64, write bool) {
 }
 
 func (l *naiveLevel) hasAll(addr, bytes uint64) bool {
-	for at := addr; at < addr+bytes; at += 8 {
+	for at := addr; at != addr+bytes; at += 8 {
 		if l.lines[at/l.lineSize()] == nil {
 			return false
 		}
@@ -557,7 +768,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 // above it, and reports whether there were any such lines.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
-		for _, l := range n.caches[k] {
+		for _, l := range n.atDepth(k, i) {
 			if l.first < m.first || l.first >= m.end {
 				continue
 			}
@@ -606,7 +817,7 @@ func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dir
 func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed data) {
 	back := n.levels
 	defer func() { n.levels = back }()
-	n.levels = n.path(m.first)
+	n.levels = n.path(m.first, false)
 	dirty := map[uint64]bool{}
 	n.above(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
 		for at := range l.lineSize() {
@@ -615,13 +826,13 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 			}
 		}
 	})
-	for at := addr; at < addr+bytes; {
+	for at := uint64(0); at < bytes; {
 		end := at
-		for end < addr+bytes && dirty[end] {
+		for end < bytes && dirty[addr+end] {
 			end++
 		}
 		if end > at {
-			n.writeBackRun(i, at, end-at, changed.part(at, end-at))
+			n.writeBackRun(i, addr+at, end-at, changed.part(addr+at, end-at))
 		}
 		at = end + 1
 	}
@@ -629,7 +840,7 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 
 // cut splits a range of bytes at line boundaries.
 func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
-	for a := addr; a < addr+bytes; a++ {
+	for a := addr; a != addr+bytes; a++ { // also at the end of the address space
 		if len(pieces) == 0 || a%lineBytes == 0 {
 			pieces = append(pieces, [2]uint64{a, 0})
 		}

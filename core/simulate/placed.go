@@ -106,6 +106,8 @@ func (p *placed) wash(line trace.Line) {
 
 func (p *placed) clean(back func(trace.Line)) { cleanFrames(p.frames, back) }
 
+func (p *placed) each(f func(trace.Line)) { eachFrame(p.frames, f) }
+
 func (p *placed) resident() uint64 {
 	lines := uint64(len(p.frames))
 	for _, n := range p.left {

@@ -54,9 +54,71 @@
 // hashed index first splits the line number into pieces that are as long as a set index, and
 // combines these pieces by exclusive or. A set that is not full uses the frame that was emptied
 // last, or else the next unused frame. In a full set, the victim is the least recently used line
-// (LRU), the line that a tree of bits selects (tree-PLRU, if the number of ways is a power of two),
-// or a random line. The random choices depend only on the seed. With tree-PLRU, each use of a line
-// turns the bits of the tree away from it.
+// (LRU), or the line that one of these policies selects:
+//
+//   - FIFO: the line that was inserted first.
+//   - Random: a random line. The random choices depend only on the seed.
+//   - Tree-PLRU: the line that a tree of bits selects, if the number of ways is a power of two. Each use
+//     of a line turns the bits of the tree away from it.
+//   - Bit-PLRU: the first way whose bit is not set. A use sets the bit of the way and, if all bits are
+//     then set, clears the others. (drcachesim chooses one of the ways without a bit at random.)
+//   - NRU: the same, but the bits are cleared only when a victim is needed and all are set.
+//   - LFU: the line with the fewest uses since its insertion. Of several, it is in the first way, as in
+//     drcachesim.
+//   - SRRIP, BRRIP and DRRIP (Jaleel et al., High Performance Cache Replacement Using Re-Reference
+//     Interval Prediction, ISCA 2010), with 2 bits and hit priority. A hit sets the line's value to 0. The
+//     victim is the first line with the value 3, after all values have grown until there is one. SRRIP
+//     inserts lines with the value 2. BRRIP inserts the first of every 32 lines with the value 2, and the
+//     others with 3. DRRIP chooses between them by set dueling: the sets are divided into groups of
+//     consecutive sets, as many as 32 groups if there are enough sets; the first set of a group uses
+//     SRRIP, the last one BRRIP, and the others the policy whose sets miss less often, according to a
+//     counter of 10 bits. A single set uses SRRIP.
+//
+// A use is a hit of any kind, including hits of prefetches and write-backs.
+//
+// # Instructions
+//
+// If the hierarchy has instruction caches, instruction fetches go through them, and then through the
+// levels that follow as many levels for data. Otherwise, fetches go through the same caches as data.
+// Stores do not invalidate lines of instruction caches, except through a bus or an inclusive level below.
+//
+// # Sub-blocks
+//
+// In a level with sub-blocks (sectors), lines are replaced as a whole, but their sub-blocks are fetched,
+// and written back, separately, as in DineroIV. A miss fetches only the sub-blocks that the access
+// touches. A store that writes whole sub-blocks fetches nothing. Adjacent dirty sub-blocks are written
+// back together. Sub-blocks are supported on one core, and in non-inclusive hierarchies.
+//
+// # Prefetchers
+//
+// After an access, a level's prefetcher may look lines up, and insert those that are absent:
+//
+//   - next-line: after a miss, the next lines. DineroIV calls it miss prefetch, drcachesim nextline.
+//   - tagged: also after the first demand access to a prefetched line. always: after every access.
+//   - adjacent: after a miss, the other line of an aligned pair.
+//   - stride: a table with 256 entries, the oldest of which is replaced, records the last address and
+//     stride of each instruction (Baer and Chen, Supercomputing 1991). If an instruction's stride is the
+//     same twice in a row, the lines that it will access next are prefetched.
+//   - stream: a table with 16 entries, with LRU replacement, records the last line that was accessed in a
+//     page of 4 KiB, and the direction. After two moves in the same direction, the next lines in that
+//     direction are prefetched, within the page.
+//   - load-forward and sub-block: after every access, the next sub-blocks of the line. load-forward stops
+//     at the end of the line, and sub-block wraps around.
+//
+// The degree is the number of lines of one prefetch. The distance is how far ahead it starts, in lines or
+// strides. In a level with sub-blocks, all these lines are sub-blocks. Demand accesses, and with the
+// option chained also prefetches by levels above, cause prefetches; with the option reads, stores do
+// not. Lower levels receive prefetches that miss; they are not demand accesses. A prefetch takes no
+// time, so it is never late. In a level below which, or at which, lines are inclusive, prefetches wait
+// until the levels above have inserted their lines.
+//
+// # Optimal replacement
+//
+// Options.Bound also counts how often each level would miss with optimal replacement (Belady, A Study of
+// Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 5(2), 1966), for the demand
+// accesses that reach it. No replacement policy that inserts every line has fewer misses. It is not
+// counted in exclusive levels, in levels with sub-blocks, and in levels that do not allocate for stores.
+// The memory is proportional to the number of distinct lines, at most 80 bytes each.
 //
 // # Cores
 //
@@ -108,6 +170,7 @@ import (
 // Result contains the counts of a simulation.
 type Result struct {
 	Levels        []Level // counts of each level, starting with the first
+	Instructions  []Level // counts of the instruction caches, starting with the first level
 	Cores         []Core  // indexed by core number
 	Memory, Flush Traffic // traffic during the run, and of the write-backs at its end
 
@@ -120,6 +183,10 @@ type Result struct {
 type Level struct {
 	Cache      hierarchy.Cache
 	Run, Flush Counts
+	// BestMisses is the number of demand misses under optimal replacement (Belady's OPT), if Bounded is
+	// set.
+	BestMisses uint64
+	Bounded    bool
 	Resident   uint64   // number of lines present at the end
 	Caches     int      // number of caches
 	Cores      []Counts // Run, divided by the core that caused each event; an invalidation counts for the core that loses the line
@@ -142,11 +209,24 @@ type Counts struct {
 
 	WriteBacksSent uint64 // number of write-backs sent to the level below
 
-	// Fills is the sum of Evictions, Taken, Given, Invalidated and the resident lines.
+	// Fetches and FetchMisses are the parts of Reads and ReadMisses that instruction fetches caused, if
+	// the hierarchy has instruction caches; otherwise they are 0.
+	Fetches, FetchMisses uint64
+	// LineMisses is the number of demand misses for which the whole line was absent, in a level with
+	// sub-blocks.
+	LineMisses uint64
+
+	PrefetchReads, PrefetchReadMisses uint64 // prefetches by levels above, and how many of them missed here
+	Prefetch                          Prefetches
+
+	Cold, Capacity, Conflict uint64 // demand misses by cause, if Options.Causes is set
+
+	// Fills is the sum of Evictions, Taken, Given, Invalidated, Flushed and the resident lines.
 	Fills     uint64 // number of lines inserted, on demand or from above
 	Evictions uint64 // number of lines evicted to make room for fills
 	Taken     uint64 // number of lines invalidated by an inclusive level below
 	Given     uint64 // number of lines that an exclusive level passed to a level above
+	Flushed   uint64 // number of lines invalidated by Options.FlushEvery
 
 	// The following counts are 0 unless there are several cores.
 	CoherenceMisses uint64 // number of misses of lines that another core's store invalidated
@@ -177,14 +257,40 @@ type Options struct {
 	// core.
 	Cores       [][]uint32
 	MemoryBytes uint64 // limit of the simulator's memory; 0 if there is none
+
+	// MostCores, if not 0, is the number of cores. A thread that does not belong to a group of Cores then
+	// runs on the core with the fewest threads, as in drcachesim, except that drcachesim also knows which
+	// threads have ended.
+	MostCores int
+
+	Causes bool // determine the causes of demand misses
+	Bound  bool // count the misses of optimal replacement
+
+	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share of
+	// the last level's lines that must have been filled before. Limit, if not 0, is the number of
+	// references that are counted; later references are ignored.
+	Warmup      uint64
+	WarmupShare float64
+	Limit       uint64
+	FlushEvery  uint64 // number of references after which all levels write back and invalidate their lines; 0: never
+
+	// Translation means that the caches are TLBs, whose lines are pages: stores change nothing in them.
+	Translation bool
+
+	// PerReference counts as Cachegrind does: a reference that touches several lines of a level is one
+	// access, which misses if any of these lines is absent, and then accesses the same bytes in the next
+	// level. Nothing is written back.
+	PerReference bool
 }
 
 // Simulator simulates one hierarchy.
 type Simulator struct {
 	h        hierarchy.Hierarchy
-	protocol Protocol
-	seed     uint64
+	options  Options
+	careful  bool       // whether references are simulated by consumeCarefully, for features that the faster code does not have
+	coherent bool       // whether the levels in buses have buses
 	caches   [][]*level // caches of each level
+	icaches  [][]*level // instruction caches of each level
 	connect  *bus       // bus between the caches of the last level
 	buses    []int      // levels whose caches are on a bus
 	memory   Traffic
@@ -202,6 +308,14 @@ type Simulator struct {
 	bytes, limit uint64
 
 	references, split uint64
+
+	// The following fields describe the current reference, for consumeCarefully.
+	fetching bool       // it is an instruction fetch
+	addr, pc trace.Addr // address of the accessed part, and number that identifies the instruction
+	silent   bool       // it does not cause prefetches
+	waiting  []waiting
+	warm     bool   // counting has begun
+	seen     uint64 // number of references so far, including warm-up
 }
 
 // mostLines is the maximum number of lines of a cache. Simulating such a cache takes a gigabyte of
@@ -215,17 +329,21 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 		return nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
 	}
 	s := &Simulator{
-		h: h, protocol: o.Protocol, seed: o.Seed, limit: o.MemoryBytes,
-		caches: make([][]*level, len(h.Levels)), byThread: map[uint32]*core{},
+		h: h, options: o, limit: o.MemoryBytes, coherent: o.Protocol != Incoherent,
+		caches: make([][]*level, len(h.Levels)), icaches: make([][]*level, len(h.Instructions)), byThread: map[uint32]*core{},
 	}
-	for i := range h.Levels {
-		if err := check(h.Levels, i); err != nil {
-			return nil, err
-		}
+	if err := checkAll(&h, o); err != nil {
+		return nil, err
+	}
+	s.careful = len(h.Instructions) > 0 || o.Causes || o.Bound || o.Warmup > 0 || o.WarmupShare > 0 || o.Limit > 0 ||
+		o.FlushEvery > 0 || o.PerReference || o.Translation || o.MostCores > 0
+	s.warm = o.Warmup == 0 && o.WarmupShare == 0
+	for i, c := range h.Levels {
+		s.careful = s.careful || c.SubBlockBytes > 0 || c.Prefetch.Kind != hierarchy.NoPrefetch
 		if n := h.Levels[i].SharedBy; n > 1 && n < MaxCores {
 			s.partly = append(s.partly, i)
 		}
-		if isBus(h.Levels, i) {
+		if s.coherent && isBus(h.Levels, i) {
 			s.buses = append(s.buses, i)
 		}
 	}
@@ -234,30 +352,72 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	}
 	var err error
 	s.unused, err = s.newCore()
+	for n := 1; n < o.MostCores && err == nil; n++ {
+		_, err = s.newCore()
+	}
 	return s, err
 }
 
 // MemoryBytes returns how much memory the caches of one core need. It returns the same errors as
 // New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
-	for i, c := range h.Levels {
-		if err := check(h.Levels, i); err != nil {
-			return 0, err
-		}
+	if err := checkAll(&h, Options{}); err != nil {
+		return 0, err
+	}
+	for _, c := range slices.Concat(h.Levels, h.Instructions) {
 		bytes += tagBytes(c)
 	}
 	return bytes, nil
 }
 
+// checkAll returns an error if a hierarchy cannot be simulated.
+func checkAll(h *hierarchy.Hierarchy, o Options) error {
+	if err := h.CheckInstructions(); err != nil {
+		return err
+	}
+	for i := range h.Levels {
+		if err := check(h.Levels, i); err != nil {
+			return err
+		}
+	}
+	if len(h.Instructions) > 0 {
+		path := slices.Concat(h.Instructions, h.Levels[len(h.Instructions):])
+		for i := range path {
+			if err := check(path, i); err != nil {
+				return err
+			}
+		}
+	}
+	if o.PerReference {
+		for _, c := range slices.Concat(h.Levels, h.Instructions) {
+			if c.Inclusion != hierarchy.NonInclusive || c.SubBlockBytes > 0 || c.Prefetch.Kind != hierarchy.NoPrefetch || c.Write != hierarchy.WriteBack || o.Causes || o.Bound {
+				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "only SIZE, WAYS and LINE, and neither causes nor bounds, if each reference counts once as in Cachegrind"}
+			}
+		}
+	}
+	if n := o.MostCores; n > MaxCores {
+		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(n), Want: "at most " + strconv.Itoa(MaxCores) + " cores"}
+	}
+	return nil
+}
+
 // check returns an error if level i cannot be simulated.
 func check(levels []hierarchy.Cache, i int) error {
 	c := levels[i]
-	if err := c.Check(); err != nil {
+	want := ""
+	if c.LineBytes < 4 || c.LineBytes&(c.LineBytes-1) != 0 {
+		return &trace.OptionError{Option: "cache", Got: c.String(), Want: "a line size that is a power of two, and at least 4 bytes"}
+	}
+	if err := c.CheckShape(); err != nil {
 		return err
 	}
-	want := ""
 	ways := c.Lines() / c.Sets()
+	parted := func(c hierarchy.Cache) bool { return c.SubBlockBytes > 0 }
 	switch {
+	case i > 0 && c.Inclusion != hierarchy.NonInclusive && slices.ContainsFunc(levels, parted):
+		want = "only non-inclusive levels, if a level has sub-blocks"
+	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.Prefetch.Kind != hierarchy.NoPrefetch:
+		want = "no prefetcher in an exclusive level, which contains only lines that the level above evicts"
 	case c.Lines() > mostLines:
 		want = "at most " + strconv.Itoa(mostLines) + " lines to simulate"
 	case c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0:
@@ -283,6 +443,9 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 // the same errors as [New].
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil
+	if s.careful {
+		return s.consumeCarefully(b)
+	}
 	if s.threaded {
 		return s.consumeThreads(b)
 	}
@@ -386,7 +549,7 @@ func (s *Simulator) reference(addr trace.Addr, bytes uint64, write bool) {
 // access simulates an access within a line of the first level.
 func (s *Simulator) access(addr trace.Addr, bytes uint64, write bool) {
 	if s.threaded {
-		s.now.tell(s.buses, addr, write)
+		s.now.tell(s.now.path, 0, addr, write)
 	}
 	s.now.path[0].access(addr, bytes, write)
 }
@@ -402,44 +565,77 @@ func (s *Simulator) Result() Result {
 	}
 	for i, caches := range s.caches {
 		l := Level{Cache: s.h.Levels[i], Caches: len(caches)}
-		l.Run, l.Cores, l.Resident = s.counted(i)
+		l.count(s.cores, caches, func(c *core) *Counts { return c.counts[i] })
 		r.Levels = append(r.Levels, l)
+	}
+	for i, caches := range s.icaches {
+		l := Level{Cache: s.h.Instructions[i], Caches: len(caches)}
+		l.count(s.cores, caches, func(c *core) *Counts { return c.icounts[i] })
+		r.Instructions = append(r.Instructions, l)
 	}
 	return r
 }
 
-// counted returns the counts of level i, in total and by core, and the number of its resident
-// lines.
-func (s *Simulator) counted(i int) (sum Counts, cores []Counts, resident uint64) {
-	for _, c := range s.cores {
-		sum.add(c.counts[i])
-		cores = append(cores, *c.counts[i])
+// count fills in the counts of a level, in total and by core, and the number of its resident lines.
+func (l *Level) count(cores []*core, caches []*level, of func(*core) *Counts) {
+	for _, c := range cores {
+		l.Run.add(of(c))
+		l.Cores = append(l.Cores, *of(c))
 	}
-	for _, cache := range s.caches[i] {
-		resident += cache.tags.resident()
+	for _, cache := range caches {
+		l.Resident += cache.tags.resident()
+		if cache.watch != nil && cache.watch.bound != nil {
+			l.Bounded = true
+			l.BestMisses += cache.watch.bound.misses
+		}
 	}
-	return sum, cores, resident
 }
 
 // Finish writes back all dirty lines, ends the simulation, and returns its result.
 func (s *Simulator) Finish() Result {
 	r := s.Result()
-	s.memory = Traffic{}
-	for _, c := range s.cores {
-		for _, counts := range c.counts {
-			*counts = Counts{}
-		}
+	s.clear()
+	s.flush()
+	end := s.Result()
+	for i := range r.Levels {
+		r.Levels[i].Flush, r.Levels[i].Resident = end.Levels[i].Run, end.Levels[i].Resident
 	}
-	for _, caches := range s.caches {
-		for _, cache := range caches {
-			cache.flush()
-		}
-	}
-	for i := range s.caches {
-		r.Levels[i].Flush, _, r.Levels[i].Resident = s.counted(i)
+	for i := range r.Instructions {
+		r.Instructions[i].Flush, r.Instructions[i].Resident = end.Instructions[i].Run, end.Instructions[i].Resident
 	}
 	r.Flush = s.memory
 	return r
+}
+
+// clear sets all counts to 0.
+func (s *Simulator) clear() {
+	s.memory = Traffic{}
+	for _, c := range s.cores {
+		for _, counts := range slices.Concat(c.counts, c.icounts) {
+			*counts = Counts{}
+		}
+	}
+	for _, caches := range slices.Concat(s.caches, s.icaches) {
+		for _, cache := range caches {
+			if cache.watch != nil && cache.watch.bound != nil {
+				cache.watch.bound.misses = 0
+			}
+		}
+	}
+}
+
+// flush writes back all dirty lines, level by level. In each level, data caches come first.
+func (s *Simulator) flush() {
+	for i, caches := range s.caches {
+		for _, cache := range caches {
+			cache.flush()
+		}
+		if i < len(s.icaches) {
+			for _, cache := range s.icaches[i] {
+				cache.flush()
+			}
+		}
+	}
 }
 
 func (c *Counts) add(d *Counts) {
@@ -450,7 +646,12 @@ func (c *Counts) add(d *Counts) {
 		{&c.Reads, d.Reads}, {&c.Writes, d.Writes}, {&c.ReadMisses, d.ReadMisses}, {&c.WriteMisses, d.WriteMisses},
 		{&c.WriteBacksReceived, d.WriteBacksReceived}, {&c.WriteBackMisses, d.WriteBackMisses},
 		{&c.Updates, d.Updates}, {&c.CleanVictims, d.CleanVictims}, {&c.WriteBacksSent, d.WriteBacksSent},
-		{&c.Fills, d.Fills}, {&c.Evictions, d.Evictions}, {&c.Taken, d.Taken}, {&c.Given, d.Given},
+		{&c.Fills, d.Fills}, {&c.Evictions, d.Evictions}, {&c.Taken, d.Taken}, {&c.Given, d.Given}, {&c.Flushed, d.Flushed},
+		{&c.Fetches, d.Fetches}, {&c.FetchMisses, d.FetchMisses}, {&c.LineMisses, d.LineMisses},
+		{&c.PrefetchReads, d.PrefetchReads}, {&c.PrefetchReadMisses, d.PrefetchReadMisses},
+		{&c.Prefetch.Hits, d.Prefetch.Hits}, {&c.Prefetch.Misses, d.Prefetch.Misses}, {&c.Prefetch.Dropped, d.Prefetch.Dropped},
+		{&c.Prefetch.Useful, d.Prefetch.Useful}, {&c.Prefetch.Unused, d.Prefetch.Unused}, {&c.Prefetch.Pollution, d.Prefetch.Pollution},
+		{&c.Cold, d.Cold}, {&c.Capacity, d.Capacity}, {&c.Conflict, d.Conflict},
 		{&c.CoherenceMisses, d.CoherenceMisses}, {&c.Invalidated, d.Invalidated},
 		{&c.Bus.Reads, d.Bus.Reads}, {&c.Bus.ReadsExclusive, d.Bus.ReadsExclusive},
 		{&c.Bus.Upgrades, d.Bus.Upgrades}, {&c.Bus.SilentUpgrades, d.Bus.SilentUpgrades},

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"maps"
 	"runtime"
 	"slices"
@@ -21,7 +22,7 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 			Name:        "L" + strconv.Itoa(i+1),
 			LineBytes:   rapid.SampledFrom([]uint32{16, 16, 16, 8, 32}).Draw(t, "line"),
 			Hashed:      rapid.IntRange(0, 3).Draw(t, "hashed") == 0,
-			Replacement: hierarchy.Replacement(rapid.IntRange(0, 2).Draw(t, "replacement")),
+			Replacement: hierarchy.Replacement(rapid.IntRange(0, len(hierarchy.Replacements())-1).Draw(t, "replacement")),
 			Inclusion:   hierarchy.Inclusion(rapid.IntRange(0, 2).Draw(t, "inclusion")),
 			Write:       hierarchy.Write(rapid.IntRange(0, 3).Draw(t, "write")),
 		}
@@ -46,17 +47,79 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	return h
 }
 
+// drawFeatures adds prefetchers, sub-blocks and instruction caches to a hierarchy at random. Sub-blocks are
+// only for a single core.
+func drawFeatures(t *rapid.T, h *hierarchy.Hierarchy, subBlocks bool) {
+	parted := subBlocks && rapid.IntRange(0, 2).Draw(t, "sub-blocks") == 0
+	for i := range h.Levels {
+		c := &h.Levels[i]
+		if parted {
+			c.Inclusion = hierarchy.NonInclusive
+			c.SubBlockBytes = rapid.SampledFrom([]uint32{0, 8, c.LineBytes}).Draw(t, "sub-block")
+			if c.SubBlockBytes > 0 && rapid.IntRange(0, 3).Draw(t, "whole") == 0 {
+				c.Write = hierarchy.WriteBackWhole
+			}
+		}
+		if i == 0 || c.Inclusion != hierarchy.Exclusive {
+			c.Prefetch = drawPrefetch(t, c.SubBlockBytes > 0)
+		}
+	}
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "instruction caches") {
+		if i == len(h.Levels) {
+			return
+		}
+		c := h.Levels[i]
+		c.Name += "I"
+		c.Replacement = hierarchy.Replacement(rapid.SampledFrom([]int{0, 2, 3, 6}).Draw(t, "replacement"))
+		c.Prefetch = hierarchy.Prefetch{}
+		if i == 0 || c.Inclusion != hierarchy.Exclusive {
+			c.Prefetch = drawPrefetch(t, c.SubBlockBytes > 0)
+		}
+		h.Instructions = append(h.Instructions, c)
+	}
+}
+
+func drawPrefetch(t *rapid.T, parted bool) (p hierarchy.Prefetch) {
+	if rapid.IntRange(0, 1).Draw(t, "prefetch") == 0 {
+		return p
+	}
+	last := hierarchy.Stream
+	if parted {
+		last = hierarchy.SubBlock
+	}
+	p.Kind = hierarchy.PrefetchKind(rapid.IntRange(1, int(last)).Draw(t, "prefetcher"))
+	p.Degree = rapid.SampledFrom([]uint32{0, 0, 2, 5}).Draw(t, "degree")
+	p.Distance = rapid.SampledFrom([]uint32{0, 0, 3}).Draw(t, "distance")
+	p.Reads = rapid.Bool().Draw(t, "reads")
+	p.Chained = rapid.Bool().Draw(t, "chained")
+	return p
+}
+
 // drawBatch returns random references to a few hundred bytes. Some references cross line
 // boundaries.
 func drawBatch(t *rapid.T) *trace.Batch {
 	reach := rapid.SampledFrom([]uint64{64, 400, 4000}).Draw(t, "reach")
 	b := trace.NewBatch(0)
+	b.NeedPC()
 	for range rapid.IntRange(1, 300).Draw(t, "references") {
 		kind := trace.Kind(rapid.IntRange(0, trace.NumKinds-1).Draw(t, "kind"))
 		bytes := rapid.SampledFrom([]uint32{8, 8, 8, 4, 0, 24, 100}).Draw(t, "bytes")
-		b.Append(kind, rapid.Uint64Range(0, reach).Draw(t, "address"), bytes, 0, 0)
+		b.Append(kind, rapid.Uint64Range(0, reach).Draw(t, "address"), bytes, 0, rapid.Uint64Range(0, 9).Draw(t, "instruction"))
 	}
 	return b
+}
+
+// drawStrides replaces some references by accesses of an instruction with a constant stride.
+func drawStrides(t *rapid.T, b *trace.Batch) {
+	for range rapid.IntRange(0, 4).Draw(t, "runs") {
+		from := rapid.IntRange(0, b.Len()-1).Draw(t, "from")
+		stride := rapid.SampledFrom([]int64{8, -8, 16, 40, -100}).Draw(t, "stride")
+		addr := int64(b.Addr[from]) + 10000
+		for i := from; i < min(b.Len(), from+12); i++ {
+			b.Addr[i], b.PC[i] = uint64(addr), uint64(100+from)
+			addr += stride
+		}
+	}
 }
 
 func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simulator {
@@ -77,6 +140,17 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
+// The same holds with prefetchers, sub-blocks and instruction caches.
+func TestFeaturesEqualReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		drawFeatures(t, &h, true)
+		drawStrides(t, b)
+		o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Causes: rapid.Bool().Draw(t, "causes"), Bound: true}
+		holdAgainstTwin(t, h, b, o, 1)
+	})
+}
+
 // holdAgainstTwin compares the simulator with the reference implementation. The threads of the
 // trace must be numbered from 0 to cores-1 in the order in which they first appear.
 func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
@@ -90,26 +164,34 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 		if b.Thread != nil {
 			core = int(b.Thread[i])
 		}
-		twin.run(core)
+		twin.threaded = b.Thread != nil
+		twin.run(core, kind == trace.Fetch)
+		twin.pc = b.PC[i]
 		bytes := uint64(b.Bytes[i])
 		if bytes == 0 { // the reference extends to the end of its word
 			bytes = (b.Addr[i] | 3) - b.Addr[i] + 1
 		}
-		twin.reference(t, i+1, b.Thread != nil, kind, b.Addr[i], bytes, latest)
+		twin.reference(t, i+1, kind, b.Addr[i], bytes, latest)
 	}
 	got := s.Finish()
-	for i, caches := range twin.caches {
-		want, _ := twin.sum(i)
-		if got.Levels[i].Run != want {
-			t.Fatalf("%s: %+v, want %+v", got.Levels[i].Cache, got.Levels[i].Run, want)
+	levels, caches := slices.Concat(got.Levels, got.Instructions), slices.Concat(twin.caches, twin.icaches)
+	for i, caches := range caches {
+		want, _ := sum(caches)
+		if levels[i].Run != want {
+			t.Fatalf("%s: %+v, want %+v", levels[i].Cache, levels[i].Run, want)
 		}
+		best := uint64(0)
 		for _, l := range caches {
+			best += l.bestMisses()
 			for core, want := range l.by {
-				if core < len(got.Cores) && got.Levels[i].Cores[core] != *want {
-					t.Fatalf("%s of core %d: %+v, want %+v", l.Cache, core, got.Levels[i].Cores[core], *want)
+				if core < len(got.Cores) && levels[i].Cores[core] != *want {
+					t.Fatalf("%s of core %d: %+v, want %+v", l.Cache, core, levels[i].Cores[core], *want)
 				}
 				*want = Counts{}
 			}
+		}
+		if levels[i].Bounded && levels[i].BestMisses != best {
+			t.Fatalf("%s: %d misses with OPT, want %d", levels[i].Cache, levels[i].BestMisses, best)
 		}
 	}
 	if got.Memory != twin.memory {
@@ -117,29 +199,59 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 	}
 	twin.memory = Traffic{}
 	twin.flush()
-	for i := range twin.caches {
-		if want, lines := twin.sum(i); got.Levels[i].Flush != want || got.Levels[i].Resident != uint64(lines) {
-			t.Fatalf("%s at the end: %+v, want %+v and %d lines", got.Levels[i].Cache, got.Levels[i], want, lines)
+	for i := range caches {
+		if want, lines := sum(caches[i]); levels[i].Flush != want || levels[i].Resident != uint64(lines) {
+			t.Fatalf("%s at the end: %+v, want %+v and %d lines", levels[i].Cache, levels[i], want, lines)
 		}
 	}
 	if got.Flush != twin.memory {
 		t.Fatalf("memory at the end: %+v, want %+v", got.Flush, twin.memory)
 	}
-	if !maps.Equal(twin.words, latest) {
+	if twin.coherent() && !maps.Equal(twin.words, latest) {
 		t.Fatalf("memory has %v, want %v", twin.words, latest)
 	}
 }
 
+// coherent reports whether every read sees the last store. Stores do not invalidate lines of instruction
+// caches.
+func (n *naive) coherent() bool { return len(n.icaches) == 0 && !(n.off && n.threaded) }
+
+// bestMisses returns the number of demand misses of a level with optimal replacement (Belady, IBM Systems
+// Journal 5(2), 1966): of a full set, it evicts the line whose next access is the latest.
+func (l *naiveLevel) bestMisses() (misses uint64) {
+	next := func(line uint64, after int) int {
+		for i := after + 1; i < len(l.demands); i++ {
+			if l.demands[i] == line {
+				return i
+			}
+		}
+		return len(l.demands)
+	}
+	sets := map[uint64][]uint64{}
+	for i, line := range l.demands {
+		set := sets[l.set(line)]
+		if slices.Contains(set, line) {
+			continue
+		}
+		misses++
+		if uint64(len(set)) == l.ways {
+			latest := slices.MaxFunc(set, func(a, b uint64) int { return cmp.Compare(next(a, i), next(b, i)) })
+			set = slices.DeleteFunc(set, func(line uint64) bool { return line == latest })
+		}
+		sets[l.set(line)] = append(set, line)
+	}
+	return misses
+}
+
 // reference simulates one reference of the trace. version is the number that identifies its store.
-func (n *naive) reference(t *rapid.T, version int, threaded bool, kind trace.Kind, addr, bytes uint64, latest data) {
+func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()
 	for _, piece := range cut(addr, bytes, first) {
 		start := piece[0] / first * first
+		n.addr = piece[0]
 		switch kind {
 		case trace.Store, trace.Modify, trace.RangeWrite:
-			if threaded {
-				n.cohere(start, true)
-			}
+			n.cohere(0, start, true)
 			words := data{}
 			for word := piece[0] / 8; word <= (piece[0]+piece[1]-1)/8; word++ {
 				words[word] = version
@@ -147,35 +259,23 @@ func (n *naive) reference(t *rapid.T, version int, threaded bool, kind trace.Kin
 			maps.Copy(latest, words)
 			n.store(0, piece[0], piece[1], words)
 		default:
-			if threaded {
-				n.cohere(start, false)
-			}
-			words, _ := n.read(0, piece[0]/first)
-			if got, want := words.part(piece[0], piece[1]), latest.part(piece[0], piece[1]); !maps.Equal(got, want) {
+			n.cohere(0, start, false)
+			words, _ := n.demand(0, piece[0], piece[1])
+			if got, want := words.part(piece[0], piece[1]), latest.part(piece[0], piece[1]); n.coherent() && !maps.Equal(got, want) {
 				t.Fatalf("reference %d reads %v, want %v", version, got, want)
 			}
+		}
+		for len(n.waiting) > 0 {
+			next := n.waiting[0]
+			n.waiting = n.waiting[1:]
+			next()
 		}
 	}
 }
 
 // held returns the lines that a cache contains.
 func held(l *level) (lines []trace.Line) {
-	var frames []frame
-	switch tags := l.tags.(type) {
-	case *recency:
-		frames = tags.frames
-	case *list:
-		return slices.Collect(maps.Keys(tags.at))
-	case *tree:
-		frames = tags.frames
-	case *random:
-		frames = tags.frames
-	}
-	for _, f := range frames {
-		if f != emptyFrame {
-			lines = append(lines, f.line())
-		}
-	}
+	l.tags.each(func(line trace.Line) { lines = append(lines, line) })
 	return lines
 }
 

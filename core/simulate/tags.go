@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
@@ -25,6 +26,8 @@ type tags interface {
 	clean(back func(trace.Line))
 	// resident returns the number of lines.
 	resident() uint64
+	// each calls a function for each line, in any order. The function may remove the line.
+	each(func(line trace.Line))
 }
 
 // fewWays is the largest number of ways up to which a set is searched way by way.
@@ -32,12 +35,18 @@ const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {
 	where, ways := newIndex(c.Sets(), c.Hashed), c.Lines()/c.Sets()
-	switch {
+	switch few := ways <= fewWays; {
 	case c.Replacement == hierarchy.TreePLRU:
 		return newTree(where, ways)
 	case c.Replacement == hierarchy.Random:
 		return newRandom(where, ways, seed)
-	case ways <= fewWays:
+	case c.Replacement == hierarchy.FIFO && few:
+		return fifoRecency{newRecency(where, ways)}
+	case c.Replacement == hierarchy.FIFO:
+		return fifoList{newList(where, ways)}
+	case c.Replacement != hierarchy.LRU:
+		return newRanked(where, ways, c.Replacement)
+	case few:
 		return newRecency(where, ways)
 	}
 	return newList(where, ways)
@@ -46,11 +55,14 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 // tagBytes returns the memory that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
 	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes is needed for each set
+	inOrder := c.Replacement == hierarchy.LRU || c.Replacement == hierarchy.FIFO
 	switch ways := c.Lines() / c.Sets(); {
 	case c.Replacement == hierarchy.TreePLRU:
 		return c.Lines()*(frameBytes+wayBytes+bitBytes) + c.Sets()*wayBytes
 	case c.Replacement == hierarchy.Random:
 		return c.Lines()*(frameBytes+wayBytes) + c.Sets()*wayBytes
+	case !inOrder:
+		return c.Lines()*(frameBytes+2*wayBytes) + c.Sets()*wayBytes
 	case ways <= fewWays:
 		return c.Lines() * frameBytes
 	}
@@ -101,7 +113,7 @@ func fold(line trace.Line, pieces uint) trace.Line {
 }
 
 // A frame contains a line number and, in the lowest bit, whether the line is dirty. Lines have at
-// least 8 bytes, so a line number leaves this bit free.
+// least 4 bytes, so a line number leaves this bit free.
 type frame uint64
 
 const emptyFrame = ^frame(0)
@@ -130,6 +142,15 @@ func cleanFrames(frames []frame, back func(trace.Line)) {
 		if f != emptyFrame && f.dirty() {
 			frames[i] &^= 1
 			back(f.line())
+		}
+	}
+}
+
+// eachFrame implements tags.each. Removing a line may move other frames, so it works on a copy.
+func eachFrame(frames []frame, f func(trace.Line)) {
+	for _, frame := range slices.Clone(frames) {
+		if frame != emptyFrame {
+			f(frame.line())
 		}
 	}
 }

@@ -8,6 +8,7 @@
 //     ppt_lite/hardware): Python assignments such as cache_sizes = [32 * kb].
 //   - Configuration files of DynamoRIO's cache simulator (dynamorio.org, Cache
 //     Simulator, Configuration File): L1D { size 32K assoc 8 parent L2 }.
+//   - The command-line options of DineroIV: -l1-usize 8k -l1-ubsize 16.
 //   - Text with one cache per line, in the syntax of --cache: L1=32KiB,8.
 //
 // Settings that a [hierarchy.Hierarchy] cannot express are reported as notes.
@@ -15,6 +16,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,6 +34,7 @@ const (
 	YAML       Form = "YAML"
 	PPT        Form = "PPT hardware file"
 	DrCacheSim Form = "drcachesim configuration"
+	DineroIV   Form = "DineroIV options"
 	Lines      Form = "one cache per line"
 )
 
@@ -68,6 +71,8 @@ func Recognise(text []byte) Form {
 		word := strings.TrimLeft(line, " \t")
 		switch {
 		case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "//"):
+		case slices.ContainsFunc(strings.Fields(word), isDineroIV):
+			return DineroIV
 		case strings.HasPrefix(line, "levels:"), line == "---":
 			return YAML
 		case assigns(word, "cache_sizes"):
@@ -108,6 +113,8 @@ func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 		h, notes, err = readPPT(string(text))
 	case DrCacheSim:
 		h, notes, err = readDrCacheSim(string(text))
+	case DineroIV:
+		h, notes, err = readDineroIV(string(text))
 	case Lines:
 		h, err = readLines(string(text))
 	}
@@ -129,7 +136,10 @@ func check(h *hierarchy.Hierarchy) error {
 		return errorAt(0, strconv.Itoa(len(h.Levels)), " levels, want at most ", strconv.Itoa(mostLevels))
 	}
 	names := map[string]bool{}
-	for _, c := range h.Levels {
+	if err := h.CheckInstructions(); err != nil {
+		return errorAt(0, err.Error())
+	}
+	for _, c := range slices.Concat(h.Levels, h.Instructions, h.TLBs, h.InstructionTLBs) {
 		if !validName(c.Name) {
 			return errorAt(0, "a cache named ", strconv.Quote(c.Name), ", want a name without = and without leading or trailing blanks")
 		}

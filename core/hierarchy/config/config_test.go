@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,15 @@ func TestReadsEveryForm(t *testing.T) {
 		want  hierarchy.Hierarchy
 		notes []string // for each note, words that it must contain
 	}{
+		"TLBs": {`{"levels": [{"name": "L1", "size": "32KiB", "ways": 8}], "instructions": [{"name": "L1I", "size": "16KiB", "ways": 4, "prefetch": "next-line:degree=2"}],
+			"tlbs": [{"name": "ITLB", "entries": 64, "ways": 8, "instructions": true}, {"name": "DTLB", "entries": 64, "ways": "full", "replacement": "fifo"}, {"name": "STLB", "entries": 1536, "ways": 12}], "page_size": "2MiB"}`, config.JSON,
+			hierarchy.Hierarchy{
+				Levels:          []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}},
+				Instructions:    []hierarchy.Cache{{Name: "L1I", SizeBytes: 16 << 10, Ways: 4, LineBytes: 64, Prefetch: hierarchy.Prefetch{Kind: hierarchy.NextLine, Degree: 2}}},
+				InstructionTLBs: []hierarchy.Cache{{Name: "ITLB", SizeBytes: 64 << 12, Ways: 8, LineBytes: 4096}},
+				TLBs:            []hierarchy.Cache{{Name: "DTLB", SizeBytes: 64 << 12, LineBytes: 4096, Replacement: hierarchy.FIFO}, {Name: "STLB", SizeBytes: 1536 << 12, Ways: 12, LineBytes: 4096}},
+				PageBytes:       2 << 20,
+			}, nil},
 		"JSON": {jsonSample, config.JSON, toy, nil},
 		"lines": {"# mine\nL1=32KiB,8,latency=4\n\n L2 = 1M,full,128 \nmemory=latency=200\nclock = 3.5 GHz\n", config.Lines,
 			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 128}},
@@ -126,8 +136,8 @@ func TestReadsEveryForm(t *testing.T) {
 		"drcachesim": {drSample, config.DrCacheSim, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 			{Name: "P0L1D", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Inclusion: hierarchy.NonInclusive},
 			{Name: "P0L2", SizeBytes: 512 << 10, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Inclusive},
-			{Name: "LLC", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Exclusive, SharedBy: 2},
-		}}, []string{"num_cores 2 is ignored", "FIFO", "prefetching", "instruction caches"}},
+			{Name: "LLC", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Exclusive, SharedBy: 2, Replacement: hierarchy.FIFO, Prefetch: hierarchy.Prefetch{Kind: hierarchy.NextLine}},
+		}, Instructions: []hierarchy.Cache{{Name: "P0L1I", SizeBytes: 32 << 10, Ways: 4, LineBytes: 64}}, Simulation: hierarchy.Simulation{Cores: 2}}, []string{"miss_file"}},
 	} {
 		if form := config.Recognise([]byte(c.text)); form != c.form {
 			t.Errorf("%s recognised as %s, want %s", name, form, c.form)
@@ -151,28 +161,73 @@ func TestReadsEveryForm(t *testing.T) {
 	}
 }
 
-// TestIgnoredParameters checks that each drcachesim parameter that changes the counts, but is
-// ignored here, yields a note with advice.
-func TestIgnoredParameters(t *testing.T) {
+// TestDrCacheSimParameters checks that each parameter of drcachesim is honoured, or is ignored with a
+// note, or refused.
+func TestDrCacheSimParameters(t *testing.T) {
 	const cache = "L1 { core 0 size 32K assoc 8 }"
-	for text, want := range map[string]string{
-		"num_cores 1":         "use --cores to run several threads on one core",
-		"skip_refs 1000000":   "--skip 1000000",
-		"skip_refs 0":         "",
-		"sim_refs 5000":       "--limit 5000",
-		"warmup_fraction 0.5": "warmup_fraction 0.5 is ignored",
-		"warmup_fraction 0.0": "",
-		"warmup_refs 10":      "warmup_refs 10 is ignored",
-		"coherence true":      "",
-		"coherence false":     "kept coherent",
-		"cpu_scheduling true": "cpu_scheduling true is ignored",
-		"use_physical false":  "",
-		"verbose 1":           "",
-		"line_size 64":        "",
+	type settings = hierarchy.Simulation
+	for text, c := range map[string]struct {
+		want settings
+		note string
+	}{
+		"num_cores 2":         {settings{Cores: 2, Incoherent: true}, ""},
+		"skip_refs 1000000":   {settings{Skip: 1000000, Incoherent: true}, ""},
+		"sim_refs 5000":       {settings{Limit: 5000, Incoherent: true}, ""},
+		"warmup_fraction 0.5": {settings{WarmupShare: 0.5, Incoherent: true}, ""},
+		"warmup_refs 10":      {settings{Warmup: 10, Incoherent: true}, ""},
+		"coherence true":      {settings{}, ""},
+		"coherent false":      {settings{Incoherent: true}, ""},
+		"cpu_scheduling true": {settings{Incoherent: true}, "cpu_scheduling true is ignored"},
+		"use_physical true":   {settings{Incoherent: true}, "use_physical true is ignored"},
+		"use_physical false":  {settings{Incoherent: true}, ""},
+		"verbose 1":           {settings{Incoherent: true}, ""},
+		"line_size 64":        {settings{Incoherent: true}, ""},
 	} {
-		_, notes, err := config.Read([]byte(text + "\n" + cache))
-		if err != nil || (want == "") != (len(notes) == 0) || !strings.Contains(strings.Join(notes, "; "), want) {
-			t.Errorf("%s: %q, %v, want %q", text, notes, err, want)
+		h, notes, err := config.Read([]byte(text + "\n" + cache))
+		if err != nil || h.Simulation != c.want || (c.note == "") != (len(notes) == 0) || !strings.Contains(strings.Join(notes, "; "), c.note) {
+			t.Errorf("%s: %+v, %q, %v, want %+v and %q", text, h.Simulation, notes, err, c.want, c.note)
+		}
+	}
+	for _, text := range []string{"num_cores 0", "num_cores x", "skip_refs -1", "warmup_fraction 2", "coherence maybe", "page_size 4K"} {
+		if _, _, err := config.Read([]byte(text + "\n" + cache)); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}
+
+// TestDrCacheSimPolicies checks the replacement policies of drcachesim's configurations.
+func TestDrCacheSimPolicies(t *testing.T) {
+	for text, want := range map[string]string{
+		"LRU": "lru", "LFU": "lfu", "FIFO": "fifo", "BIT_PLRU": "bit-plru", "{ type FIFO }": "fifo",
+		"{ type RRIP rrpv_bits 2 rrpv_period 32 rrpv_long_per_period 1 }": "brrip",
+		"{ type RRIP rrpv_bits 2 rrpv_period 0 rrpv_long_per_period 0 }":  "srrip",
+		"{ type RRIP rrpv_bits 3 rrpv_period 64 rrpv_long_per_period 1 }": "",
+		"RRIP": "", "MRU": "", "{ type LRU x 1 }": "", "{ type": "",
+	} {
+		h, _, err := config.Read([]byte("L1 { core 0 size 32K assoc 8 replace_policy " + text + "}"))
+		if got := err == nil; got != (want != "") || got && h.Levels[0].Replacement.String() != want {
+			t.Errorf("%s: %+v, %v, want %q", text, h.Levels, err, want)
+		}
+	}
+}
+
+// TestDineroIVOptions checks options of DineroIV with a split first level over a unified one.
+func TestDineroIVOptions(t *testing.T) {
+	const common = "-l1-isize 8k -l1-ibsize 16 -l1-dsize 16k -l1-dbsize 16 -l1-dassoc 2 -l1-drepl f -l1-dfetch t -l1-dpfdist 2 -l1-dwalloc f " +
+		"-l2-usize 1m -l2-ubsize 64 -l2-usbsize 16 -l2-uassoc 4 -l2-uwback n -l2-uccc -flushcount 10k -informat d"
+	h, notes, err := config.Read([]byte("dineroIV " + common))
+	want := []string{
+		"L1I=8KiB,1,16,subblock=16,instructions",
+		"L1D=16KiB,2,16,subblock=16,prefetch=tagged:distance=2:reads:chained,fifo,allocate-whole",
+		"L2=1MiB,4,subblock=16,write-through",
+	}
+	if err != nil || len(notes) > 0 || !slices.Equal(h.Lines(), want) || h.Simulation != (hierarchy.Simulation{FlushEvery: 10240, Causes: true}) {
+		t.Errorf("%q, %+v, %q, %v", h.Lines(), h.Simulation, notes, err)
+	}
+	for _, bad := range []string{"-l1-usize 8k", "-l1-usize 8k -l1-ubsize 16 -l1-urepl x", "-l1-isize 8k -l1-ibsize 16", "-l1-usize 8k -l1-ubsize 16 -l2-isize 8k -l2-ibsize 16 -l2-dsize 8k -l2-dbsize 16",
+		"-l1-usize 8k -l1-ubsize 16 -on-trigger 0x10", "-l1-usize 8k -l1-ubsize 16 -l1-uwidth 4", "-l1-usize 8k -l1-ubsize 16 -l1-uwalloc f -l1-uwback n"} {
+		if _, _, err := config.Read([]byte(bad)); err == nil {
+			t.Errorf("%s is accepted", bad)
 		}
 	}
 }
@@ -222,6 +277,17 @@ func TestRejects(t *testing.T) {
 	}
 }
 
+// withTLBs is a hierarchy with everything that only simulations use.
+var withTLBs = func() (h hierarchy.Hierarchy) {
+	for _, line := range []string{"L1I=16KiB,4,prefetch=next-line,instructions", "L1=32KiB,full,32,subblock=8,prefetch=stride:degree=2:distance=4:reads,drrip,allocate-whole",
+		"ITLB=16,2,tlb,instructions", "DTLB=64,full,shared=2,lfu,tlb", "STLB=1536,12,tlb", "pages=1GiB"} {
+		if err := h.Add(line); err != nil {
+			panic(err)
+		}
+	}
+	return h
+}()
+
 // format writes a hierarchy as JSON that follows the schema, and omits default values.
 func format(h hierarchy.Hierarchy) []byte {
 	type object = map[string]any
@@ -230,8 +296,8 @@ func format(h hierarchy.Hierarchy) []byte {
 			o[key] = value
 		}
 	}
-	levels := []object{}
-	for _, c := range h.Levels {
+	levels, instructions := []object{}, []object{}
+	for i, c := range slices.Concat(h.Instructions, h.Levels) {
 		o := object{"size": hierarchy.FormatSize(c.SizeBytes), "line": c.LineBytes, "ways": c.Ways}
 		if c.Ways == 0 {
 			o["ways"] = "full"
@@ -244,7 +310,11 @@ func format(h hierarchy.Hierarchy) []byte {
 		put(o, "latency_cycles", c.LatencyCycles)
 		put(o, "bytes_per_cycle", c.BytesPerCycle)
 		put(o, "hashed", c.Hashed)
-		o["replacement"] = []string{"lru", "plru", "random"}[c.Replacement]
+		o["replacement"] = c.Replacement.String()
+		put(o, "sub_block", c.SubBlockBytes)
+		if c.Prefetch.Kind != hierarchy.NoPrefetch {
+			o["prefetch"] = c.Prefetch.String()
+		}
 		o["inclusion"] = []string{"non-inclusive", "inclusive", "exclusive"}[c.Inclusion]
 		if c.Write.Through() {
 			o["write"] = "through"
@@ -252,9 +322,35 @@ func format(h hierarchy.Hierarchy) []byte {
 		if c.Write.Around() {
 			o["allocate"] = false
 		}
-		levels = append(levels, o)
+		if c.Write == hierarchy.WriteBackWhole {
+			o["allocate"] = "whole"
+		}
+		if i < len(h.Instructions) {
+			instructions = append(instructions, o)
+		} else {
+			levels = append(levels, o)
+		}
 	}
-	all, memory := object{"levels": levels}, object{}
+	all, memory, tlbs := object{"levels": levels}, object{}, []object{}
+	for i, c := range slices.Concat(h.InstructionTLBs, h.TLBs) {
+		o := object{"name": c.Name, "entries": c.Lines(), "ways": c.Ways, "replacement": c.Replacement.String()}
+		if c.Ways == 0 {
+			o["ways"] = "full"
+		}
+		put(o, "shared_by", c.SharedBy)
+		if c.SharedBy == hierarchy.AllCores {
+			o["shared_by"] = "all"
+		}
+		put(o, "instructions", i < len(h.InstructionTLBs))
+		tlbs = append(tlbs, o)
+	}
+	if len(tlbs) > 0 {
+		all["tlbs"] = tlbs
+	}
+	put(all, "page_size", h.PageBytes)
+	if len(instructions) > 0 {
+		all["instructions"] = instructions
+	}
 	put(all, "name", h.Name)
 	put(all, "title", h.Title)
 	put(all, "about", h.About)
@@ -275,7 +371,7 @@ func format(h hierarchy.Hierarchy) []byte {
 // Every preset can be written as JSON and read back unchanged, and the JSON conforms to the
 // published schema.
 func TestReadPresetsAsJSON(t *testing.T) {
-	for _, h := range append(hierarchy.Presets(), toy) {
+	for _, h := range append(hierarchy.Presets(), toy, withTLBs) {
 		text := format(h)
 		again, notes, err := config.Read(text)
 		if err != nil || len(notes) > 0 || !reflect.DeepEqual(again, h) {
@@ -290,9 +386,9 @@ func TestReadPresetsAsJSON(t *testing.T) {
 // A hierarchy that is written in the form Lines and read again has the same levels, memory and
 // clock.
 func TestLinesKeepHierarchy(t *testing.T) {
-	for _, h := range append(hierarchy.Presets(), toy) {
+	for _, h := range append(hierarchy.Presets(), toy, withTLBs) {
 		again, _, err := config.Read([]byte(strings.Join(h.Lines(), "\n")))
-		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || again.Memory != h.Memory || again.ClockGHz != h.ClockGHz {
+		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || !reflect.DeepEqual(again.Instructions, h.Instructions) || !reflect.DeepEqual(again.Translation(), h.Translation()) && again.Name == h.Name || again.Memory != h.Memory || again.ClockGHz != h.ClockGHz {
 			t.Errorf("%s reads as %+v, %v", h.Lines(), again, err)
 		}
 	}
@@ -306,8 +402,8 @@ func document(t *rapid.T) map[string]any {
 		if rapid.IntRange(0, 3).Draw(t, "spoilt") == 0 {
 			l["size"], l["ways"] = pick("bad size", 65536, 0, "x", 8192.5), pick("bad ways", 4, 0, "some")
 		}
-		if key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "colour").(string); rapid.IntRange(0, 2).Draw(t, "more") == 0 {
-			l[key] = pick("value", 4, 0.5, true, false, "plru", "exclusive", "through", "full", 128, -1, "x")
+		if key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "prefetch", "sub_block", "colour").(string); rapid.IntRange(0, 2).Draw(t, "more") == 0 {
+			l[key] = pick("value", 4, 0.5, true, false, "plru", "exclusive", "through", "full", 128, -1, "x", "next-line", "stride:degree=2", "whole")
 		}
 		if rapid.IntRange(0, 9).Draw(t, "drop") == 0 {
 			delete(l, pick("dropped", "name", "size", "ways").(string))
@@ -315,7 +411,7 @@ func document(t *rapid.T) map[string]any {
 		return l
 	}
 	d := map[string]any{"levels": []any{level("L1"), level("L2")}}
-	if key := pick("top", "", "name", "clock_ghz", "memory", "sources", "levels", "other", "", "").(string); key != "" {
+	if key := pick("top", "", "name", "clock_ghz", "memory", "sources", "levels", "instructions", "other", "", "").(string); key != "" {
 		d[key] = pick("content", "x", 3.5, 0, []any{}, []any{"a"}, map[string]any{"latency_cycles": 200}, map[string]any{"latency_cycles": 0})
 	}
 	return d
@@ -360,15 +456,21 @@ func validate(t interface{ Fatal(...any) }, text []byte) string {
 	if err := json.Unmarshal(text, &v); err != nil {
 		return err.Error()
 	}
+	schemaLevel = schema["$defs"].(map[string]any)["level"].(map[string]any)
 	return invalid(schema, v, "$")
 }
+
+// schemaLevel is the only definition that the schema refers to.
+var schemaLevel map[string]any
 
 // invalid implements the JSON Schema keywords that the schema uses, and reports any others.
 func invalid(schema map[string]any, v any, at string) string {
 	for key, want := range schema {
 		text := ""
 		switch key {
-		case "$schema", "title", "description":
+		case "$schema", "title", "description", "$defs":
+		case "$ref":
+			return invalid(schemaLevel, v, at)
 		case "type":
 			text = ofType(want.(string), v)
 		case "required":
@@ -456,7 +558,7 @@ func ofType(want string, v any) string {
 // and is unchanged after it is written and read, and that encoding/json accepts all JSON that Read
 // accepts.
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{jsonSample, pptSample, drSample, "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
+	for _, s := range []string{jsonSample, pptSample, drSample, "-l1-usize 8k -l1-ubsize 16 -l1-ufetch a\n", "L1I=1K,1,instructions\nL1=1K,full,prefetch=stride:degree=2,subblock=8\n", "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -477,7 +579,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%q is accepted as JSON", text)
 		}
 		again, _, err := config.Read(format(h))
-		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || again.Memory != h.Memory {
+		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || !reflect.DeepEqual(again.Instructions, h.Instructions) || again.Memory != h.Memory {
 			t.Fatalf("%s reads as %+v, %v; want %+v", format(h), again, err, h)
 		}
 	})

@@ -47,12 +47,15 @@ type drParser struct {
 	line   uint32 // line size in bytes, for all caches
 	units  []unit
 	notes  []string
+
+	simulation hierarchy.Simulation
 }
 
-// readDrCacheSim reads a configuration of DynamoRIO's cache simulator and returns the data caches
-// that its first core uses.
+// readDrCacheSim reads a configuration of DynamoRIO's cache simulator and returns the caches that its
+// first core uses. The caches of the other cores must be equal.
 func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	p := &drParser{tokens: tokens(text), line: hierarchy.DefaultLineBytes}
+	p.simulation.Incoherent = true // the default
 	for p.at < len(p.tokens) {
 		if err := p.statement(); err != nil {
 			return h, nil, err
@@ -63,16 +66,51 @@ func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err err
 		return h, nil, err
 	}
 	for _, u := range path {
-		u.cache.LineBytes = p.line
-		if cores := p.cores(u.cache.Name); cores > 1 {
-			u.cache.SharedBy = uint32(cores)
-		}
-		h.Levels = append(h.Levels, u.cache)
+		h.Levels = append(h.Levels, p.levelOf(u))
 	}
-	if slices.ContainsFunc(p.units, func(u unit) bool { return u.instruction }) {
-		p.note("instruction caches are ignored: the levels are data caches")
+	if err := p.instructions(&h, path); err != nil {
+		return h, nil, err
 	}
+	h.Simulation = p.simulation
 	return h, p.notes, nil
+}
+
+// levelOf returns a cache with its line size and the number of cores that share it.
+func (p *drParser) levelOf(u *unit) hierarchy.Cache {
+	c := u.cache
+	c.LineBytes = p.line
+	if c.Lines() == uint64(c.Ways) {
+		c.Ways = 0
+	}
+	if cores := p.cores(c.Name); cores > 1 {
+		c.SharedBy = uint32(cores)
+	}
+	return c
+}
+
+// instructions adds the instruction caches of the first core. data is the path of its data caches.
+func (p *drParser) instructions(h *hierarchy.Hierarchy, data []*unit) error {
+	at := slices.IndexFunc(p.units, func(u unit) bool { return u.instruction && u.core == data[0].core })
+	for at >= 0 {
+		u := &p.units[at]
+		if len(h.Instructions) == mostLevels {
+			return errorAt(u.line, "cache ", u.cache.Name, " is its own ancestor, or has too many levels below it")
+		}
+		h.Instructions = append(h.Instructions, p.levelOf(u))
+		n := len(h.Instructions)
+		joins := slices.IndexFunc(data, func(d *unit) bool { return d.cache.Name == u.parent })
+		switch {
+		case u.parent == "memory" && n == len(data), joins == n:
+			return nil
+		case u.parent == "memory" || joins >= 0:
+			return errorAt(u.line, "cache ", u.cache.Name, " has the parent ", u.parent, ", want as many levels of instruction caches as of data caches above it")
+		}
+		at = slices.IndexFunc(p.units, func(other unit) bool { return other.cache.Name == u.parent })
+		if at < 0 {
+			return errorAt(u.line, "cache ", u.cache.Name, " has the parent ", strconv.Quote(u.parent), ", which does not exist")
+		}
+	}
+	return nil
 }
 
 func (p *drParser) note(text string) {
@@ -110,39 +148,60 @@ func (p *drParser) statement() error {
 		}
 		p.line = uint32(n)
 	default:
-		p.ignored(name.text, value.text)
+		return p.parameter(name, value.text)
 	}
 	return nil
 }
 
-// ignored adds a note about a parameter that describes the simulation rather than the caches,
-// unless the parameter has its default value.
-func (p *drParser) ignored(name, value string) {
-	n, err := strconv.ParseFloat(value, 64)
-	off := err == nil && n == 0 || strings.EqualFold(value, "false")
-	switch name {
+// parameter applies a parameter that describes the simulation rather than the caches.
+func (p *drParser) parameter(name token, value string) error {
+	yes, isBool := map[string]bool{"true": true, "True": true, "TRUE": true, "1": true, "false": false, "False": false, "FALSE": false, "0": false}[value]
+	n, err := strconv.ParseUint(value, 10, 63)
+	bad := func(want string) error { return errorAt(name.line, name.text, " ", value, ", want ", want) }
+	count := func(to *uint64) error {
+		if err != nil {
+			return bad("a number of references")
+		}
+		*to = n
+		return nil
+	}
+	s := &p.simulation
+	switch name.text {
 	case "num_cores":
-		p.note("num_cores " + value + " is ignored: each thread of a trace runs on its own core; use --cores to run several threads on one core, as in --cores 0,2/1,3, which is how drcachesim distributes four threads over two cores")
+		if err != nil || n == 0 || n > hierarchy.MostCores {
+			return bad("1 to " + strconv.Itoa(hierarchy.MostCores) + " cores")
+		}
+		s.Cores = int(n)
 	case "skip_refs":
-		if !off {
-			p.note("skip_refs " + value + " is ignored: --skip " + value + " leaves out the first references")
-		}
+		return count(&s.Skip)
 	case "sim_refs":
-		p.note("sim_refs " + value + " is ignored: --limit " + value + " ends after that many references")
-	case "warmup_refs", "warmup_fraction":
-		if !off {
-			p.note(name + " " + value + " is ignored: the caches start empty, and every reference counts from the first one on")
+		return count(&s.Limit)
+	case "warmup_refs":
+		return count(&s.Warmup)
+	case "warmup_fraction":
+		share, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(share >= 0 && share <= 1) {
+			return bad("a number from 0 to 1")
 		}
+		s.WarmupShare = share
 	case "coherence", "coherent":
-		if off {
-			p.note(name + " " + value + " is ignored: private caches are kept coherent; the resulting misses are reported separately")
+		if !isBool {
+			return bad("true or false")
+		}
+		s.Incoherent = !yes
+	case "cpu_scheduling":
+		if yes {
+			p.note("cpu_scheduling " + value + " is ignored: threads do not follow the recorded processors; each runs on the core with the fewest threads")
+		}
+	case "use_physical":
+		if yes {
+			p.note("use_physical " + value + " is ignored: addresses are virtual")
 		}
 	case "verbose":
 	default:
-		if !off {
-			p.note(name + " " + value + " is ignored")
-		}
+		return errorAt(name.line, strconv.Quote(name.text), ", want num_cores, line_size, skip_refs, warmup_refs, warmup_fraction, sim_refs, cpu_scheduling, coherence, use_physical, verbose, or a cache with its settings in braces")
 	}
+	return nil
 }
 
 // unit reads the settings of a cache, after the opening brace.
@@ -161,6 +220,12 @@ func (p *drParser) unit(name token) error {
 			break
 		}
 		value := p.word()
+		if value.text == "{" && setting.text == "replace_policy" {
+			if err := p.policyBlock(&u, setting); err != nil {
+				return err
+			}
+			continue
+		}
 		if value.text == "" || value.text == "{" || value.text == "}" {
 			return errorAt(setting.line, "cache ", name.text, ": ", strconv.Quote(setting.text), " without a value, or no } at the end")
 		}
@@ -215,12 +280,17 @@ func (p *drParser) setting(u *unit, setting token, value string) error {
 	case "parent":
 		u.parent = value
 	case "replace_policy":
-		p.policy(u, value)
+		return p.policy(u, setting, value)
 	case "prefetcher":
-		if value != "none" {
-			p.note("prefetching is not modelled; the prefetcher is ignored")
+		switch value {
+		case "none":
+		case "nextline":
+			u.cache.Prefetch.Kind = hierarchy.NextLine
+		default:
+			return bad("nextline or none")
 		}
 	case "miss_file":
+		p.note("miss_file " + value + " is ignored: stackglass sites lists the misses by source line")
 	default:
 		return errorAt(setting.line, "cache ", u.cache.Name, ": ", strconv.Quote(setting.text),
 			", want type, core, size, assoc, inclusive, exclusive, parent, replace_policy, prefetcher or miss_file")
@@ -228,15 +298,53 @@ func (p *drParser) setting(u *unit, setting token, value string) error {
 	return nil
 }
 
-func (p *drParser) policy(u *unit, value string) {
-	switch value {
-	case "LRU":
-	case "BIT_PLRU":
-		u.cache.Replacement = hierarchy.TreePLRU
-		p.note("BIT_PLRU is replaced by tree PLRU, the nearest supported policy")
-	default:
-		p.note("replacement " + value + " is not supported; LRU is used instead")
+// policy sets a replacement policy by its name.
+func (p *drParser) policy(u *unit, setting token, value string) error {
+	policy, known := map[string]hierarchy.Replacement{
+		"LRU": hierarchy.LRU, "LFU": hierarchy.LFU, "FIFO": hierarchy.FIFO, "BIT_PLRU": hierarchy.BitPLRU, "RRIP": hierarchy.BRRIP,
+	}[value]
+	switch {
+	case !known:
+		return errorAt(setting.line, "cache ", u.cache.Name, ": replace_policy ", value, ", want LRU, LFU, FIFO, BIT_PLRU or RRIP")
+	case value == "BIT_PLRU":
+		p.note("BIT_PLRU evicts the first way whose bit is not set; drcachesim chooses one of these ways at random")
+	case value == "RRIP":
+		return errorAt(setting.line, "cache ", u.cache.Name, ": replace_policy RRIP needs its parameters: replace_policy { type RRIP rrpv_bits 2 rrpv_period 32 rrpv_long_per_period 1 }")
 	}
+	u.cache.Replacement = policy
+	return nil
+}
+
+// policyBlock reads a replacement policy with parameters in braces.
+func (p *drParser) policyBlock(u *unit, setting token) error {
+	values := map[string]string{}
+	for {
+		name := p.word()
+		if name.text == "}" {
+			break
+		}
+		value := p.word()
+		if value.text == "" || value.text == "{" || value.text == "}" || values[name.text] != "" {
+			return errorAt(name.line, "cache ", u.cache.Name, ": ", strconv.Quote(name.text), " in replace_policy, want parameters with one value each, and } at the end")
+		}
+		values[name.text] = value.text
+	}
+	kind := values["type"]
+	if kind != "RRIP" || len(values) == 1 {
+		if len(values) != 1 {
+			return errorAt(setting.line, "cache ", u.cache.Name, ": want only a type in replace_policy, unless it is RRIP")
+		}
+		return p.policy(u, setting, kind)
+	}
+	switch [4]string{values["rrpv_bits"], values["rrpv_period"], values["rrpv_long_per_period"], strconv.Itoa(len(values))} {
+	case [4]string{"2", "1", "1", "4"}, [4]string{"2", "0", "0", "4"}:
+		u.cache.Replacement = hierarchy.SRRIP
+	case [4]string{"2", "32", "1", "4"}:
+		u.cache.Replacement = hierarchy.BRRIP
+	default:
+		return errorAt(setting.line, "cache ", u.cache.Name, ": RRIP is supported with rrpv_bits 2, rrpv_long_per_period 1, and rrpv_period 1 (SRRIP) or 32 (BRRIP); for SRRIP, both may be 0")
+	}
+	return nil
 }
 
 // path returns the data caches on the path from the first core to memory.

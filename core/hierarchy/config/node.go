@@ -50,15 +50,25 @@ func (n *Node) describe() string {
 // [*Error].
 func FromNode(n Node) (h hierarchy.Hierarchy, err error) {
 	r := reader{}
-	r.object(n, "the document", map[string]func(Node){
-		"$schema":   func(Node) {},
-		"name":      func(n Node) { h.Name = r.text(n) },
-		"title":     func(n Node) { h.Title = r.text(n) },
-		"about":     func(n Node) { h.About = r.text(n) },
-		"clock_ghz": func(n Node) { h.ClockGHz = r.positive(n) },
-		"levels": func(n Node) {
+	levels := func(to *[]hierarchy.Cache) func(Node) {
+		return func(n Node) {
 			for _, item := range r.list(n) {
-				h.Levels = append(h.Levels, r.cache(item))
+				*to = append(*to, r.cache(item))
+			}
+		}
+	}
+	r.object(n, "the document", map[string]func(Node){
+		"$schema":      func(Node) {},
+		"name":         func(n Node) { h.Name = r.text(n) },
+		"title":        func(n Node) { h.Title = r.text(n) },
+		"about":        func(n Node) { h.About = r.text(n) },
+		"clock_ghz":    func(n Node) { h.ClockGHz = r.positive(n) },
+		"levels":       levels(&h.Levels),
+		"instructions": levels(&h.Instructions),
+		"tlbs":         func(n Node) { r.tlbs(n, &h) },
+		"page_size": func(n Node) {
+			if err := h.SetPages(strconv.FormatUint(r.size(n), 10)); err != nil {
+				r.fail(n, wantOf(err))
 			}
 		},
 		"memory":  func(n Node) { h.Memory = r.memory(n) },
@@ -192,7 +202,7 @@ func (r *reader) ways(n Node) uint32 {
 
 func (r *reader) cache(n Node) hierarchy.Cache {
 	c := hierarchy.Cache{LineBytes: hierarchy.DefaultLineBytes}
-	through, around := false, false
+	through, around, wholeOnly := false, false, false
 	r.object(n, "a level", map[string]func(Node){
 		"name": func(n Node) {
 			if c.Name = r.text(n); !validName(c.Name) {
@@ -209,9 +219,26 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 		"replacement":     func(n Node) { c.Replacement = hierarchy.Replacement(r.oneOf(n, replacements...)) },
 		"inclusion":       func(n Node) { c.Inclusion = hierarchy.Inclusion(r.oneOf(n, inclusions...)) },
 		"write":           func(n Node) { through = r.oneOf(n, writes...) == 1 },
-		"allocate":        func(n Node) { around = !r.yes(n) },
+		"allocate": func(n Node) {
+			if wholeOnly = n.Kind == String && n.Text == "whole"; !wholeOnly {
+				around = !r.yes(n)
+			}
+		},
+		"sub_block": func(n Node) { c.SubBlockBytes = uint32(r.whole(n, 4096, "a size in bytes, at most 4096")) },
+		"prefetch": func(n Node) {
+			p, ok := hierarchy.ParsePrefetch(r.text(n))
+			if c.Prefetch = p; !ok {
+				r.fail(n, "a prefetcher: one of "+strings.Join(hierarchy.PrefetchKinds(), ", ")+", and :degree=N, :distance=N, :drop=PERCENT, :reads and :chained at most once")
+			}
+		},
 	}, "name", "size", "ways")
 	c.Write = hierarchy.WriteOf(through, around)
+	if wholeOnly {
+		c.Write = hierarchy.WriteBackWhole
+		if through {
+			r.fail(n, "allocate \"whole\" only with write \"back\"")
+		}
+	}
 	if r.err == nil {
 		if err := c.Check(); err != nil {
 			r.err = errorAt(n.Line, c.String(), ", want ", wantOf(err))
@@ -220,9 +247,36 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 	return c
 }
 
+// tlbs reads the TLBs.
+func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
+	for _, item := range r.list(n) {
+		name, entries, ways, more := "", "", "", ""
+		r.object(item, "a TLB", map[string]func(Node){
+			"name":        func(n Node) { name = r.text(n) },
+			"entries":     func(n Node) { entries = strconv.FormatUint(r.whole(n, 1<<24-1, "a number of entries"), 10) },
+			"ways":        func(n Node) { r.ways(n); ways = n.Text },
+			"shared_by":   func(n Node) { r.cores(n); more += ",shared=" + n.Text },
+			"replacement": func(n Node) { more += "," + replacements[r.oneOf(n, replacements...)] },
+			"instructions": func(n Node) {
+				if r.yes(n) {
+					more += ",instructions"
+				}
+			},
+		}, "name", "entries", "ways")
+		if r.err != nil {
+			return
+		}
+		if !validName(name) || strings.Contains(name, ",") {
+			r.fail(item, "a name of the TLB without =, commas and leading or trailing blanks")
+		} else if err := h.Add(name + "=" + entries + "," + ways + more + ",tlb"); err != nil {
+			r.fail(item, wantOf(err))
+		}
+	}
+}
+
 // The words of the schema, in the order of the constants that they stand for.
 var (
-	replacements = []string{"lru", "plru", "random"}
+	replacements = hierarchy.Replacements()
 	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}
 	writes       = []string{"back", "through"}
 )

@@ -47,7 +47,7 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 	o := q.Options
 	o.Cores = cores
 	p = &pass{q: q, cores: cores, open: open, byCore: make([]uint64, cores), used: make([]bool, len(q.Options.Private.Ranges))}
-	p.simulator, err = simulate.New(q.Hierarchy, simulate.Options{Seed: q.Seed, Protocol: q.Protocol, Cores: coresOf(cores), MemoryBytes: q.MemoryBytes})
+	p.simulator, err = simulate.New(q.Hierarchy.DataOnly(), simulate.Options{Seed: q.Seed, Protocol: q.Protocol, Cores: coresOf(cores), MemoryBytes: q.MemoryBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (q *Question) Check() error {
 			return err
 		}
 	}
-	_, err := simulate.New(q.Hierarchy, simulate.Options{MemoryBytes: q.MemoryBytes, Cores: coresOf(slices.Max(q.Cores))})
+	_, err := simulate.New(q.Hierarchy.DataOnly(), simulate.Options{MemoryBytes: q.MemoryBytes, Cores: coresOf(slices.Max(q.Cores))})
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 type budget struct {
 	text        string
 	level       int // index of the level, or -1 for memory
+	levels      int // number of levels
 	metric, ops string
 	bound       float64
 }
@@ -46,7 +47,7 @@ func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, 
 	if !found || !dotted || !b.parseBound(right) {
 		return b, false
 	}
-	b.metric = metric
+	b.metric, b.levels = metric, len(h.Levels)
 	b.level = slices.IndexFunc(h.Levels, func(c hierarchy.Cache) bool { return c.Name == name })
 	if b.level < 0 {
 		return b, name == "memory" && metric == metrics[0]
@@ -77,9 +78,11 @@ func (b *budget) parseBound(text string) bool {
 // exceeds.
 func checkBudgets(list []budget, d *report.Document) error {
 	return checkBudgetsOn(list, func(b *budget) float64 {
-		t, row := tableOf(d, "levels"), b.level
-		if row < 0 {
-			t, row = tableOf(d, "memory"), 0
+		t, row := tableOf(d, "levels"), 0
+		if b.level < 0 {
+			t = tableOf(d, "memory")
+		} else {
+			row = len(t.Rows) - b.levels + b.level // rows of instruction caches come first
 		}
 		x, _ := t.Rows[row][t.Index(b.metric)].Number()
 		return x

@@ -66,6 +66,11 @@ func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	if unknown == nil {
 		return h, nil
 	}
+	if strings.Contains(named, " ") && config.Recognise([]byte(named)) == config.DineroIV {
+		h, err := readHierarchy("--"+option, "", []byte(named))
+		h.Name = "DineroIV's options"
+		return h, err
+	}
 	text, err := os.ReadFile(named)
 	if err != nil {
 		return h, usagef("--", option, strings.TrimPrefix(unknown.Error(), "hierarchy"), ", or a file; no file of that name can be read; the presets are ", strings.Join(presetNames(), ", "))

@@ -1,8 +1,11 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,18 +13,26 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // simulation contains the options of a simulation.
 type simulation struct {
 	machineOptions
-	r        *reading
-	budget   []string
-	seed     uint64
-	protocol string
+	r              *reading
+	budget         []string
+	seed           uint64
+	protocol       string
+	pages          string
+	warmup         uint64
+	causes, bound  bool
+	i1, d1, ll     string // Cachegrind's options
+	translated     simulate.Result
+	hasTranslation bool
 }
 
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
@@ -37,6 +48,55 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	return s
 }
 
+// addFeatures adds what only the verb simulate has.
+func (s *simulation) addFeatures(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Lookup("protocol").Usage = "the coherence `PROTOCOL` of private caches: mesi, msi, or none if caches do not invalidate lines of other caches"
+	f.Lookup("kinds").Usage = "simulate references of these `KINDS`: load, store, modify, fetch, data, all (default: data, and fetch if the hierarchy has a cache or a TLB for instructions)"
+	f.Lookup("kinds").DefValue = ""
+	f.Uint64Var(&s.warmup, "warmup", 0, "simulate the first `N` references without counting them")
+	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
+	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), which no policy can undercut")
+	f.StringVar(&s.pages, "pages", "", "the page `SIZE` of TLBs, as in 2MiB (default: 4KiB)")
+	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind, whose way of counting is then used")
+	f.StringVar(&s.d1, "D1", "", "`SIZE,WAYS,LINE` of the first-level data cache, as in Cachegrind")
+	f.StringVar(&s.ll, "LL", "", "`SIZE,WAYS,LINE` of the last level, as in Cachegrind")
+}
+
+// machine returns the hierarchy that the options describe.
+func (s *simulation) machine() (h hierarchy.Hierarchy, err error) {
+	if s.i1 == "" && s.d1 == "" && s.ll == "" {
+		h, err = s.hierarchy()
+	} else {
+		h, err = s.cachegrind()
+	}
+	if err == nil && s.pages != "" {
+		err = asUsage(h.SetPages(s.pages))
+	}
+	return h, err
+}
+
+// cachegrind returns the hierarchy that Cachegrind's options describe.
+func (s *simulation) cachegrind() (h hierarchy.Hierarchy, err error) {
+	if s.given() || s.d1 == "" || s.ll == "" {
+		return h, usagef("--I1, --D1 and --LL describe a whole hierarchy: give --D1 and --LL, and neither --cache nor --hierarchy; without --I1, instruction fetches are left out")
+	}
+	lines := []string{"D1=" + s.d1, "LL=" + s.ll}
+	if s.i1 != "" {
+		lines = append(lines, "I1="+s.i1+",instructions")
+	}
+	for _, line := range lines {
+		if strings.Count(line, ",") < 2 {
+			return h, usagef("--", strings.Replace(line, "=", " ", 1), ", want SIZE,WAYS,LINE, as in --D1 32768,8,64")
+		}
+		if err := h.Add(line); err != nil {
+			return h, asUsage(err)
+		}
+	}
+	h.Simulation.PerReference = true
+	return h, nil
+}
+
 // simulate returns the verb that counts hits and misses of a hierarchy of caches.
 func (a *app) simulate() *cobra.Command {
 	var s *simulation
@@ -47,13 +107,20 @@ func (a *app) simulate() *cobra.Command {
 		RunE:  func(_ *cobra.Command, args []string) error { return a.runSimulate(s, args[0]) },
 	}
 	s = newSimulation(cmd, "L2.misses>1e6")
+	s.addFeatures(cmd)
 	return cmd
 }
 
 func (a *app) runSimulate(s *simulation, name string) error {
-	h, err := s.hierarchy()
+	h, err := s.machine()
 	if err != nil {
 		return err
+	}
+	if s.r.changed("kinds") == "" && len(h.Instructions)+len(h.InstructionTLBs) > 0 {
+		s.r.kinds = trace.AllKinds.String()
+	}
+	if s.r.changed("skip") == "" {
+		s.r.skip = h.Simulation.Skip
 	}
 	budgets, err := parseBudgets(s.budget, h)
 	if err != nil {
@@ -63,15 +130,33 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(counted.Instructions, func(l simulate.Level) bool { return l.Run.Accesses() > 0 }) {
+		counted.Instructions = nil // the trace has no instruction fetches
+	}
 	measured := measuredOf(h, l, counted)
 	d := &report.Document{Schema: "stackglass.simulate", Version: 1, Input: l.facts(0)}
 	d.Tables = answers.Predicted(h, measured)
-	addWriteBacks(&d.Tables[0], counted)
+	levels := slices.Concat(counted.Instructions, counted.Levels)
+	addInstructions(&d.Tables[0], counted)
+	addWriteBacks(&d.Tables[0], levels)
+	addFeatures(&d.Tables[0], levels)
 	addWrites(&d.Tables[1], counted)
-	d.Tables = append(d.Tables, flowTable(counted))
+	if t := boundTable(levels); len(t.Rows) > 0 {
+		d.Tables = append(d.Tables, t)
+	}
+	if t := prefetchTable(levels); len(t.Rows) > 0 {
+		d.Tables = append(d.Tables, t)
+	}
+	if s.hasTranslation {
+		d.Tables = append(d.Tables, translationTables(s.translated)...)
+	}
+	d.Tables = append(d.Tables, flowTable(levels))
 	if len(counted.Cores) > 1 {
-		addCoherence(&d.Tables[0], counted)
-		d.Tables = append(d.Tables, coreTable(counted), busTable(counted))
+		addCoherence(&d.Tables[0], levels)
+		d.Tables = append(d.Tables, coreTable(counted, levels))
+		if t := busTable(counted); len(t.Rows) > 0 || s.protocol != simulate.Incoherent.String() {
+			d.Tables = append(d.Tables, t)
+		}
 	}
 	d.Warnings = simulatedDoubts(h, s, l, counted)
 	for _, doubt := range h.SizeDoubts() {
@@ -90,7 +175,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, usagef("--sample: a simulation needs every access; to use a sample, run: stackglass what-if")
 	}
 	s.r.sets = ask.SetNumbers(h) | 1
-	o, err := s.r.options(a, ask.LineSizes(h))
+	o, err := s.r.options(a, s.lineSizes(h))
 	if err != nil {
 		return nil, none, err
 	}
@@ -105,9 +190,26 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, none, fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
 	}
-	simulator, err := simulate.New(h, simulate.Options{Seed: s.seed, Protocol: protocol, Cores: o.Spec.Cores, MemoryBytes: o.MemoryBytes})
+	options := simulate.OptionsOf(&h)
+	options.Seed, options.Cores, options.MemoryBytes = s.seed, o.Spec.Cores, o.MemoryBytes
+	options.Causes, options.Bound = options.Causes || s.causes, s.bound
+	if options.Warmup == 0 {
+		options.Warmup = s.warmup
+	}
+	if s.r.changed("protocol") != "" || options.Protocol != simulate.Incoherent {
+		options.Protocol = protocol
+	}
+	simulator, err := simulate.New(h, options)
 	if err != nil {
 		return nil, none, asUsage(err)
+	}
+	consume := simulator.Consume
+	translator, err := s.translator(h, options)
+	if err != nil {
+		return nil, none, asUsage(err)
+	}
+	if translator != nil {
+		consume = func(b *trace.Batch) error { return errors.Join(simulator.Consume(b), translator.Consume(b)) }
 	}
 	in, err := pass.Open(s.r.cmd.Context(), name, a.stdin)
 	if err != nil {
@@ -117,7 +219,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if in.IsProfile {
 		return nil, none, usagef(in.Name, " is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if ", in.Name)
 	}
-	o.Spec.Analyses, o.Beside = analyses, simulator.Consume
+	o.Spec.Analyses, o.Beside = analyses, consume
 	cores, err := s.r.sharingCores(h, in, o)
 	if err != nil {
 		return nil, none, err
@@ -127,7 +229,22 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if err != nil {
 		return nil, none, err
 	}
+	if translator != nil {
+		s.translated = translator.Finish()
+	}
 	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
+}
+
+// translator returns a simulator for the TLBs of h, or nil if there are none.
+func (s *simulation) translator(h hierarchy.Hierarchy, o simulate.Options) (*simulate.Simulator, error) {
+	if s.hasTranslation = len(h.TLBs) > 0; !s.hasTranslation {
+		if s.pages != "" {
+			return nil, usagef("--pages ", s.pages, " needs a hierarchy with TLBs, as in --cache DTLB=64,4,tlb --cache STLB=1536,12,tlb")
+		}
+		return nil, nil
+	}
+	o.Protocol, o.Translation, o.WarmupShare, o.Causes, o.Bound, o.PerReference = simulate.Incoherent, true, 0, false, false, false
+	return simulate.New(h.Translation(), o)
 }
 
 // measuredOf converts the result of a simulation to an answer of the same form as the answers of
@@ -139,7 +256,7 @@ func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarc
 		counted = append(counted, hierarchy.Counted{Accesses: run.Accesses(), Misses: run.Misses()})
 	}
 	p := hierarchy.Measured(h, counted, &l.Profile.Totals)
-	p.MemoryBytes = float64(r.Memory.BytesRead)
+	p.MemoryBytes, p.References = float64(r.Memory.BytesRead), r.References
 	return p
 }
 
@@ -165,24 +282,133 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	return list
 }
 
+// lineSizes returns the line sizes of the pass beside the simulation. It has no analyses that need
+// them, so the sizes of caches that a profile cannot have do not matter.
+func (s *simulation) lineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
+	for _, size := range ask.LineSizes(h) {
+		if profile.ValidLineBytes(size) {
+			sizes = append(sizes, size)
+		}
+	}
+	if len(sizes) == 0 {
+		sizes = []uint32{hierarchy.DefaultLineBytes}
+	}
+	return sizes
+}
+
+// addInstructions adds rows for instruction caches to the table of levels, before the other rows.
+func addInstructions(t *report.Table, r simulate.Result) {
+	var p hierarchy.Prediction
+	p.References = r.References
+	for i := range r.Instructions {
+		run := &r.Instructions[i].Run
+		p.Levels = append(p.Levels, hierarchy.Level{
+			Cache: r.Instructions[i].Cache, Method: hierarchy.Simulated,
+			Accesses: float64(run.Accesses()), Misses: float64(run.Misses()), Hits: float64(run.Hits()),
+		})
+	}
+	t.Rows = append(answers.Levels(p).Rows, t.Rows...)
+}
+
+// addFeatures adds columns for counts that most simulations do not have.
+func addFeatures(t *report.Table, levels []simulate.Level) {
+	for _, c := range []struct {
+		column string
+		of     func(*simulate.Level) uint64
+	}{
+		{"fetches=instruction fetches", func(l *simulate.Level) uint64 { return l.Run.Fetches }},
+		{"fetch_misses=fetch misses", func(l *simulate.Level) uint64 { return l.Run.FetchMisses }},
+		{"line_misses=whole line absent", func(l *simulate.Level) uint64 { return l.Run.LineMisses }},
+		{"cold=cold misses", func(l *simulate.Level) uint64 { return l.Run.Cold }},
+		{"capacity=capacity misses", func(l *simulate.Level) uint64 { return l.Run.Capacity }},
+		{"conflict=conflict misses", func(l *simulate.Level) uint64 { return l.Run.Conflict }},
+	} {
+		if !slices.ContainsFunc(levels, func(l simulate.Level) bool { return c.of(&l) > 0 }) {
+			continue
+		}
+		t.Columns = append(t.Columns, report.Columns(c.column)...)
+		for i := range levels {
+			t.Rows[i] = append(t.Rows[i], report.Count(c.of(&levels[i])))
+		}
+	}
+}
+
+// boundTable compares the misses of each level with those of optimal replacement.
+func boundTable(levels []simulate.Level) report.Table {
+	t := report.Table{Key: "bound", Columns: report.Columns("name=level", "misses", "best_misses=fewest possible misses", "best_miss_ratio=lowest possible miss ratio")}
+	var best []string
+	for i := range levels {
+		l := &levels[i]
+		if !l.Bounded {
+			continue
+		}
+		ratio := report.Quotient(float64(l.BestMisses), float64(l.Run.Accesses()))
+		t.Add(report.TextOf(l.Cache.Name), report.Count(l.Run.Misses()), report.Count(l.BestMisses), ratio)
+		if n := l.Run.Accesses(); n > 0 {
+			best = append(best, strconv.FormatFloat(float64(l.BestMisses)/float64(n)*100, 'f', 1, 64)+" % in "+l.Cache.Name)
+		}
+	}
+	t.Title = "No replacement policy without prefetching can have a miss ratio below " + strings.Join(best, ", ")
+	return t
+}
+
+// prefetchTable counts the prefetches of each level, and those that it receives.
+func prefetchTable(levels []simulate.Level) report.Table {
+	t := report.Table{Key: "prefetch", Title: "Prefetches", Columns: report.Columns(
+		"name=level", "prefetcher", "issued", "present=already present", "inserted", "dropped", "useful", "unused=evicted unused",
+		"accuracy", "coverage", "pollution=misses of lines that it evicted", "received=received from above", "received_misses=of these, misses")}
+	for i := range levels {
+		c, p := &levels[i].Run, &levels[i].Run.Prefetch
+		own := levels[i].Cache.Prefetch
+		if own.Kind == hierarchy.NoPrefetch && c.PrefetchReads == 0 {
+			continue
+		}
+		row := []report.Value{report.TextOf(levels[i].Cache.Name)}
+		if own.Kind == hierarchy.NoPrefetch {
+			row = append(row, slices.Repeat([]report.Value{report.None()}, len(t.Columns)-3)...)
+		} else {
+			row = append(row, report.TextOf(own.String()), report.Count(p.Issued()), report.Count(p.Hits), report.Count(p.Misses),
+				report.Count(p.Dropped), report.Count(p.Useful), report.Count(p.Unused), report.Quotient(float64(p.Useful), float64(p.Misses)),
+				report.Quotient(float64(p.Useful), float64(p.Useful+c.Misses())), report.Count(p.Pollution))
+		}
+		t.Add(append(row, report.Count(c.PrefetchReads), report.Count(c.PrefetchReadMisses))...)
+	}
+	return t
+}
+
+// translationTables returns the counts of the TLBs, and the number of page walks.
+func translationTables(r simulate.Result) []report.Table {
+	t := report.Table{Key: "tlbs", Title: "Address translation", Columns: report.Columns(
+		"name=TLB", "entries", "ways", "page_bytes=page", "accesses", "hits", "misses", "miss_ratio=miss ratio")}
+	levels := slices.Concat(r.Instructions, r.Levels)
+	for i := range levels {
+		c, run := levels[i].Cache, &levels[i].Run
+		t.Add(report.TextOf(c.Name), report.Count(c.Lines()), answers.Ways(uint64(c.Ways)), report.Bytes(uint64(c.LineBytes)),
+			report.Count(run.Accesses()), report.Count(run.Hits()), report.Count(run.Misses()), report.Quotient(float64(run.Misses()), float64(run.Accesses())))
+	}
+	walks := report.Table{Key: "page_walks", Title: "Page walks", Single: true, Columns: report.Columns("walks=page walks", "per_kilo_reference=per 1,000 references")}
+	walks.Add(report.Count(r.Memory.Reads), report.Quotient(1000*float64(r.Memory.Reads), float64(r.References)))
+	return []report.Table{t, walks}
+}
+
 // addCoherence adds the number of caches and the coherence misses to the table of levels.
-func addCoherence(t *report.Table, r simulate.Result) {
+func addCoherence(t *report.Table, levels []simulate.Level) {
 	t.Columns = append(t.Columns, report.Columns(
 		"caches", "coherence_misses=coherence misses", "invalidated=lines invalidated")...)
-	for i, l := range r.Levels {
+	for i, l := range levels {
 		t.Rows[i] = append(t.Rows[i], report.Count(uint64(l.Caches)), report.Count(l.Run.CoherenceMisses), report.Count(l.Run.Invalidated))
 	}
 }
 
 // coreTable returns a table with a row for each core and level.
-func coreTable(r simulate.Result) report.Table {
+func coreTable(r simulate.Result, levels []simulate.Level) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "coherence_misses=coherence misses",
 		"invalidated=lines invalidated")}
 	for n, core := range r.Cores {
-		for i := range r.Levels {
-			c := &r.Levels[i].Cores[n]
-			t.Add(report.Count(uint64(n)), report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name),
+		for i := range levels {
+			c := &levels[i].Cores[n]
+			t.Add(report.Count(uint64(n)), report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(levels[i].Cache.Name),
 				report.Count(c.Accesses()), report.Count(c.Hits()), report.Count(c.Misses()), report.Count(c.CoherenceMisses), report.Count(c.Invalidated))
 		}
 	}
@@ -215,9 +441,9 @@ func countsOf(name string, counts ...uint64) []report.Value {
 }
 
 // addWriteBacks adds write-backs to the table of levels.
-func addWriteBacks(t *report.Table, r simulate.Result) {
+func addWriteBacks(t *report.Table, levels []simulate.Level) {
 	t.Columns = append(t.Columns, report.Columns("write_backs=write-backs", "write_backs_at_end=write-backs at the end")...)
-	for i, l := range r.Levels {
+	for i, l := range levels {
 		t.Rows[i] = append(t.Rows[i], report.Count(l.Run.WriteBacksSent), report.Count(l.Flush.WriteBacksSent))
 	}
 }
@@ -231,15 +457,15 @@ func addWrites(t *report.Table, r simulate.Result) {
 }
 
 // flowTable counts the events at each level that the other tables do not contain.
-func flowTable(r simulate.Result) report.Table {
+func flowTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "flow", Title: "Demand reads and writes, and other traffic", Columns: report.Columns(
 		"name=level", "reads", "read_misses=read misses", "writes", "write_misses=write misses",
 		"write_backs_received=write-backs received", "write_back_misses=write-back misses",
 		"updates=write-throughs received", "clean_victims=clean victims", "fills", "evictions",
 		"back_invalidations=back-invalidated", "moved_up=moved up")}
-	for i := range r.Levels {
-		c := &r.Levels[i].Run
-		t.Add(countsOf(r.Levels[i].Cache.Name, c.Reads, c.ReadMisses, c.Writes, c.WriteMisses, c.WriteBacksReceived,
+	for i := range levels {
+		c := &levels[i].Run
+		t.Add(countsOf(levels[i].Cache.Name, c.Reads, c.ReadMisses, c.Writes, c.WriteMisses, c.WriteBacksReceived,
 			c.WriteBackMisses, c.Updates, c.CleanVictims, c.Fills, c.Evictions, c.Taken, c.Given)...)
 	}
 	return t

@@ -63,6 +63,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
+	h = h.DataOnly()
 	budgets, err := parseBudgetsOn(s.budget, h, "L2.difference>0.01", "difference")
 	if err != nil {
 		return err

@@ -1,0 +1,101 @@
+package simulate
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// bound counts the misses of Belady's optimal replacement (OPT) for the accesses to one cache. It
+// needs neither a second pass nor the future accesses, because whether an access hits under OPT
+// depends only on earlier accesses: a line can stay in a set from one access to the next if, at each
+// access in between, less than ways-1 other lines stay. Deciding in the order of the second accesses
+// keeps as many lines as possible (Carlisle and Lloyd, On the k-coloring of intervals, 1995; Jain and
+// Lin, Back to the Future, ISCA 2016, decide whether to keep lines in this way). The accessed line
+// itself always occupies a way, as the caches here do not bypass.
+//
+// The accesses of a set since the last access at which no further line could stay are stored as a
+// list, with one node for each line that can still hit. An access costs time proportional to the
+// number of ways, on average. The memory is proportional to the number of distinct lines.
+type bound struct {
+	index
+	most   uint32 // ways - 1
+	misses uint64
+	nodes  []boundNode // the end nodes of the sets' rings, then the nodes of lines
+	at     map[trace.Line]uint32
+	unused []uint32
+}
+
+// boundNode represents the accesses of a set after the last access to its line, up to and including
+// the last access to the next node's line. kept is the largest number of lines that stay at one of
+// these accesses.
+type boundNode struct {
+	line        trace.Line
+	older, next uint32
+	kept        uint32
+}
+
+func newBound(where index, ways uint64) *bound {
+	b := &bound{index: where, most: uint32(min(ways-1, 1<<32-1)), at: map[trace.Line]uint32{}, nodes: make([]boundNode, where.sets)}
+	for i := range b.nodes {
+		b.nodes[i] = boundNode{older: uint32(i), next: uint32(i)}
+	}
+	return b
+}
+
+// access processes a demand access.
+func (b *bound) access(line trace.Line) {
+	end := uint32(b.set(line))
+	newest := b.nodes[end].older
+	n, found := b.at[line]
+	switch {
+	case !found:
+		b.misses++
+	case n == newest:
+		return
+	default:
+		// All nodes in the list have room, so the line stays.
+		for i := b.nodes[newest].older; ; i = b.nodes[i].older {
+			b.nodes[i].kept++
+			if i == n {
+				break
+			}
+		}
+		if older := b.nodes[n].older; older != end {
+			b.nodes[older].kept = max(b.nodes[older].kept, b.nodes[n].kept)
+		}
+		b.unlink(n)
+	}
+	b.add(line, end)
+	b.drop(end)
+}
+
+func (b *bound) unlink(n uint32) {
+	older, next := b.nodes[n].older, b.nodes[n].next
+	b.nodes[older].next, b.nodes[next].older = next, older
+	b.unused = append(b.unused, n)
+	delete(b.at, b.nodes[n].line)
+}
+
+// add adds the newest node of a set.
+func (b *bound) add(line trace.Line, end uint32) {
+	n := uint32(len(b.nodes))
+	if last := len(b.unused) - 1; last >= 0 {
+		n, b.unused = b.unused[last], b.unused[:last]
+	} else {
+		b.nodes = append(b.nodes, boundNode{})
+	}
+	newest := b.nodes[end].older
+	b.nodes[n] = boundNode{line: line, older: newest, next: end}
+	b.nodes[newest].next, b.nodes[end].older = n, n
+	b.at[line] = n
+}
+
+// drop removes the newest node without room, and all older nodes, because their lines cannot stay
+// until a later access. The newest node of the list does not represent any access yet.
+func (b *bound) drop(end uint32) {
+	n := b.nodes[b.nodes[end].older].older
+	for ; n != end && b.nodes[n].kept < b.most; n = b.nodes[n].older {
+	}
+	for n != end {
+		older := b.nodes[n].older
+		b.unlink(n)
+		n = older
+	}
+}

@@ -1,0 +1,81 @@
+package simulate
+
+import (
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// cause is the cause of a miss (Hill and Smith, Evaluating Associativity in CPU Caches, IEEE Trans.
+// Computers 38(12), 1989).
+type cause uint8
+
+const (
+	noCause  cause = iota // a hit
+	cold                  // the first access to the line
+	capacity              // a fully associative cache of the same size and policy would also miss
+	conflict              // such a cache would hit
+)
+
+// causes determines the causes of a level's misses. It simulates a fully associative cache of the
+// same size and policy, and records the lines that were accessed.
+type causes struct {
+	full tags
+	seen map[trace.Line]uint64 // lines, and sub-blocks of the lines, that have been accessed
+	held map[trace.Line]uint64 // sub-blocks that the fully associative cache contains; nil without sub-blocks
+}
+
+func newCauses(c hierarchy.Cache, seed uint64) *causes {
+	k := &causes{seen: map[trace.Line]uint64{}}
+	if c.SubBlockBytes > 0 {
+		k.held = map[trace.Line]uint64{}
+	}
+	c.Ways, c.Hashed = 0, false
+	if ways := c.Lines(); c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0 {
+		c.Replacement = hierarchy.LRU // no tree has so many ways
+	}
+	k.full = newTags(c, ^seed)
+	return k
+}
+
+// access processes an access to some sub-blocks of a line, or to the whole line (mask 1). bypass means
+// that the access does not insert the line if it is absent. access returns the causes of the miss of
+// the sub-blocks, and of the miss of the line.
+func (k *causes) access(line trace.Line, mask uint64, bypass, missed, lineMissed bool) (why, lineWhy cause) {
+	here := k.full.touch(line, false)
+	held := here && (k.held == nil || k.held[line]&mask == mask)
+	if !here && !bypass {
+		if victim, _, evicted := k.full.insert(line, false); evicted && k.held != nil {
+			delete(k.held, victim)
+		}
+	}
+	if k.held != nil && (here || !bypass) {
+		k.held[line] |= mask
+	}
+	seen := k.seen[line]
+	k.seen[line] = seen | mask
+	return causeOf(missed, held, seen&mask == mask), causeOf(lineMissed, here, seen != 0)
+}
+
+func causeOf(missed, held, seen bool) cause {
+	switch {
+	case !missed:
+		return noCause
+	case held:
+		return conflict
+	case seen:
+		return capacity
+	}
+	return cold
+}
+
+// count counts the cause of a demand miss.
+func (c *Counts) count(why cause) {
+	switch why {
+	case cold:
+		c.Cold++
+	case capacity:
+		c.Capacity++
+	case conflict:
+		c.Conflict++
+	}
+}

@@ -1,0 +1,171 @@
+package simulate
+
+import (
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// fifoRecency and fifoList implement FIFO: a hit does not move a line, so the order of the lines in a
+// set is the order in which they were inserted.
+type (
+	fifoRecency struct{ *recency }
+	fifoList    struct{ *list }
+)
+
+func (t fifoRecency) touch(line trace.Line, dirty bool) bool {
+	f := t.find(line)
+	if f != nil && dirty {
+		*f |= 1
+	}
+	return f != nil
+}
+
+func (t fifoList) touch(line trace.Line, dirty bool) bool {
+	n, found := t.at[line]
+	if found && dirty {
+		t.nodes[n].frame |= 1
+	}
+	return found
+}
+
+// Re-reference prediction values (Jaleel, Theobald, Steely and Emer, ISCA 2010, §4), with 2 bits.
+const (
+	distant = 3 // the line is evicted next
+	long    = 2 // value of an inserted line under SRRIP
+	soon    = 0 // value after a hit
+
+	// Under BRRIP, one in bimodal inserted lines has the value long, starting with the first.
+	bimodal = 32
+
+	selectorMost   = 1<<10 - 1 // limit of DRRIP's selector
+	selectorMiddle = 1 << 9    // from this value on, the sets that do not lead use BRRIP
+	dueling        = 32        // number of leading sets of each policy, if there are enough sets
+)
+
+// ranked implements the policies that keep a number for each way: the number of uses (LFU), whether
+// the way was used (bit-PLRU and NRU), or a re-reference prediction value (RRIP).
+type ranked struct {
+	placed
+	policy   hierarchy.Replacement
+	rank     []uint32 // one number for each way, set by set
+	inserts  uint64   // number of lines inserted under BRRIP
+	selector int      // grows with the misses in sets that lead for SRRIP, and falls with those that lead for BRRIP
+	group    uint64   // of each group of so many sets, the first leads for SRRIP and the last for BRRIP
+}
+
+func newRanked(where index, ways uint64, policy hierarchy.Replacement) *ranked {
+	return &ranked{placed: newPlaced(where, ways), policy: policy, rank: make([]uint32, where.sets*ways),
+		selector: selectorMiddle - 1, group: max(2, where.sets/dueling)}
+}
+
+func (t *ranked) touch(line trace.Line, dirty bool) bool {
+	set, way, found := t.find(line)
+	if found {
+		if dirty {
+			t.frames[set*t.ways+way] |= 1
+		}
+		t.used(set, way, true)
+	}
+	return found
+}
+
+func (t *ranked) insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool) {
+	set := t.set(line)
+	way, found := t.takeEmpty(set)
+	if !found {
+		way = t.victim(set)
+	}
+	t.used(set, way, false)
+	return t.put(line, dirty, set, way)
+}
+
+// used updates the numbers of a set after a hit in a way, or after a line was inserted there.
+func (t *ranked) used(set, way uint64, hit bool) {
+	ranks := t.rank[set*t.ways : (set+1)*t.ways]
+	switch t.policy {
+	case hierarchy.LFU:
+		if !hit {
+			ranks[way] = 0
+		}
+		ranks[way] += min(1, ^ranks[way]) // the count saturates
+	case hierarchy.BitPLRU:
+		ranks[way] = 1
+		for _, r := range ranks {
+			if r == 0 {
+				return
+			}
+		}
+		clear(ranks)
+		ranks[way] = 1
+	case hierarchy.NRU:
+		ranks[way] = 1
+	default:
+		if ranks[way] = soon; !hit {
+			ranks[way] = t.predict(set)
+		}
+	}
+}
+
+// predict returns the re-reference prediction value of a line that is inserted into a set.
+func (t *ranked) predict(set uint64) uint32 {
+	policy := t.policy
+	if policy == hierarchy.DRRIP {
+		policy = t.duel(set)
+	}
+	if policy == hierarchy.SRRIP {
+		return long
+	}
+	t.inserts++
+	if t.inserts%bimodal == 1 {
+		return long
+	}
+	return distant
+}
+
+// duel returns the policy that DRRIP uses for a set that has missed.
+func (t *ranked) duel(set uint64) hierarchy.Replacement {
+	switch set % t.group {
+	case 0:
+		t.selector = min(t.selector+1, selectorMost)
+		return hierarchy.SRRIP
+	case t.group - 1:
+		t.selector = max(t.selector-1, 0)
+		return hierarchy.BRRIP
+	}
+	if t.selector >= selectorMiddle {
+		return hierarchy.BRRIP
+	}
+	return hierarchy.SRRIP
+}
+
+// victim returns the way of a full set from which a line is evicted. Of several candidates, it is the
+// first way.
+func (t *ranked) victim(set uint64) (way uint64) {
+	ranks := t.rank[set*t.ways : (set+1)*t.ways]
+	switch t.policy {
+	case hierarchy.LFU:
+		for w, r := range ranks {
+			if r < ranks[way] {
+				way = uint64(w)
+			}
+		}
+	case hierarchy.BitPLRU, hierarchy.NRU:
+		for w, r := range ranks {
+			if r == 0 {
+				return uint64(w)
+			}
+		}
+		clear(ranks) // NRU, or a single way
+	default:
+		for w, r := range ranks {
+			if r > ranks[way] {
+				way = uint64(w)
+			}
+		}
+		older := distant - ranks[way]
+		for w := range ranks {
+			ranks[w] += older
+		}
+	}
+	return way
+}
