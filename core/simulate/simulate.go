@@ -63,8 +63,8 @@
 //   - Bit-PLRU: the first way whose bit is not set. A use sets the bit of the way and, if all bits are
 //     then set, clears the others. (drcachesim chooses one of the ways without a bit at random.)
 //   - NRU: the same, but the bits are cleared only when a victim is needed and all are set.
-//   - LFU: the line with the fewest uses since its insertion. Of several, it is in the first way, as in
-//     drcachesim.
+//   - LFU: the line with the fewest uses since its insertion. If there are several, the first way is
+//     selected, as in drcachesim.
 //   - SRRIP, BRRIP and DRRIP (Jaleel et al., High Performance Cache Replacement Using Re-Reference
 //     Interval Prediction, ISCA 2010), with 2 bits and hit priority. A hit sets the line's value to 0. The
 //     victim is the first line with the value 3, after all values have grown until there is one. SRRIP

@@ -206,7 +206,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 		case 's':
 			c.SharedBy = uint32(min(x, hierarchy.AllCores))
 		case 'r':
-			c.Replacement = hierarchy.Replacement(min(x, float64(hierarchy.Random)))
+			c.Replacement = hierarchy.Replacement(min(x, float64(hierarchy.DRRIP)))
 		case 'i':
 			c.Inclusion = hierarchy.NonInclusive
 			for inclusion, code := range inclusionCodes {

@@ -94,13 +94,21 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 	}, nil
 }
 
-// describe parses a description of a cache hierarchy. The reply's Bytes contain its
-// hierarchy.Lines.
+// describe parses a description of a cache hierarchy. The reply's Bytes contain the hierarchy.Lines of the
+// parts that predictions use, and its notes name the other parts.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {
 		return errors.New("it was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
 	}
-	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(h.Lines(), "\n"))})
+	parts := h.Beyond()
+	for _, c := range h.Instructions {
+		parts = append(parts, "the instruction cache "+c.Name)
+	}
+	if len(parts) > 0 {
+		notes = append(notes, "predictions leave out "+strings.Join(parts, ", ")+"; the command stackglass simulate models them")
+	}
+	kept := h.Predictable()
+	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(kept.Lines(), "\n"))})
 	return nil
 }
