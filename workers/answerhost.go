@@ -23,7 +23,8 @@ type AnswerHost struct {
 	// Open contains functions that open an answerer for a subject, by the names of questions. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe lets messages arrive during computations; nil if messages arrive without it.
+	// Breathe is called during computations, so that messages can arrive; nil if they also arrive
+	// without it.
 	Breathe func()
 
 	subject Subject

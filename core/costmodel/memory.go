@@ -48,7 +48,7 @@ func fillWait(load, fetching *site, between int) float64 {
 	return share * fetching.late
 }
 
-// at returns the costs of an instruction's site, numbered as in trace.Instr, or nil.
+// at returns a site of a block, given by its number as in trace.Instr; nil if the number is 0.
 func (r *references) at(p *trace.Program, block, number uint32) *site {
 	if number == 0 {
 		return nil

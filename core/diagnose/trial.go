@@ -292,7 +292,7 @@ type nestTrial struct {
 
 // source describes the source code of a reference in a loop that the compiler unrolled.
 type source struct {
-	head   uint32 // the reference that stands for all of its copies in the rolled nest
+	head   uint32 // the reference that represents all of its copies in the rolled nest
 	copies uint64
 }
 

@@ -9,8 +9,8 @@ import (
 
 // A machine that runs threads at the same time, or switches between them often, records them
 // tangled: the rows of one thread lie between rows of others. Loops are then in pieces, and changes
-// of nests cannot be tried. The order of threads between two events is by chance anyway, see
-// schedule.go, so their rows can follow each other.
+// of nests cannot be tried. The order of threads between two events depends on chance anyway (see
+// schedule.go), so the rows of each thread can be put together.
 
 // Traces are untangled if threads take turns at least this often, with at most this number of rows in a turn on average.
 const (

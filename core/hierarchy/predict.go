@@ -396,5 +396,5 @@ func (a *Asker) lineSizes(other uint32) string {
 	if missing != "" {
 		all = append(all, missing)
 	}
-	return "a line size that the profile has (" + strings.Join(have, ", ") + " bytes); to add this size, analyse the trace again with --lines " + strings.Join(all, ",")
+	return "a line size of the profile (" + strings.Join(have, ", ") + " bytes); to add this size, analyse the trace again with --lines " + strings.Join(all, ",")
 }

@@ -44,8 +44,8 @@
 // Every pointer is a "ptr".
 //
 // An instruction uses its operands. A load also uses the preceding store, in its block or in the
-// previous iteration, if the text shows that both addresses are equal because they are the same
-// value or values that are computed in the same way.
+// previous iteration, if the text shows that both addresses are equal: they are the same value, or
+// values that are computed in the same way.
 //
 // A function's target is determined by the module's triple and the function's attributes
 // "target-cpu" and "target-features". The target determines which operations llvm.fma and

@@ -119,7 +119,8 @@ func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	}
 }
 
-// Straight returns the number of top-level nodes that are references rather than loops or events.
+// Straight returns the number of top-level references, that is, of nodes that are neither loops nor
+// events.
 func (t *Tree) Straight() (references uint64) {
 	for _, id := range t.nodes {
 		if s := &t.shapes.all[id]; !s.loop && t.refs[s.ref].Kind.IsReference() {

@@ -62,7 +62,7 @@ type Refusal struct {
 type UnknownError struct {
 	File     string
 	Packings []string  // compressions that were removed
-	Tried    []Refusal // the refusals of all formats, in the order in which they were tried
+	Tried    []Refusal // why each format was rejected, in the order in which the formats were tried
 	Head     []byte    // the first bytes, at most 32
 }
 

@@ -7,8 +7,8 @@
 //   - a software bill of materials in CycloneDX's format;
 //   - SHA256SUMS.
 //
-// The same commit always gives the same bytes: times are that of the commit, lists are sorted, and
-// the compiler gets no path of this machine. Release publishes nothing.
+// The same commit always results in the same bytes: all times are the time of the commit, lists are
+// sorted, and the compiler receives no path of this machine. Release publishes nothing.
 //
 // Usage, from the repository's root, after `make build zip`:
 //
@@ -92,7 +92,7 @@ func run(version, out, page string, targets []string, log io.Writer) error {
 	return r.make(targets)
 }
 
-// commitTime returns the time that the environment states (SOURCE_DATE_EPOCH), or that of the last
+// commitTime returns the time in the environment (SOURCE_DATE_EPOCH), or else the time of the last
 // commit.
 func commitTime() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")

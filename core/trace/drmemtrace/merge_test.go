@@ -162,7 +162,7 @@ func TestMergeReportsDamage(t *testing.T) {
 		t.Errorf("the error is %v, want %v", err, failed)
 	}
 	if all, err := io.ReadAll(Merge(nil)); len(all) > 0 || err != nil {
-		t.Errorf("no parts give %d bytes and the error %v", len(all), err)
+		t.Errorf("without parts: %d bytes, error %v", len(all), err)
 	}
 }
 

@@ -4,8 +4,8 @@
 // Parsing a line takes only a few nanoseconds, so this package does no work for individual lines:
 //
 //  1. [Buffer.Window] reads as much as the stream delivers into one buffer, and returns all whole
-//     lines in it. [Slack] meaningless bytes follow them, so that a parser may load eight bytes at
-//     a time without checking for the end of the window: it stops at the newline of a line first.
+//     lines in it. [Slack] meaningless bytes follow them. A parser stops at the newline of a line,
+//     so it may load eight bytes at a time without checking for the end of the window.
 //  2. A [Parser] reads lines of a window into rows of a batch until the window has been read or the
 //     batch is full.
 //  3. [Reader] alternates between the two, and implements [trace.Reader].

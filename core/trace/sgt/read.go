@@ -111,7 +111,7 @@ func (r *Reader) Header() trace.Header {
 // Ending describes how the run ended, which is known only after everything has been read.
 func (r *Reader) Ending() Ending { return r.ending }
 
-// Lost describes the parts that have turned out to be unreadable so far.
+// Lost describes the unreadable parts that were found so far.
 func (r *Reader) Lost() Lost { return r.lost }
 
 // Next fills b as described for [trace.Reader]. If a file is cut off or damaged, Next returns

@@ -376,7 +376,7 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
 		"export " + kept + " --to html -o " + kept:                                       "is the file itself",
 		"export " + kept + " --to html --lines 32":                                       "is a profile",
-		"export " + kept + " --to html --cache L1=2KiB,8,32":                             "a line size that the profile has",
+		"export " + kept + " --to html --cache L1=2KiB,8,32":                             "a line size of the profile",
 		"export demo:array-list --to html -o " + filepath.Join(folder, "none", "a.html"): "does not exist",
 	} {
 		if got := stackglass(words(line)...); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, want) {

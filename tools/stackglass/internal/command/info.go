@@ -21,7 +21,7 @@ import (
 // infoReferences is the number of references that info reads.
 const infoReferences = 1 << 20
 
-// info returns the verb that describes a file. Its older name check verifies the file.
+// info returns the verb that describes a file. The older verb check is an alias of info --verify.
 func (a *app) info() *cobra.Command {
 	var format, inputFormat string
 	var verify bool

@@ -26,8 +26,8 @@ func isLocality(verb string) bool {
 	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
 }
 
-// locality returns the verb for stack distances and what follows from them without a hierarchy. It
-// has the options of all verbs that it replaces, and runs one of them.
+// locality returns the verb for stack distances and the results that follow from them without a
+// hierarchy. It has the options of all verbs that it replaces, and runs one of them.
 func (a *app) locality() *cobra.Command {
 	var by string
 	verbs := map[string]*cobra.Command{}
