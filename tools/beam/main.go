@@ -1,5 +1,5 @@
-// Command beam analyses traces on Apache Beam: profiles of the same bytes as those of
-// stackglass analyze, by as many machines as a runner has. README.md says how.
+// Command beam analyses traces on Apache Beam, on as many machines as a runner offers. The profiles
+// equal those of stackglass analyze, byte for byte. README.md explains the method and the options.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -29,26 +30,26 @@ import (
 )
 
 var (
-	output     = flag.String("output", "", "the folder for the profiles and the report, of any file system")
-	analyses   = flag.String("analyses", "default", "what to analyse, as with stackglass analyze")
+	output     = flag.String("output", "", "the folder for the profiles and the report, in any file system that Beam supports")
+	analyses   = flag.String("analyses", "default", "the analyses, as in stackglass analyze")
 	lines      = flag.String("lines", "64", "cache line sizes in bytes, separated by commas")
-	references = flag.Uint64("references", pass.DefaultReferences, "references in a stretch, about")
-	mostLines  = flag.Uint64("segment-lines", pass.DefaultMostLines, "distinct lines in a segment, about; more make it several")
-	patience   = flag.Duration("patience", 10*time.Minute, "how long a stretch may take before others get what is left of it; 0: any time")
-	fanIn      = flag.Int("fan-in", pass.DefaultFanIn, "neighbours that are joined at once")
-	lanes      = flag.Int("lanes", 0, "branches of the pipeline, for runners that put a collection into one bundle (0: as many as there are workers here, else 1)")
-	workspace  = flag.String("workspace", "", "a folder that all workers can write to, where segments are kept, so that a job can be started again and go on")
-	temporary  = flag.String("temporary", "", "where a worker copies traces that are not files of its machine (default: the system's folder)")
-	workers    = flag.Int("workers", 0, "processes of this machine that do the work, for the runner prism; one that dies is started again (0: this process)")
-	measured   = flag.Bool("metrics", false, "print what was sent and how long it took")
-	verbose    = flag.Bool("verbose", false, "print what Beam has to say")
+	references = flag.Uint64("references", pass.DefaultReferences, "approximate number of references in a segment")
+	mostLines  = flag.Uint64("segment-lines", pass.DefaultMostLines, "approximate maximum of distinct lines in a segment; a segment with more lines is divided")
+	patience   = flag.Duration("patience", 10*time.Minute, "time after which the rest of a segment goes to another worker; 0: never")
+	fanIn      = flag.Int("fan-in", pass.DefaultFanIn, "number of neighbouring segments that are joined at once")
+	lanes      = flag.Int("lanes", 0, "number of branches of the pipeline, for runners that process a collection in one bundle (0: --workers, but at least 1)")
+	workspace  = flag.String("workspace", "", "a folder that all workers can write to; it stores segments, so that an interrupted job can be resumed")
+	temporary  = flag.String("temporary", "", "the folder to which a worker copies traces that are not files of its machine (default: the system's temporary folder)")
+	workers    = flag.Int("workers", 0, "number of worker processes on this machine, for the runner prism; a process that dies is replaced (0: work in this process)")
+	measured   = flag.Bool("metrics", false, "print the bytes sent and the times")
+	verbose    = flag.Bool("verbose", false, "print Beam's own messages")
 )
 
 func usage() {
 	fmt.Fprint(flag.CommandLine.Output(), `beam --output FOLDER [options] TRACE.sgt…
 
-Analyses traces on Apache Beam. A TRACE is a name or a pattern of any file system that
-Beam knows: /data/*.sgt, gs://bucket/run/rank-*.sgt, s3://bucket/x.sgt.
+Analyses traces on Apache Beam. TRACE is a name or a pattern in any file system that Beam
+supports, such as /data/*.sgt, gs://bucket/run/rank-*.sgt or s3://bucket/x.sgt.
 
 `)
 	flag.PrintDefaults()
@@ -58,9 +59,9 @@ func main() {
 	pool.Child() // does not return in a worker process
 	flag.Usage = usage
 	flag.Parse()
-	beam.Init() // where workers of other runners begin
+	beam.Init() // workers of other runners start here
 	if !*verbose {
-		slog.SetDefault(slog.New(slog.DiscardHandler)) // the error comes back all the same
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // run returns the error anyway
 		log.SetLogger(lastWords{})
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -69,7 +70,7 @@ func main() {
 	stop()
 	switch {
 	case err != nil && interrupted:
-		fmt.Fprintln(os.Stderr, goesOn(*workspace))
+		fmt.Fprintln(os.Stderr, resumption(*workspace))
 		os.Exit(exitInterrupted)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "error:", ownWords(err))
@@ -79,7 +80,7 @@ func main() {
 	}
 }
 
-// lastWords prints what Beam says before it ends the process itself, and else nothing.
+// lastWords prints Beam's message before Beam ends the process, and no other message.
 type lastWords struct{}
 
 func (lastWords) Log(_ context.Context, severity log.Severity, _ int, text string) {
@@ -88,22 +89,21 @@ func (lastWords) Log(_ context.Context, severity log.Severity, _ int, text strin
 	}
 }
 
-// Exit codes, those of the command: for traces that have profiles of a part only, and
-// where the user ended the job.
+// Exit codes, as in the command.
 const (
-	exitInput       = 3
-	exitInterrupted = 130
+	exitInput       = 3   // the profile of a trace is partial
+	exitInterrupted = 130 // the user interrupted the job
 )
 
-// goesOn is what to tell whoever has ended a job.
-func goesOn(workspace string) string {
+// resumption tells the user who interrupted a job how to resume it.
+func resumption(workspace string) string {
 	if workspace == "" {
-		return "interrupted: traces without a profile have to be analysed again; with --workspace FOLDER a job goes on from what was done"
+		return "interrupted: traces without a profile have to be analysed again; add --workspace FOLDER to be able to resume a job"
 	}
-	return "interrupted: the same command goes on from what is in " + workspace
+	return "interrupted: the same command resumes the job with the segments in " + workspace
 }
 
-// ownWords are what a step of the pipeline said. Beam puts around it where that was.
+// ownWords returns the error of a step of the pipeline without Beam's description of the step.
 func ownWords(err error) string {
 	text := strings.TrimSpace(err.Error())
 	if *verbose {
@@ -115,18 +115,37 @@ func ownWords(err error) string {
 	return text
 }
 
-// run analyses traces; partial tells that there are profiles of parts only.
+// reachable returns an error if a job server does not accept connections.
+func reachable(ctx context.Context, endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	address := strings.TrimPrefix(strings.TrimPrefix(endpoint, "http://"), "https://")
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("--endpoint %s: no job server answers there (%w); start the job server, or correct the address", endpoint, err)
+	}
+	return connection.Close()
+}
+
+// run analyses traces. partial reports whether a profile covers only a part of its trace.
 func run(ctx context.Context, patterns []string) (partial bool, err error) {
 	o, err := options()
 	if err != nil {
 		return false, err
 	}
 	if len(patterns) == 0 {
-		return false, errors.New("no trace is named; beam --help tells more")
+		return false, errors.New("give a trace, as in: beam --output profiles app.sgt; see beam --help")
 	}
 	traces, err := files.Expand(ctx, patterns)
 	if err != nil {
 		return false, err
+	}
+	if endpoint := flag.Lookup("endpoint"); endpoint != nil {
+		if err := reachable(ctx, endpoint.Value.String()); err != nil {
+			return false, err
+		}
 	}
 	most, err := pass.Check(ctx, traces, &o)
 	if err != nil {
@@ -134,7 +153,7 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 	}
 	if *workers > 0 {
 		if name := flag.Lookup("runner").Value.String(); name != "" && name != "prism" {
-			return false, fmt.Errorf("--workers %d are processes of this machine, for Beam's runner prism, and --runner is %s, which has its own", *workers, name)
+			return false, fmt.Errorf("--workers %d: the runner %s has its own workers; leave --workers out, or use the runner prism", *workers, name)
 		}
 		p, err := pool.Start(ctx, pool.Options{Workers: *workers})
 		if err != nil {
@@ -159,7 +178,7 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 	return tell(ctx, o.Output)
 }
 
-// options are those of the command line.
+// options returns the options of the command line.
 func options() (pass.Options, error) {
 	o := pass.Options{
 		Analyses: *analyses, References: *references, MostLines: *mostLines, PatienceMS: patience.Milliseconds(),
@@ -170,9 +189,9 @@ func options() (pass.Options, error) {
 	}
 	switch {
 	case *workers < 0:
-		return o, fmt.Errorf("--workers %d: want a number of processes, or 0 for this one", *workers)
+		return o, fmt.Errorf("--workers %d: want a number of processes, or 0 to work in this process", *workers)
 	case *patience < 0 || *patience%time.Millisecond != 0:
-		return o, fmt.Errorf("--patience %v: want a time in whole milliseconds, or 0 for any time", *patience)
+		return o, fmt.Errorf("--patience %v: want a time in whole milliseconds, or 0 for no limit", *patience)
 	}
 	for _, one := range strings.Split(*lines, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(one), 10, 32)
@@ -184,11 +203,11 @@ func options() (pass.Options, error) {
 	return o, nil
 }
 
-// tell prints the report that the job has left, and what it warns of to standard error.
+// tell prints the job's report, and its warnings to standard error.
 func tell(ctx context.Context, output string) (partial bool, err error) {
 	text, found, err := files.Read(ctx, files.Join(output, "report.txt"))
 	if err != nil || !found {
-		return false, err // the runner does not wait for the job
+		return false, err // runners that do not wait for the job have no report yet
 	}
 	if _, err := os.Stdout.Write(text); err != nil {
 		return false, err
@@ -204,10 +223,10 @@ func tell(ctx context.Context, output string) (partial bool, err error) {
 	return len(told.Warnings) > 0, err
 }
 
-// measures has what the steps of the pipeline counted, over all of them.
+// measures returns the counters and distributions of all steps of the pipeline.
 func measures(m metrics.QueryResults) report.Table {
-	t := report.Table{Key: "metrics", Title: "What was done", Columns: []report.Column{
-		{Key: "what", Label: "what"}, {Key: "times", Label: "times"}, {Key: "sum", Label: "sum"}, {Key: "most", Label: "most"},
+	t := report.Table{Key: "metrics", Title: "Metrics", Columns: []report.Column{
+		{Key: "what", Label: "metric"}, {Key: "times", Label: "times"}, {Key: "sum", Label: "sum"}, {Key: "most", Label: "maximum"},
 	}}
 	counts, spread := map[string]int64{}, map[string]metrics.DistributionValue{}
 	for _, c := range m.Counters() {

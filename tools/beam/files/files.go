@@ -1,10 +1,10 @@
-// Package files reads and writes files of every file system that Beam knows, by the
-// scheme of their names: none for this machine's, gs:// and s3:// for object stores,
+// Package files reads and writes files of every file system that Beam supports. The scheme of a name
+// selects the file system: no scheme for files of this machine, gs:// and s3:// for object stores, and
 // memfs:// for tests.
 //
-// Beam's file systems give streams. A trace is read at many places, so that a file of
-// this machine is read where it lies, and one of another system is copied first, once
-// for each process, to a folder for temporary files.
+// Beam's file systems offer only streams, but a trace is read at many positions. A file of this
+// machine is therefore opened directly, and a file of another system is first copied to a folder for
+// temporary files, once for each process.
 package files
 
 import (
@@ -20,15 +20,15 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 
-	// The file systems that names may be of.
+	// The supported file systems.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/gcs"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/memfs"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/s3"
 )
 
-// Expand gives the files that patterns match, sorted, each once. The error names every
-// pattern that matches none.
+// Expand returns the files that patterns match, sorted and without duplicates. The error names every
+// pattern without a match.
 func Expand(ctx context.Context, patterns []string) ([]string, error) {
 	var names, missing []string
 	for _, pattern := range patterns {
@@ -47,14 +47,14 @@ func Expand(ctx context.Context, patterns []string) ([]string, error) {
 		names = append(names, found...)
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("no such file, and none that matches: %s; nothing was analysed", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("no file has these names or matches these patterns: %s; nothing was analysed", strings.Join(missing, ", "))
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
 
-// list gives the files that a pattern matches. A file of this machine that has just that
-// name is the one that is meant, though patterns read rank[0].sgt in another way.
+// list returns the files that a pattern matches. If a file of this machine has exactly this name, it
+// is the only match, even if the name, such as rank[0].sgt, is also a pattern.
 func list(ctx context.Context, fs filesystem.Interface, pattern string) ([]string, error) {
 	if !strings.Contains(pattern, "://") {
 		if _, err := os.Lstat(pattern); err == nil {
@@ -64,20 +64,20 @@ func list(ctx context.Context, fs filesystem.Interface, pattern string) ([]strin
 	return fs.List(ctx, pattern)
 }
 
-// File is a file that can be read at any place.
+// File is a file that can be read at any position.
 type File struct {
 	io.ReaderAt
 	Bytes   int64
-	Changed time.Time // when it was written to last; zero where the file system does not tell
+	Changed time.Time // time of the last change, or the zero time if it is unknown
 	end     func() error
 }
 
-// Close ends reading.
+// Close closes the file, and removes its copy.
 func (f *File) Close() error { return f.end() }
 
-// Open prepares to read a file at any place. What is not of this machine is copied to
-// the folder temporary first; "" is the system's own. Where the system can, the copy has
-// no name there, and goes with the process.
+// Open opens a file for reading at any position. A file that is not on this machine is first copied to
+// the folder temporary, or to the system's folder if temporary is "". If the system supports it, the
+// copy has no name there, so that it disappears with the process.
 func Open(ctx context.Context, name, temporary string) (*File, error) {
 	fs, err := filesystem.New(ctx, name)
 	if err != nil {
@@ -104,8 +104,8 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot be copied to this machine: %w", name, err)
 	}
-	// Without its name the copy goes with this process, however that ends. Systems that
-	// keep the names of open files take it away when reading ends.
+	// A copy without a name disappears with this process, however the process ends. On systems where
+	// open files need their names, the copy is removed when it is closed.
 	unnamed := os.Remove(copied.Name()) == nil
 	end := func() error {
 		err := copied.Close()
@@ -123,14 +123,14 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 	if told, ok := fs.(filesystem.LastModifiedGetter); ok {
 		if f.Changed, err = told.LastModified(ctx, name); err != nil {
 			end()
-			return nil, fmt.Errorf("%s: when it was written is not told: %w", name, err)
+			return nil, fmt.Errorf("%s: the time of its last change cannot be read: %w", name, err)
 		}
 	}
 	return f, nil
 }
 
-// Same tells whether a file is still the one that was opened, as far as its size and when
-// it was written to tell.
+// Same reports whether a file still has the size and the time of change that it had when it was
+// opened.
 func (f *File) Same(ctx context.Context, name string) bool {
 	fs, err := filesystem.New(ctx, name)
 	if err != nil {
@@ -151,7 +151,7 @@ func (f *File) Same(ctx context.Context, name string) bool {
 	return err == nil && bytes == f.Bytes
 }
 
-// sizeOf is Size; that of Beam's local file system never closes the file.
+// sizeOf returns the size of a file. Beam's Size never closes local files, so it is not used for them.
 func sizeOf(ctx context.Context, fs filesystem.Interface, name string) (int64, error) {
 	if st, err := os.Stat(name); err == nil && !strings.Contains(name, "://") {
 		return st.Size(), nil
@@ -159,9 +159,9 @@ func sizeOf(ctx context.Context, fs filesystem.Interface, name string) (int64, e
 	return fs.Size(ctx, name)
 }
 
-// Write makes a file of what put writes: all of it, or none under its name. A file
-// system that can rename is given the whole under another name first; object stores
-// show nothing before it is complete.
+// Write creates a file with the content that put writes. The file exists only if it is complete: file
+// systems that can rename files first store it under another name, and object stores show only
+// complete files.
 func Write(ctx context.Context, name, unique string, put func(io.Writer) error) (err error) {
 	fs, err := filesystem.New(ctx, name)
 	if err != nil {
@@ -200,7 +200,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Read gives a whole file; found is false where there is none.
+// Read returns the content of a file. found reports whether the file exists.
 func Read(ctx context.Context, name string) (content []byte, found bool, err error) {
 	fs, err := filesystem.New(ctx, name)
 	if err != nil {
@@ -208,7 +208,7 @@ func Read(ctx context.Context, name string) (content []byte, found bool, err err
 	}
 	defer fs.Close()
 	if found, err := list(ctx, fs, name); err != nil {
-		return nil, false, fmt.Errorf("%s: cannot be looked for: %w", name, err)
+		return nil, false, fmt.Errorf("%s: cannot be found: %w", name, err)
 	} else if len(found) == 0 {
 		return nil, false, nil
 	}
@@ -224,7 +224,7 @@ func Read(ctx context.Context, name string) (content []byte, found bool, err err
 	return content, true, nil
 }
 
-// Remove takes a file away, if there is one and the file system can.
+// Remove deletes a file if it exists and if the file system supports deletion.
 func Remove(ctx context.Context, name string) error {
 	fs, err := filesystem.New(ctx, name)
 	if err != nil {
@@ -241,19 +241,19 @@ func Remove(ctx context.Context, name string) error {
 	return ignoreMissing(remover.Remove(ctx, name))
 }
 
-// Writable tells whether files can be made in a folder, by making one.
+// Writable creates a file in a folder, and returns an error if this fails.
 func Writable(ctx context.Context, folder, unique string) error {
 	name := Join(folder, ".stackglass-"+unique)
 	if err := Write(ctx, name, unique, func(io.Writer) error { return nil }); err != nil {
-		return fmt.Errorf("%s: nothing can be written there (%w); name a folder that every worker can write to", folder, err)
+		return fmt.Errorf("%s: cannot be written to (%w); give a folder to which every worker can write", folder, err)
 	}
 	return Remove(ctx, name)
 }
 
-// Join puts a name into a folder of any file system.
+// Join returns the path of a file in a folder of any file system.
 func Join(folder, name string) string { return strings.TrimSuffix(folder, "/") + "/" + name }
 
-// Base is a name without its folders.
+// Base returns a name without its folders.
 func Base(name string) string {
 	if i := strings.LastIndexAny(name, "/\\"); i >= 0 {
 		return name[i+1:]

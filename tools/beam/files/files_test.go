@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// Copies of other systems' files stay readable, and are not left over.
+// Copies of files of other systems can be read, and are removed.
 func TestCopyIsGone(t *testing.T) {
 	ctx, temporary := context.Background(), t.TempDir()
 	err := files.Write(ctx, "memfs://x/a.sgt", "1", func(w io.Writer) error {
@@ -36,7 +36,7 @@ func TestCopyIsGone(t *testing.T) {
 	}
 }
 
-// Names that are patterns, too, are names where there is such a file.
+// A name that is also a pattern is a name if such a file exists.
 func TestNamesWithBrackets(t *testing.T) {
 	ctx, name := context.Background(), filepath.Join(t.TempDir(), "rank[0].sgt")
 	if err := os.WriteFile(name, []byte("x"), 0o644); err != nil {

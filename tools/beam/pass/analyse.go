@@ -16,17 +16,16 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// analyse makes segments of stretches. A segment with very many lines is ended, and
-// another begun, so that a stack in memory does not grow without bound; those of a stretch
-// are sent together.
-// A stretch that takes longer than the options' patience is left to others, in the next
-// round; Last is the round that has patience.
+// analyse computes the segments of stretches. A segment with very many lines ends, and another one
+// begins, so that the stack's memory is bounded. The segments of a stretch are sent together. If a
+// stretch takes longer than the option PatienceMS, another worker analyses the rest in the next
+// round. In the last round, the time is not limited.
 type analyse struct {
 	Options Options
 	Last    bool
 }
 
-// stepsBetweenLooks are some 260,000 references.
+// stepsBetweenLooks is the number of steps between two checks of the time, about 260,000 references.
 const stepsBetweenLooks = 64
 
 func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(string, Segment), left func(Task)) error {
@@ -35,7 +34,7 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 		return err
 	}
 	if task.Number < 0 || task.Number >= len(t.plan.Stretches) {
-		return fmt.Errorf("%s: there is no stretch %d: the file is not the same any more as when the job began", task.Trace, task.Number)
+		return fmt.Errorf("%s: there is no stretch %d; the file was changed after the job began, so run the job again", task.Trace, task.Number)
 	}
 	name := f.Options.keptAs(t, &task)
 	all, err := f.Options.taken(ctx, t, &task, name)
@@ -67,13 +66,13 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 	return nil
 }
 
-// work is what came of a task.
+// work is the result of a task.
 type work struct {
 	Segments []Segment
-	Rest     *Task // what is left of it; nil: nothing
+	Rest     *Task // the rest of the task, or nil
 }
 
-// segments analyses a stretch, or as much of it as there is patience for.
+// segments analyses a stretch, or the part for which there is time.
 func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []Segment, rest *Task, err error) {
 	of := t.plan.Stretches[task.Number]
 	if task.Rest {
@@ -87,7 +86,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	if task.Laid {
 		layout, err := unpackValue[[]sites.Block](task.Layout)
 		if err != nil {
-			return nil, nil, fmt.Errorf("where blocks of memory lie arrived damaged: %w", err)
+			return nil, nil, fmt.Errorf("the list of memory blocks arrived damaged; run the job again: %w", err)
 		}
 		s.BeginLaid(of, layout)
 	} else {
@@ -128,7 +127,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	}
 }
 
-// step analyses until the stretch ends, or its segment is large, or it takes too long.
+// step analyses until the stretch ends, its segment is large, or it takes too long.
 func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Time) (whole, late bool, err error) {
 	counted := uint64(0)
 	for step := 1; ; step++ {
@@ -155,13 +154,13 @@ func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Ti
 	}
 }
 
-// segmentOf packs a segment.
+// segmentOf compresses a segment.
 func segmentOf(ctx context.Context, name, identity string, number int, p *profile.Profile) (Segment, error) {
 	begun := time.Now()
 	packed := pack(p.Encode())
 	packing.Update(ctx, time.Since(begun).Milliseconds())
 	if len(packed) > mostMessage {
-		return Segment{}, fmt.Errorf("a segment takes %d bytes, and %d can be sent; ask for shorter stretches, or fewer lines in a segment", len(packed), mostMessage)
+		return Segment{}, fmt.Errorf("a segment has %d bytes, but at most %d can be sent; choose a smaller --references or --segment-lines", len(packed), mostMessage)
 	}
 	return Segment{
 		Trace: name, Identity: identity, Number: number,
@@ -169,11 +168,11 @@ func segmentOf(ctx context.Context, name, identity string, number int, p *profil
 	}, nil
 }
 
-// mostMessage is what a message between a runner and its workers can hold.
+// mostMessage is the maximum number of bytes of a message between a runner and its workers.
 const mostMessage = 2_000_000_000
 
-// keptAs is where the workspace has what came of a task; "": nowhere. What is left of
-// stretches is where time had it be, so that another job may have other ones.
+// keptAs returns the name of a task's result in the workspace, or "". The rest of a stretch is not
+// stored, because it begins where the time had elapsed, which differs between jobs.
 func (o *Options) keptAs(t *opened, task *Task) string {
 	if o.Workspace == "" || task.Rest {
 		return ""
@@ -181,8 +180,8 @@ func (o *Options) keptAs(t *opened, task *Task) string {
 	return files.Join(o.Workspace, t.identity+"/"+strconv.Itoa(task.Number)+".segments")
 }
 
-// taken gives what an earlier job has left of a task, or nil. What is damaged is made
-// again.
+// taken returns the result that an earlier job stored for a task, or nil. A damaged result is
+// ignored.
 func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string) (*work, error) {
 	if name == "" {
 		return nil, nil
@@ -214,7 +213,7 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 	return &all, nil
 }
 
-// keep puts what came of a task into the workspace.
+// keep stores the result of a task in the workspace.
 func keep(ctx context.Context, name string, all *work) error {
 	content, err := encode(*all)
 	if err != nil {
@@ -226,8 +225,8 @@ func keep(ctx context.Context, name string, all *work) error {
 	})
 }
 
-// unique is for the names of files that are not complete yet: two workers may have the
-// same work, if the runner takes one of them for lost.
+// unique returns a part of the names of incomplete files. It is unique, because two workers may do
+// the same work if the runner believes that one of them is lost.
 func unique() string {
 	return strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }

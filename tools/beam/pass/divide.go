@@ -10,9 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 )
 
-// divide gives the stretches of traces. Where it matters where blocks of memory lie at
-// their beginnings, Moves has them, and what comes before the first one too, to find
-// that out.
+// divide emits the stretches of traces. If the memory blocks at their beginnings matter, it emits
+// them as tasks for follow, together with the references before the first stretch.
 type divide struct{ Options Options }
 
 func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollow func(Task), whole func(string, Segment)) error {
@@ -33,7 +32,7 @@ func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollo
 	return nil
 }
 
-// follow reads what stretches tell of blocks of memory.
+// follow reads the allocations of stretches.
 type follow struct{ Options Options }
 
 func (f *follow) ProcessElement(ctx context.Context, task Task) (string, Moved, error) {
@@ -42,7 +41,7 @@ func (f *follow) ProcessElement(ctx context.Context, task Task) (string, Moved, 
 		return "", Moved{}, err
 	}
 	made := Moved{Task: task}
-	if task.Number+1 < len(t.plan.Stretches) { // nothing comes behind the last one
+	if task.Number+1 < len(t.plan.Stretches) { // no stretch follows the last one
 		moves, err := t.plan.MovesOf(t.source, task.Number)
 		if err != nil {
 			return "", Moved{}, fmt.Errorf("%s: stretch %d: %w", task.Trace, task.Number, err)
@@ -55,8 +54,7 @@ func (f *follow) ProcessElement(ctx context.Context, task Task) (string, Moved, 
 	return task.Trace, made, nil
 }
 
-// lay puts together where blocks of memory lie at the beginning of each stretch of a
-// trace.
+// lay computes which memory blocks exist at the beginning of each stretch of a trace.
 type lay struct{ Options Options }
 
 func (f *lay) ProcessElement(ctx context.Context, name string, parts func(*Moved) bool, emit func(Task)) error {
@@ -70,13 +68,13 @@ func (f *lay) ProcessElement(ctx context.Context, name string, parts func(*Moved
 	}
 	slices.SortFunc(list, func(a, b Moved) int { return a.Number - b.Number })
 	if len(list) != len(t.plan.Stretches)+1 {
-		return fmt.Errorf("%s: %d parts tell where blocks of memory lie, and there are %d", name, len(list), len(t.plan.Stretches)+1)
+		return fmt.Errorf("%s: the allocations of %d parts arrived, want %d; run the job again", name, len(list), len(t.plan.Stretches)+1)
 	}
 	layouts := t.plan.Layouts(t.source)
 	for i := range list[1:] {
 		moves, err := unpackValue[analysis.Moves](list[i].Moves)
 		if err != nil {
-			return fmt.Errorf("%s: what part %d tells of blocks of memory arrived damaged: %w", name, i, err)
+			return fmt.Errorf("%s: the allocations of part %d arrived damaged; run the job again: %w", name, i, err)
 		}
 		list[i].Moves = nil
 		task := list[i+1].Task
@@ -90,7 +88,7 @@ func (f *lay) ProcessElement(ctx context.Context, name string, parts func(*Moved
 	return nil
 }
 
-// Namespace is that of the metrics.
+// Namespace is the namespace of the metrics.
 const Namespace = "stackglass"
 
 // Metrics, as Beam's runners show them.
@@ -98,8 +96,8 @@ var (
 	stretches   = beam.NewCounter(Namespace, "stretches")
 	references  = beam.NewCounter(Namespace, "references")
 	segments    = beam.NewCounter(Namespace, "segments")
-	kept        = beam.NewCounter(Namespace, "segments taken from the workspace")
-	rests       = beam.NewCounter(Namespace, "stretches that others went on with")
+	kept        = beam.NewCounter(Namespace, "segments read from the workspace")
+	rests       = beam.NewCounter(Namespace, "stretches that another worker continued")
 	joins       = beam.NewCounter(Namespace, "joins")
 	sentMoves   = beam.NewDistribution(Namespace, "bytes of moves")
 	sentLayouts = beam.NewDistribution(Namespace, "bytes of layouts")

@@ -15,43 +15,43 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Task is a stretch to analyse, or what is left of one.
+// Task is a stretch to analyse, or the rest of one.
 type Task struct {
-	Trace  string // the file's name
-	Number int    // of the stretch; -1 is what comes before the first one
+	Trace  string // path of the profile's name
+	Number int    // number of the stretch; -1 means the references before the first one
 	From   trace.Position
-	Rest   bool // it begins behind what another worker has analysed of it
+	Rest   bool // another worker has analysed the references before From
 	Layout []byte
 	Laid   bool
 }
 
-// Moved is what a stretch tells of where blocks of memory lie.
+// Moved contains the allocations of a stretch.
 type Moved struct {
 	Task
 	Moves []byte
 }
 
-// Segment is the result of a stretch, or of several that follow each other.
+// Segment is the result of a stretch, or of several consecutive ones.
 type Segment struct {
 	Trace    string
 	Identity string
-	Number   int    // of the stretch that it begins in
-	Start    uint64 // references before it
-	End      uint64 // and up to its end
-	Profile  []byte // compressed; none: the segment stands for the trace itself
-	Alone    string // why it cannot be joined, so that one worker has to do all; "": it can
+	Number   int    // number of the stretch in which it begins
+	Start    uint64 // number of references before it
+	End      uint64 // number of references up to its end
+	Profile  []byte // compressed; nil: the segment only represents the trace
+	Alone    string // reason why it cannot be joined, so that one worker must analyse the whole trace, or ""
 }
 
-// Result is what came of a trace.
+// Result is the result of a trace.
 type Result struct {
 	Trace   string
-	Profile string // the file
-	Reason  string // why it is of a part only; "": it is of all
+	Profile string // path of the profile
+	Reason  string // reason why the profile is partial, or ""
 	Divided bool
 	Facts   []Fact
 }
 
-// Fact is a number that the report compares among traces.
+// Fact is a number that the report compares between traces.
 type Fact struct {
 	Name  string
 	Value float64
@@ -65,7 +65,7 @@ func init() {
 	beam.RegisterCoder(reflect.TypeFor[Result](), encodeResult, decodeResult)
 }
 
-// Beam knows coders by the names of their functions, which those of generic ones are not.
+// Beam identifies coders by the names of their functions, and generic functions have no unique names.
 
 func encodeTask(v Task) ([]byte, error) { return encode(v) }
 func decodeTask(b []byte) (Task, error) { return decode[Task](b) }
@@ -90,8 +90,8 @@ func decode[T any](b []byte) (v T, err error) {
 	return v, err
 }
 
-// What workers send each other is compressed: first touches and final orders are lists of
-// numbers that grow by little.
+// Messages between workers are compressed, because first accesses and final orders are lists of
+// numbers with small differences.
 var (
 	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0))
@@ -101,7 +101,7 @@ func pack(b []byte) []byte { return packer.EncodeAll(b, nil) }
 
 func unpack(b []byte) ([]byte, error) { return unpacker.DecodeAll(b, nil) }
 
-// packValue and unpackValue are for what has no form of its own.
+// packValue and unpackValue compress and decompress values that have no encoding of their own.
 func packValue[T any](v T) ([]byte, error) {
 	b, err := encode(v)
 	return pack(b), err
@@ -114,21 +114,21 @@ func unpackValue[T any](b []byte) (v T, err error) {
 	return decode[T](b)
 }
 
-// profile gives a segment's profile.
+// profile decodes the segment's profile.
 func (s *Segment) profile() (*profile.Profile, error) {
 	b, err := unpack(s.Profile)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the segment from reference %d on arrived damaged: %w", s.Trace, s.Start, err)
+		return nil, fmt.Errorf("%s: the segment that begins at reference %d arrived damaged; run the job again: %w", s.Trace, s.Start, err)
 	}
 	p, err := profile.Decode(b)
 	if err == nil && p.Segment == nil {
-		err = errors.New("it is no segment")
+		err = errors.New("it is not a segment")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: the segment from reference %d on arrived damaged: %w", s.Trace, s.Start, err)
+		return nil, fmt.Errorf("%s: the segment that begins at reference %d arrived damaged; run the job again: %w", s.Trace, s.Start, err)
 	}
 	return p, nil
 }
 
-// layoutOf is the form of a layout that tasks carry.
+// layoutOf encodes a list of memory blocks for a task.
 func layoutOf(l []sites.Block) ([]byte, error) { return packValue(l) }

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// finish makes the profile of a trace, of what comes before the first stretch and of all
-// stretches joined, and writes it.
+// finish writes the profile of a trace. It appends the joined stretches to the references before the
+// first stretch.
 type finish struct{ Options Options }
 
 func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Segment) bool) (Result, error) {
@@ -27,7 +27,7 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	var list []Segment
 	for one := (Segment{}); parts(&one); one = (Segment{}) {
 		if one.Identity != t.identity {
-			return Result{}, fmt.Errorf("%s: its segments are of another trace, or it was written to while the job ran", name)
+			return Result{}, fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
 		}
 		if one.Profile != nil || one.Alone != "" {
 			list = append(list, one)
@@ -39,7 +39,7 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		root, whole, err := joinTo(ctx, &f.Options, list)
 		switch {
 		case err == nil && root.Alone != "":
-			log.Warnf(ctx, "%s: one worker analyses all of it: %s", name, root.Alone)
+			log.Warnf(ctx, "%s: one worker analyses the whole trace: %s", name, root.Alone)
 			plan, err = t.undivided(&f.Options)
 		case err == nil && whole == nil:
 			whole, err = root.profile()
@@ -66,7 +66,7 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	return r, files.Write(ctx, r.Profile, unique(), func(w io.Writer) error { return p.EncodeTo(w) })
 }
 
-// undivided is the plan for one worker.
+// undivided returns the plan for one worker.
 func (t *opened) undivided(o *Options) (*analysis.Plan, error) {
 	spec, err := o.spec()
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *opened) undivided(o *Options) (*analysis.Plan, error) {
 	return analysis.NewPlan(spec, nil, 0)
 }
 
-// trace gives the source, or nothing at all.
+// trace returns the source, or a nil interface.
 func (t *opened) trace() trace.Source {
 	if t.source == nil {
 		return nil
@@ -83,12 +83,12 @@ func (t *opened) trace() trace.Source {
 	return t.source
 }
 
-// profileOf is the file of a trace's profile.
+// profileOf returns the path of a trace's profile.
 func (o *Options) profileOf(name string) string {
 	return files.Join(o.Output, strings.TrimSuffix(files.Base(name), ".sgt")+".sgp")
 }
 
-// factsOf are what a report compares.
+// factsOf returns the numbers that a report compares.
 func factsOf(p *profile.Profile) []Fact {
 	facts := []Fact{{Name: "references", Value: float64(p.Totals.AllReferences())}}
 	if len(p.Locality) == 0 {
@@ -106,8 +106,8 @@ func factsOf(p *profile.Profile) []Fact {
 	return facts
 }
 
-// reported are the caches, fully associative LRU, that a report tells of: about those of
-// a core, of a larger private level, of a core's share of a last level, and of a socket.
+// reported lists the fully associative LRU caches in the report. Their sizes are those of a first
+// level, a larger private level, a core's share of a last level, and a socket's last level.
 var reported = []struct {
 	name  string
 	bytes uint64

@@ -15,16 +15,16 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// node is the key of the leaf's parent: neighbours have the same.
+// node returns the key of the segment's parent. Neighbours have the same parent.
 func (o *Options) node(s *Segment) string { return nodeKey(s.Trace, s.Number/o.FanIn) }
 
-// nodeKey is the key of a node of a trace's tree, within its level.
+// nodeKey returns the key of a node of a trace's tree, within its level.
 func nodeKey(name string, number int) string { return name + "\x00" + strconv.Itoa(number) }
 
-// join joins the segments of a node, in their order.
+// join joins the segments of a node in ascending order.
 type join struct {
 	Options Options
-	Span    int // stretches that a node of the parents' level covers
+	Span    int // number of stretches that a node of the parents' level covers
 }
 
 func (f *join) ProcessElement(ctx context.Context, key string, parts func(*Segment) bool) (string, Segment, error) {
@@ -40,7 +40,7 @@ func (f *join) ProcessElement(ctx context.Context, key string, parts func(*Segme
 	return nodeKey(name, joined.Number/f.Span), joined, nil
 }
 
-// joinAll joins neighbours that come in any order, to one that can be sent.
+// joinAll joins neighbours, which may arrive in any order, and encodes the result.
 func joinAll(ctx context.Context, o *Options, list []Segment) (Segment, error) {
 	first, whole, err := joinTo(ctx, o, list)
 	if err != nil || whole == nil {
@@ -51,8 +51,8 @@ func joinAll(ctx context.Context, o *Options, list []Segment) (Segment, error) {
 	return s, err
 }
 
-// joinTo joins neighbours, which come in any order. Where there is nothing to do, since
-// there is one only, or one of them tells that one worker has to do all, it gives that.
+// joinTo joins neighbours, which may arrive in any order. If there is only one segment, or if one of
+// them cannot be joined, it returns this segment, and no profile.
 func joinTo(ctx context.Context, o *Options, list []Segment) (first Segment, whole *profile.Profile, err error) {
 	for i := range list {
 		if list[i].Alone != "" {
@@ -64,10 +64,10 @@ func joinTo(ctx context.Context, o *Options, list []Segment) (first Segment, who
 	for i := range list[1:] {
 		a, b := &list[i], &list[i+1]
 		if a.Identity != b.Identity {
-			return first, nil, fmt.Errorf("%s: segments of two traces, or of two ways to analyse it, are mixed; was the file written to while the job ran?", first.Trace)
+			return first, nil, fmt.Errorf("%s: segments of two traces, or of two analyses, are mixed; if the file was changed during the job, run the job again", first.Trace)
 		}
 		if a.End != b.Start {
-			return first, nil, fmt.Errorf("%s: the segment that ends before reference %d is followed by one from %d on: its index disagrees with its chunks, or a segment is missing",
+			return first, nil, fmt.Errorf("%s: a segment ends before reference %d, but the next one begins at %d; the index does not match the chunks, or a segment is missing",
 				first.Trace, a.End, b.Start)
 		}
 	}

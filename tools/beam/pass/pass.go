@@ -1,26 +1,25 @@
-// Package pass is a pass over traces as an Apache Beam pipeline: what the command's
-// analyze does on one machine, on many, with the same bytes.
+// Package pass analyses traces by an Apache Beam pipeline, on many machines. The profiles equal those
+// of the command's verb analyze, byte for byte.
 //
-//  1. divide looks at a trace's index and gives stretches of about equal numbers of
-//     references (analysis.Plan).
-//  2. Where data is told apart by the block of memory that it lies in, follow reads what
-//     each stretch tells of allocations, and lay puts together where blocks lie at the
-//     beginning of each. Else this is left out.
-//  3. analyse makes a segment of each stretch, anywhere and in any order. A stretch that
-//     takes too long is cut, and what is left goes to somebody else in the next round;
-//     a segment of too many lines is ended, and another begun.
-//  4. join appends neighbours (MODELS §9). The operation is associative and not
-//     commutative: no combiner may be told of it, since runners are free to combine in any
-//     order. So the tree is laid out: the parent of stretch i on level l is i divided by
-//     the fan-in l times, neighbours are grouped by their parent, put in order by where
-//     they begin, and joined.
-//  5. finish analyses the little that comes before the first stretch, appends the rest,
-//     and writes the profile.
-//  6. tell writes a report over all traces.
+//  1. divide reads a trace's index, and divides the trace into stretches with about equal numbers
+//     of references (analysis.Plan).
+//  2. If data structures are distinguished by memory block, follow reads the allocations of each
+//     stretch, and lay computes which memory blocks exist at the beginning of each stretch.
+//     Otherwise this step is omitted.
+//  3. analyse computes the segments of each stretch, on any worker and in any order. A stretch that
+//     takes too long is cut, and another worker analyses the rest in the next round. If a segment
+//     contains too many lines, it ends, and another one begins.
+//  4. join appends neighbours (MODELS §9). The operation is associative but not commutative, so it
+//     cannot be a Beam combiner: runners may combine in any order. Therefore the tree is explicit:
+//     the parent of stretch i on level l is i divided by the fan-in l times. Neighbours are grouped
+//     by their parent, sorted by position, and joined.
+//  5. finish analyses the references before the first stretch, appends the rest, and writes the
+//     profile.
+//  6. tell writes a report about all traces.
 //
-// Every step gives the same for the same, and nothing has its name before it is complete:
-// a runner may repeat whatever was lost, and run twice what is slow. With a workspace,
-// segments are kept there, and a job that is started again takes those.
+// Every step is deterministic, and a file gets its name only when it is complete. A runner may
+// therefore repeat lost work, and may run slow work twice. A workspace stores segments, and a job
+// that is started again uses them.
 package pass
 
 import (
@@ -58,8 +57,8 @@ func init() {
 	}
 }
 
-// Check looks at traces and options before there is a job, and gives how many stretches
-// the longest trace has. The error is of the first thing that is wrong.
+// Check checks traces and options before the job begins. It returns the number of stretches of the
+// longest trace, or an error about the first problem.
 func Check(ctx context.Context, traces []string, o *Options) (most int, err error) {
 	if err := o.Check(); err != nil {
 		return 0, err
@@ -68,7 +67,7 @@ func Check(ctx context.Context, traces []string, o *Options) (most int, err erro
 	for _, name := range traces {
 		to := o.profileOf(name)
 		if other, taken := outputs[to]; taken {
-			return 0, fmt.Errorf("%s and %s would both be kept as %s; analyse them one after the other, into two folders", other, name, to)
+			return 0, fmt.Errorf("%s and %s would both be stored as %s; analyse them in two jobs, with different folders", other, name, to)
 		}
 		outputs[to] = name
 		t, err := openTrace(ctx, name, o)
@@ -85,7 +84,7 @@ func Check(ctx context.Context, traces []string, o *Options) (most int, err erro
 			return 0, err
 		}
 	}
-	for _, ending := range reportEndings { // of an earlier job, which is not to be taken for this one's
+	for _, ending := range reportEndings { // a report of an earlier job must not be mistaken for this job's
 		if err := files.Remove(ctx, files.Join(o.Output, "report."+ending)); err != nil {
 			return 0, err
 		}
@@ -93,13 +92,13 @@ func Check(ctx context.Context, traces []string, o *Options) (most int, err erro
 	return most, nil
 }
 
-// reportEndings are those of the report's files: text, and JSON.
+// reportEndings contains the endings of the report's files: text, and JSON.
 var reportEndings = []string{"txt", "json"}
 
-// rounds is how often a stretch can be cut because it takes long, and one more.
+// rounds is one more than the number of times that a stretch can be cut because it takes long.
 const rounds = 3
 
-// Build makes the pipeline for traces of at most so many stretches each.
+// Build adds the steps to a pipeline. most is the largest number of stretches of a trace.
 func Build(s beam.Scope, traces []string, most int, o Options) {
 	names := beam.Reshuffle(s, beam.CreateList(s, traces))
 	ready, toFollow, whole := beam.ParDo3(s.Scope("Divide"), &divide{o}, names)
@@ -130,7 +129,7 @@ func Build(s beam.Scope, traces []string, most int, o Options) {
 	beam.ParDo0(s.Scope("Tell"), &tell{o}, beam.GroupByKey(s, beam.ParDo(s, together, results)))
 }
 
-// laid gives tasks that tell where blocks of memory lie.
+// laid adds to tasks which memory blocks exist when they begin.
 func (o *Options) laid(s beam.Scope, tasks beam.PCollection) beam.PCollection {
 	var moved []beam.PCollection
 	for _, some := range o.lanes(s, tasks) {
@@ -139,7 +138,7 @@ func (o *Options) laid(s beam.Scope, tasks beam.PCollection) beam.PCollection {
 	return beam.ParDo(s, &lay{*o}, beam.GroupByKey(s, beam.Flatten(s, moved...)))
 }
 
-// lanes parts tasks among branches, for runners that give a collection to one worker.
+// lanes distributes tasks among branches, for runners that process a collection on one worker.
 func (o *Options) lanes(s beam.Scope, tasks beam.PCollection) (parts []beam.PCollection) {
 	if o.Lanes == 1 {
 		return []beam.PCollection{beam.Reshuffle(s, tasks)}
@@ -150,7 +149,7 @@ func (o *Options) lanes(s beam.Scope, tasks beam.PCollection) (parts []beam.PCol
 	return parts
 }
 
-// joined joins the segments of each node, whose parents cover so many stretches.
+// joined joins the segments of each node. span is the number of stretches that a parent covers.
 func (o *Options) joined(s beam.Scope, nodes beam.PCollection, span int) beam.PCollection {
 	if o.Lanes == 1 {
 		return beam.ParDo(s, &join{*o, span}, beam.GroupByKey(s, nodes))
@@ -163,12 +162,12 @@ func (o *Options) joined(s beam.Scope, nodes beam.PCollection, span int) beam.PC
 	return beam.Flatten(s, parts...)
 }
 
-// lane is one branch of several.
+// lane is one of several branches.
 type lane struct{ Lane, Lanes int }
 
 func (l *lane) has(n uint64) bool { return n%uint64(l.Lanes) == uint64(l.Lane) }
 
-// tasksOf are the tasks of a lane: neighbours go different ways.
+// tasksOf selects the tasks of a lane. Neighbouring tasks belong to different lanes.
 type tasksOf struct{ Lane lane }
 
 func (f *tasksOf) ProcessElement(t Task, emit func(Task)) {
@@ -177,7 +176,7 @@ func (f *tasksOf) ProcessElement(t Task, emit func(Task)) {
 	}
 }
 
-// segmentsOf are the segments of a lane: those of a node go the same way.
+// segmentsOf selects the segments of a lane. The segments of a node belong to the same lane.
 type segmentsOf struct{ Lane lane }
 
 func (f *segmentsOf) ProcessElement(key string, s Segment, emit func(string, Segment)) {
@@ -192,11 +191,11 @@ func hash(s string) uint64 {
 	return h.Sum64() >> 8
 }
 
-// root is the key of a trace's root.
+// root replaces the key by the name of the trace.
 func root(key string, s Segment) (string, Segment) {
 	name, _, _ := strings.Cut(key, "\x00")
 	return name, s
 }
 
-// together is one key for all.
+// together assigns the same key to all results.
 func together(r Result) (int, Result) { return 0, r }

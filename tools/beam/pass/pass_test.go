@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// container writes random steps of a program with allocations, of one thread.
+// container writes random steps of a single-threaded program with allocations.
 func container(t *testing.T, seed uint64, steps int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -87,7 +87,7 @@ func program() *trace.Program {
 	return p
 }
 
-// alone is what the command gives: one run from front to back.
+// alone returns the profile of the command: one run from the beginning to the end.
 func alone(t *testing.T, spec analysis.Spec, file []byte) []byte {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{}))
@@ -100,7 +100,7 @@ func alone(t *testing.T, spec analysis.Spec, file []byte) []byte {
 	return r.Finish(analysis.StateAfter(err, r.Progress().References)).Encode()
 }
 
-// folder has files with these contents.
+// folder creates a folder with these files.
 func folder(t *testing.T, content map[string][]byte) (dir string, names []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -130,7 +130,7 @@ func run(t *testing.T, names []string, o pass.Options) error {
 	return err
 }
 
-// same compares profiles with those of one run each.
+// same compares each profile with the profile of a single run.
 func same(t *testing.T, o pass.Options, content map[string][]byte) {
 	t.Helper()
 	set, err := analysis.ParseAnalyses(o.Analyses)
@@ -152,7 +152,7 @@ func same(t *testing.T, o pass.Options, content map[string][]byte) {
 	}
 }
 
-// Whatever the options are that divide the work, the bytes are those of one run.
+// The profile has the same bytes as a single run, whatever options divide the work.
 func TestSameBytes(t *testing.T) {
 	content := map[string][]byte{"a.sgt": container(t, 1, 90_000), "b.sgt": container(t, 2, 140_000), "short.sgt": container(t, 3, 300)}
 	_, names := folder(t, content)
@@ -176,7 +176,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// dataFolder has the traces that are shared among developers.
+// dataFolder returns the folder with the traces that developers share.
 func dataFolder(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
@@ -189,7 +189,7 @@ func dataFolder(t *testing.T) string {
 	return dir
 }
 
-// imported makes a container of a trace.
+// imported converts a trace to a container.
 func imported(t *testing.T, name string) []byte {
 	t.Helper()
 	f, err := os.Open(name)
@@ -218,7 +218,7 @@ func imported(t *testing.T, name string) []byte {
 	return out.Bytes()
 }
 
-// All demos, and the traces that are shared.
+// All demos and shared traces have the same profile as a single run.
 func TestRealTraces(t *testing.T) {
 	content := map[string][]byte{}
 	demos, err := filepath.Glob("../../../site/demos/*.sgt")
@@ -256,7 +256,7 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-// Workers that are killed change nothing.
+// Killed workers do not change the result.
 func TestKilled(t *testing.T) {
 	content := map[string][]byte{"a.sgt": container(t, 4, 400_000), "b.sgt": container(t, 5, 200_000)}
 	_, names := folder(t, content)
@@ -302,7 +302,7 @@ func killSome(p *pool.Pool, workers int, over <-chan struct{}) (n int) {
 	return n
 }
 
-// What is in the workspace is taken, unless it is damaged or of something else.
+// Stored segments are used unless they are damaged or belong to another trace.
 func TestGoesOn(t *testing.T) {
 	content := map[string][]byte{"a.sgt": container(t, 1, 140_000)}
 	_, names := folder(t, content)
@@ -315,7 +315,7 @@ func TestGoesOn(t *testing.T) {
 	if err != nil || len(list) < 3 {
 		t.Fatal(list, err)
 	}
-	// One is lost, one is cut, one is another's; what is taken of the rest must be enough.
+	// One file is lost, one is truncated, and one belongs to another trace.
 	if err := os.Remove(list[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +345,8 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// Stretches that were cut are taken as far as they came, whatever patience the next job
-// has; those of a trace that was written to since are not.
+// The analysed part of a stretch that was cut is used by the next job, whatever its patience, unless
+// the trace was changed.
 func TestGoesOnBehindCuts(t *testing.T) {
 	content := map[string][]byte{"a.sgt": container(t, 1, 140_000)}
 	_, names := folder(t, content)
@@ -404,9 +404,9 @@ func TestBadInput(t *testing.T) {
 		{"empty", []string{of["empty.sgt"]}, nil, "is empty"},
 		{"damaged", []string{of["damaged.sgt"]}, nil, "damaged.sgt"},
 		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},
-		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "nothing can be written there"},
-		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "nothing can be written there"},
-		{"loops", []string{of["good.sgt"]}, func(o *pass.Options) { o.Analyses = "loops" }, "cannot be divided"},
+		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "cannot be written to"},
+		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "cannot be written to"},
+		{"loops", []string{of["good.sgt"]}, func(o *pass.Options) { o.Analyses = "loops" }, "cannot be analysed in parts"},
 		{"lines", []string{of["good.sgt"]}, func(o *pass.Options) { o.LineBytes = []uint32{3} }, "line"},
 		{"names", []string{of["good.sgt"], "/elsewhere/good.sgt"}, nil, "both"},
 	} {
@@ -426,7 +426,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Ranks are told apart where they differ.
+// The report lists ranks that differ from the others.
 func TestReport(t *testing.T) {
 	var list []pass.Result
 	for i := range 20 {

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// tell writes the report over all traces of a job.
+// tell writes the report about all traces of a job.
 type tell struct{ Options Options }
 
 func (f *tell) ProcessElement(ctx context.Context, _ int, results func(*Result) bool) error {
@@ -35,8 +35,8 @@ func (f *tell) ProcessElement(ctx context.Context, _ int, results func(*Result) 
 	return nil
 }
 
-// Report compares traces: each by itself, the quantiles of each number over all, and
-// those traces whose numbers are unlike the others'.
+// Report returns the numbers of each trace, the quantiles of each number over all traces, and the
+// traces whose numbers differ from the others.
 func Report(list []Result) *report.Document {
 	slices.SortFunc(list, func(a, b Result) int { return compareNames(a.Trace, b.Trace) })
 	d := &report.Document{Schema: "stackglass.beam", Version: 1, Input: []report.Fact{
@@ -58,7 +58,7 @@ func Report(list []Result) *report.Document {
 			values[f.Name] = append(values[f.Name], f.Value)
 		}
 		if r.Reason != "" {
-			d.Warnings = append(d.Warnings, r.Trace+": "+r.Reason+"; its profile is of a part, and is kept as such")
+			d.Warnings = append(d.Warnings, r.Trace+": "+r.Reason+"; its profile covers only a part, and is stored as a partial profile")
 		}
 	}
 	for _, r := range list {
@@ -113,23 +113,23 @@ func quantiles(names []string, values map[string][]float64, ratio map[string]boo
 	return t
 }
 
-// quantile gives the value that a share of all are not above: one that occurs, the lower
-// of two.
+// quantile returns the smallest of the values that at least the given share of the values do not
+// exceed.
 func quantile(values []float64, share float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
-// Outliers are beyond the quartiles by more than one and a half times what is between
-// them (Tukey, Exploratory Data Analysis, 1977), and off the median by more than a
-// hundredth of it: ranks that do the same differ by a few references.
+// An outlier lies beyond a quartile by more than 1.5 times the interquartile range (Tukey, Exploratory
+// Data Analysis, 1977), and differs from the median by more than 1 %, because ranks that do the same
+// work differ by a few references.
 const (
 	fence    = 1.5
 	leastOff = 0.01
 )
 
 func outliers(list []Result, names []string, values map[string][]float64, ratio map[string]bool) report.Table {
-	t := report.Table{Key: "outliers", Title: "Traces unlike the others (beyond the quartiles by 1.5 times what is between them)", Columns: []report.Column{
+	t := report.Table{Key: "outliers", Title: "Outliers (beyond a quartile by more than 1.5 times the interquartile range)", Columns: []report.Column{
 		{Key: "trace", Label: "trace"}, {Key: "number", Label: "number"}, {Key: "value", Label: "value"}, {Key: "median", Label: "median"},
 	}}
 	for _, name := range names {
@@ -145,7 +145,7 @@ func outliers(list []Result, names []string, values map[string][]float64, ratio 
 	return t
 }
 
-// compareNames has rank 10 come after rank 9.
+// compareNames compares numbers in names by value, so that rank 10 follows rank 9.
 func compareNames(a, b string) int {
 	for a != "" && b != "" {
 		n, m := digits(a), digits(b)

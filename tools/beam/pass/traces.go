@@ -18,25 +18,25 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// Options say what to analyse, and how the work is divided. Workers get them with their
-// work, so that they are plain values.
+// Options contains the analyses, and how the work is divided. It contains only plain values, because
+// workers receive it with their tasks.
 type Options struct {
-	Analyses  string   // as of the command's --analyses
+	Analyses  string   // as in the command's --analyses
 	LineBytes []uint32 // nil: 64
 
-	References uint64 // in a stretch, about
-	MostLines  uint64 // distinct lines in a segment, about; more make it several
-	PatienceMS int64  // how long a stretch may take before others get what is left of it; 0: any time
-	FanIn      int    // neighbours that are joined at once
-	Lanes      int    // branches of the pipeline, for runners that put a collection into one bundle
+	References uint64 // approximate number of references of a stretch
+	MostLines  uint64 // approximate maximum of distinct lines of a segment
+	PatienceMS int64  // milliseconds after which another worker gets the rest of a stretch; 0: never
+	FanIn      int    // number of neighbours that are joined at once
+	Lanes      int    // number of branches of the pipeline, for runners that process a collection in one bundle
 
-	Workspace string // where segments are kept, so that a job can go on; "": nowhere
-	Temporary string // where workers copy what is not on their machine
+	Workspace string // the folder that stores segments, so that a job can be resumed, or ""
+	Temporary string // the folder to which workers copy files that are not on their machine
 	Output    string // the folder of the profiles
 }
 
-// The defaults of options. A stretch is long enough for joining to cost little, and
-// short enough for hundreds of them in a trace that is worth dividing.
+// These are the default options. A stretch is so long that joining takes little time, and so short
+// that a trace that is worth dividing has hundreds of stretches.
 const (
 	DefaultReferences = 1 << 26
 	DefaultMostLines  = 1 << 24
@@ -44,13 +44,13 @@ const (
 	MostStretches     = 1 << 15
 )
 
-// spec is what the analyses are asked.
+// spec returns the specification of the analyses.
 func (o *Options) spec() (analysis.Spec, error) {
 	set, err := analysis.ParseAnalyses(o.Analyses)
 	return analysis.Spec{Analyses: set, LineBytes: o.LineBytes}.WithDefaults(), err
 }
 
-// Check tests the options; the error says what is wrong.
+// Check returns an error if an option is invalid.
 func (o *Options) Check() error {
 	spec, err := o.spec()
 	if err == nil {
@@ -60,55 +60,55 @@ func (o *Options) Check() error {
 	case err != nil:
 		return err
 	case spec.Analyses&analysis.Loops != 0:
-		return fmt.Errorf("analyses: loops are folded from front to back, and cannot be divided; ask the command for them")
+		return fmt.Errorf("analyses: loops cannot be analysed in parts; analyse loops with the command")
 	case o.References < 1:
-		return fmt.Errorf("references: a stretch has at least one")
+		return fmt.Errorf("references: want at least 1")
 	case o.MostLines < 1:
-		return fmt.Errorf("lines: a segment has at least one")
+		return fmt.Errorf("segment-lines: want at least 1")
 	case o.FanIn < 2:
-		return fmt.Errorf("fan-in: at least two segments are joined at a time, and %d are asked for", o.FanIn)
+		return fmt.Errorf("fan-in: %d, want at least 2", o.FanIn)
 	case o.Lanes < 1:
-		return fmt.Errorf("lanes: there is at least one, and %d are asked for", o.Lanes)
+		return fmt.Errorf("lanes: %d, want at least 1", o.Lanes)
 	case o.Output == "":
-		return fmt.Errorf("output: name a folder for the profiles")
+		return fmt.Errorf("output: give a folder for the profiles")
 	}
 	return nil
 }
 
-// opened is a trace as a worker knows it.
+// opened is an opened trace.
 type opened struct {
 	file     *files.File
-	source   *sgt.Source // nil: it cannot be read at any place
+	source   *sgt.Source // nil if it cannot be read at any position
 	plan     *analysis.Plan
-	identity string // tells traces and options apart
+	identity string // identifies the trace and the options
 }
 
-// traces are those that this process has open. A worker has one or a few, for hours.
+// traces contains the traces that this process has open. A worker needs one or a few, for hours.
 var traces = struct {
 	sync.Mutex
 	open map[string]*opening
-	used []string // the one used last comes last
+	used []string // ascending by the time of last use
 }{open: map[string]*opening{}}
 
 type opening struct {
 	sync.Once
-	done  atomic.Bool // there is a trace
+	done  atomic.Bool // trace is set
 	trace *opened
 	err   error
 }
 
-// mostOpen traces stay open, each with its index in memory.
+// mostOpen is the maximum number of open traces. Each needs memory for its index.
 const mostOpen = 16
 
-// openTrace gives a trace that is divided as the options say. What could not be opened is
-// tried again when it is asked for again, as a runner does that repeats what failed.
+// openTrace returns a trace that is divided according to the options. A trace that could not be
+// opened is tried again at the next call, because runners repeat failed work.
 func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	key := name + "\x00" + o.key()
 	traces.Lock()
 	of := traces.open[key]
 	traces.Unlock()
 	if of != nil && of.done.Load() && !of.trace.file.Same(ctx, name) {
-		forget(key, of) // an earlier job had another file of this name
+		forget(key, of) // an earlier job read another file with this name
 	}
 	traces.Lock()
 	of = traces.open[key]
@@ -120,7 +120,7 @@ func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	}
 	traces.used = append(traces.used, key)
 	if len(traces.used) > mostOpen {
-		// Whoever still reads it has it open; the file goes with the last of them.
+		// The file remains open for goroutines that still read it.
 		delete(traces.open, traces.used[0])
 		traces.used = slices.Delete(traces.used, 0, 1)
 	}
@@ -135,7 +135,7 @@ func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	return of.trace, of.err
 }
 
-// forget has a trace be opened again when it is asked for.
+// forget makes the next call of openTrace open the trace again.
 func forget(key string, of *opening) {
 	traces.Lock()
 	defer traces.Unlock()
@@ -145,16 +145,16 @@ func forget(key string, of *opening) {
 	}
 }
 
-// key has what decides on the stretches and on what is in their segments.
+// key returns the options that determine the stretches and the contents of their segments.
 func (o *Options) key() string {
 	return fmt.Sprint(segmentVersion, " ", o.Analyses, " ", o.LineBytes, " ", o.References, " ", o.MostLines)
 }
 
-// segmentVersion is of the bytes of segments in workspaces.
+// segmentVersion is the version of the encoding of segments in workspaces.
 const segmentVersion = 1
 
-// endBytes of a file's beginning and of its end, where the index is, tell it from others,
-// with its size and when it was written to.
+// endBytes is the number of bytes at the beginning and at the end of a file that identify it, with its
+// size and the time of its last change. The index is at the end.
 const endBytes = 64 << 10
 
 func load(ctx context.Context, name string, o *Options) (*opened, error) {
@@ -167,7 +167,7 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 		return nil, err
 	}
 	if file.Bytes == 0 {
-		return nil, fmt.Errorf("%s: is empty; capture it again", name)
+		return nil, fmt.Errorf("%s: is empty; record the trace again", name)
 	}
 	t := &opened{file: file}
 	head := make([]byte, min(endBytes, file.Bytes))
@@ -175,7 +175,7 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 		return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
 	}
 	if _, is := sgt.Recognise(head); !is {
-		return nil, fmt.Errorf("%s: is no .sgt container; make one of it with: stackglass convert %s -o %s.sgt", name, name, strings.TrimSuffix(files.Base(name), ".lz4"))
+		return nil, fmt.Errorf("%s: is not an .sgt container; convert it with: stackglass convert %s -o %s.sgt", name, name, strings.TrimSuffix(files.Base(name), ".lz4"))
 	}
 	sum := sha256.New()
 	sum.Write(binary.LittleEndian.AppendUint64([]byte(o.key()+"\x00"), uint64(file.Bytes)))
@@ -190,7 +190,7 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	sum.Write(tail)
 	t.identity = hex.EncodeToString(sum.Sum(nil)[:16])
 	if t.source, err = sgt.NewSource(name, file, file.Bytes, nil); err != nil {
-		// Without an index, one worker reads all of it.
+		// Without an index, one worker reads the whole trace.
 		t.source = nil
 		t.plan, err = t.undivided(o)
 		return t, err
@@ -206,7 +206,7 @@ func (t *opened) references() (n uint64) {
 	return n
 }
 
-// reader reads the trace from its beginning.
+// reader returns a reader that begins at the first chunk.
 func (t *opened) reader(name string) *sgt.Reader {
 	r := sgt.NewReader(name, io.NewSectionReader(t.file, 0, t.file.Bytes), sgt.Options{})
 	r.Until(trace.Position{Chunk: trace.AtEnd})
