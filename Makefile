@@ -55,11 +55,13 @@ MULTICORE_NEEDS := \
 
 # Packages that run in the browser, and the sources of the page.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
+# Packages that start goroutines.
+CONCURRENT := ./core/parallel ./core/analysis/... ./core/trace/sgt ./tools/stackglass/internal/pass ./workers/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
-.PHONY: help setup run build site zip single release edge wasm test check format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
+.PHONY: help setup run build site zip single release edge wasm test check vulnerabilities race format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
 	pipelines runtimes multicore speed processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
@@ -137,6 +139,16 @@ test: setup format generated ## every check and every test, as in CI
 tests: e2e-first e2e-second unit wasmtest beamtest vet staticcheck
 
 unit vet staticcheck: | $(FIRST)
+
+# The database of vulnerabilities is https://vuln.go.dev, unless GOVULNDB names another one.
+VULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+vulnerabilities: ## search the command and the page for calls of code with known vulnerabilities
+	GOBIN=$(CURDIR)/bin $(GO) install $(VULNCHECK)
+	bin/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./tools/stackglass
+	$(WASM) bin/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./wasm/app ./wasm/unpack/program
+
+race: ## the tests of packages with goroutines, with the race detector, which needs a C compiler
+	CGO_ENABLED=1 $(TEST) -race -short $(CONCURRENT)
 
 check: format vet staticcheck generated ## all checks that are not tests
 
@@ -233,7 +245,7 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build bin/wasmtest ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers
+soak: build bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled|TestEightWorkers|TestBudgetIsOfTheWholeTab' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestKilled ./tools/stackglass/internal/command
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
