@@ -32,6 +32,7 @@ enum {
 	full_steps = 1 << 22,
 
 	met_slots = 2048,
+	most_unfinished = 4, // as many handlers as interrupt each other
 
 	// The maximum number of bytes that SG_MOST_WORDS words add to each part.
 	most_control = 24 * SG_MOST_WORDS,
@@ -68,6 +69,12 @@ struct sg_encoder {
 	uint64_t ticket_steps;                      // that the ticket part describes
 	bool ticketed;
 	bool begun;
+
+	struct unfinished {
+		uint64_t *at;
+		uint32_t words;
+	} unfinished[most_unfinished]; // the oldest first
+	unsigned unfinished_count;
 
 	struct __sg_block none; // represents block 0 if there is no block
 
@@ -352,6 +359,18 @@ static bool unwritten(const uint64_t *v, uint64_t misses)
 	return false;
 }
 
+// Keeps a step for later. If too many are kept, the oldest is dropped: a handler left it for ever
+// by longjmp.
+static void keep_unfinished(struct sg_encoder *e, const uint64_t *at, uint32_t words)
+{
+	if (e->unfinished_count == most_unfinished) {
+		e->lost++;
+		e->unfinished_count--;
+		memmove(e->unfinished, e->unfinished + 1, e->unfinished_count * sizeof *e->unfinished);
+	}
+	e->unfinished[e->unfinished_count++] = (struct unfinished){(uint64_t *)(uintptr_t)at, words};
+}
+
 static void miss(struct sg_encoder *e, struct record *r, uint32_t i, uint64_t value, uint64_t previous)
 {
 	struct prediction *p = &r->value[i];
@@ -436,7 +455,7 @@ static const uint64_t *surprise(struct sg_encoder *e, const uint64_t *at, const 
 	if (!misses)
 		misses = compare(r, at + 1, e->previous, n);
 	if (misses && unwritten(at + 1, misses))
-		e->lost++;
+		keep_unfinished(e, at, 1 + n);
 	else
 		tell(e, b, r, at + 1, misses);
 	return at + 1 + n;
@@ -474,6 +493,43 @@ void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 		else
 			at = other(e, at, end);
 	}
+}
+
+static bool finished(const struct unfinished *u)
+{
+	for (uint32_t i = 0; i < u->words; i++)
+		if (u->at[i] == SG_UNWRITTEN)
+			return false;
+	return true;
+}
+
+void sg_encode_finished(struct sg_encoder *e)
+{
+	unsigned count = e->unfinished_count;
+	e->unfinished_count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		struct unfinished u = e->unfinished[i];
+		if (!finished(&u)) {
+			e->unfinished[e->unfinished_count++] = u;
+			continue;
+		}
+		sg_encode(e, u.at, u.at + u.words);
+		for (uint32_t w = 0; w < u.words; w++)
+			u.at[w] = SG_UNWRITTEN;
+	}
+}
+
+const uint64_t *sg_encoder_unfinished(const struct sg_encoder *e, const uint64_t *from, const uint64_t *end, const uint64_t **past)
+{
+	const uint64_t *first = end;
+	for (unsigned i = 0; i < e->unfinished_count; i++) {
+		const struct unfinished *u = &e->unfinished[i];
+		if (u->at >= from && u->at < first) {
+			first = u->at;
+			*past = u->at + u->words;
+		}
+	}
+	return first;
 }
 
 // ---- chunks
@@ -517,7 +573,7 @@ void sg_encoder_free(struct sg_encoder *e)
 
 bool sg_encoder_empty(const struct sg_encoder *e) { return e->steps == 0; }
 
-uint64_t sg_encoder_lost(const struct sg_encoder *e) { return e->lost; }
+uint64_t sg_encoder_lost(const struct sg_encoder *e) { return e->lost + e->unfinished_count; }
 
 static size_t payload_bytes(const struct sg_encoder *e)
 {

@@ -22,9 +22,18 @@ struct sg_encoder;
 SG_API struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread);
 SG_API void sg_encoder_free(struct sg_encoder *e);
 
-// Encodes the words from at up to end. An incomplete step (it ends too early, or a value is
-// SG_UNWRITTEN) is dropped and counted. So is anything that is not a step.
+// Encodes the words from at up to end. A step that ends too early is dropped and counted. So is
+// anything that is not a step.
+//
+// A step with a value that is SG_UNWRITTEN is unfinished: a signal handler interrupted the program
+// between the move of the cursor and the last value, and the handler's own steps filled the buffer.
+// The program writes the value when the handler returns. Until then, the words of the step must
+// stay where they are.
 SG_API void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end);
+// Encodes the unfinished steps that the program has finished, after a ticket word.
+SG_API void sg_encode_finished(struct sg_encoder *e);
+// Returns the first unfinished step in [from, end), and sets past to its end; or end.
+SG_API const uint64_t *sg_encoder_unfinished(const struct sg_encoder *e, const uint64_t *from, const uint64_t *end, const uint64_t **past);
 
 SG_API bool sg_encoder_empty(const struct sg_encoder *e);
 // Reports whether the chunk is long enough to be flushed.
@@ -32,7 +41,7 @@ SG_API bool sg_encoder_full(const struct sg_encoder *e);
 // Writes the chunk if it contains steps. The tickets of all later chunks, of any thread, are at
 // least floor. The next chunk begins with a ticket word.
 SG_API bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor);
-// Returns the number of steps that sg_encode has dropped so far.
+// Returns the number of steps that were dropped so far, or are unfinished.
 SG_API uint64_t sg_encoder_lost(const struct sg_encoder *e);
 
 #endif

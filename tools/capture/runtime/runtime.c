@@ -110,10 +110,31 @@ static void spoil(uint64_t *from, const uint64_t *end)
 		*from = SG_UNWRITTEN;
 }
 
+// Empties words, except for unfinished steps.
+static void clear(const struct sg_thread *t, uint64_t *from, const uint64_t *end)
+{
+	const uint64_t *past = end;
+	while (from < end) {
+		const uint64_t *at = t->encoder ? sg_encoder_unfinished(t->encoder, from, end, &past) : end;
+		spoil(from, at);
+		from = (uint64_t *)(uintptr_t)(at < end ? past : end);
+	}
+}
+
+// Gives the thread the longest part of the buffer without unfinished steps.
 static void give_buffer(struct sg_thread *t)
 {
-	__sg_thread.cursor = t->from = t->buffer;
-	__sg_thread.end = t->buffer + SG_MOST_WORDS;
+	const uint64_t *end = t->buffer + SG_MOST_WORDS, *from = t->buffer, *past = end, *low = from, *high = from;
+	while (from < end) {
+		const uint64_t *at = t->encoder ? sg_encoder_unfinished(t->encoder, from, end, &past) : end;
+		if (at - from > high - low) {
+			low = from;
+			high = at;
+		}
+		from = at < end ? past : end;
+	}
+	__sg_thread.cursor = t->from = (uint64_t *)(uintptr_t)low;
+	__sg_thread.end = (uint64_t *)(uintptr_t)high;
 }
 
 static void take_buffer(void)
@@ -162,14 +183,19 @@ static void write_chunk(struct sg_thread *t)
 static void consume(struct sg_thread *t, const uint64_t *end, uint64_t ticket)
 {
 	if (t->recording && t->encoder && t->from < end) {
-		if (sg_encoder_empty(t->encoder) && !(*t->from & 1)) {
+		const uint64_t *from = t->from;
+		if (*from & 1 && *from != SG_UNWRITTEN) {
+			sg_encode(t->encoder, from, from + 1);
+			from++;
+		} else if (sg_encoder_empty(t->encoder)) {
 			// Another thread has written the chunk in the meantime.
 			uint64_t again = ticket << 1 | 1;
 			sg_encode(t->encoder, &again, &again + 1);
 		}
-		sg_encode(t->encoder, t->from, end);
+		sg_encode_finished(t->encoder);
+		sg_encode(t->encoder, from, end);
 	}
-	spoil(t->from, end);
+	clear(t, t->from, end);
 	t->from = (uint64_t *)end;
 }
 

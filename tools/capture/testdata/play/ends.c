@@ -63,11 +63,28 @@ static void tick(int number)
 	ticks++;
 }
 
+// More steps than fit in the buffer.
+static void crowd(int number)
+{
+	(void)number;
+	loads(1000, 5000);
+	ticks++;
+}
+
+// A step that is unfinished for a while.
+static void slow_load(uint64_t address)
+{
+	uint64_t *step = enter(0);
+	for (volatile int i = 0; i < 10; i++)
+		;
+	step[0] = address;
+}
+
 // A timer's handler comes at any moment, and makes steps of its own.
-static void timer(void)
+static void timer(void (*handler)(int), void (*load)(uint64_t))
 {
 	struct itimerval every = {{0, 1000}, {0, 1000}};
-	signal(SIGPROF, tick);
+	signal(SIGPROF, handler);
 	setitimer(ITIMER_PROF, &every, 0);
 	for (uint64_t i = 0; ticks < 50; i++)
 		load(UINT64_C(1) << 40 | i);
@@ -146,7 +163,8 @@ int main(int argc, char **argv)
 	HOW("exec", execl("/bin/sh", "sh", "-c", "exit 6", (char *)0))
 	HOW("execfail", execlp("/nowhere", "nowhere", (char *)0); printf("%d\n", errno); loads(100, 8))
 	HOW("pool", pool())
-	HOW("timer", timer())
+	HOW("timer", timer(tick, load))
+	HOW("crowd", timer(crowd, slow_load))
 	HOW("fork", child(1); loads(100, 4))
 	HOW("forks", child(2); loads(100, 4))
 	HOW("close", close_all(); loads(100, 2))
