@@ -848,7 +848,7 @@ func (c *Caches) Draw() {
 
 // Table implements [View].
 func (c *Caches) Table(name string) *state.Table {
-	v := c.App.result.View
+	v := c.App.inRange()
 	switch name {
 	case "curve":
 		return v.CurveTable()
@@ -5566,6 +5566,7 @@ type ResultView struct {
 	App       *App
 	ThreadsOn vugu.Builder
 	Lesson    vugu.Builder
+	Timeline  vugu.Builder
 	processor string // that is chosen
 }
 
@@ -6102,6 +6103,19 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
+			if c.App.timeline() != nil {
+				{
+					var vgcomp vugu.Builder = c.Timeline
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
+					}
+				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
 			if c.teaches() {
 				{
 					var vgcomp vugu.Builder = c.Lesson
@@ -6188,7 +6202,7 @@ type Root struct {
 
 // NewRoot creates the components of an app.
 func NewRoot(a *App) *Root {
-	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{App: a, ThreadsOn: &ThreadsOn{App: a}, Lesson: &Lesson{App: a}}}
+	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{App: a, ThreadsOn: &ThreadsOn{App: a}, Lesson: &Lesson{App: a}, Timeline: &Timeline{App: a}}}
 }
 func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -6715,6 +6729,53 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
 				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethe distance grew less, because this thread had used some of those lines, too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the same line in between, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
+			}
+		}
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
+// Timeline shows the run over time, above the views, and the range that they show.
+type Timeline struct{ App *App }
+
+func (c *Timeline) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "timeline"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "timeline"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Timeline"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		vgn = addElement(vgparent, "sg-timeline")
+		vgn.AddAttrInterface("id", "timeline-drawing")
+		vgn = addElement(vgparent, "p\x00class\x00actions")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.App.ranged() && !c.App.Screen.Tab.Ranged() {
+				vgn = addElement(vgparent, "span\x00class\x00second\x00id\x00timeline-whole-view")
+				vgn.SetInnerHTML("This view shows the whole run.")
+			}
+			addText(vgparent, "\n\t\t")
+			if c.App.ranged() {
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00timeline-whole")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SetRange(0, 0, false) })
+				{
+					vgparent := vgn
+					_ = vgparent
+					addText(vgparent, "whole run")
+				}
 			}
 		}
 	}

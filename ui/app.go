@@ -61,6 +61,7 @@ type App struct {
 	smalls    *state.Threads          // the threads whose small charts were drawn last
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
+	line      timelineState
 	nests     loopState
 	diagnosis diagnosisState
 	diagnoses diagnosesState
@@ -86,6 +87,7 @@ type Result struct {
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
 	asked    hierarchy.Hierarchy // hierarchy of answer
+	answered *state.View         // view of answer
 	answer   *state.Caches
 
 	counterKeys []string // keys of counters, in order

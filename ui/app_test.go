@@ -50,6 +50,7 @@ type desk struct {
 	remembered map[string]string
 	heat       *state.HeatMap
 	graph      *state.Graph
+	timeline   *state.Timeline
 	matrices   map[string]*state.Matrix
 	saved      map[string][]byte
 	said       []string
@@ -128,6 +129,7 @@ func (d *desk) Copy(text string) error         { d.saved["clipboard"] = []byte(t
 func (d *desk) Settings() state.Settings       { return d.settings }
 func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
 func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
+func (d *desk) Timeline(t *state.Timeline)     { d.timeline = t }
 func (d *desk) Graph(g *state.Graph)           { d.graph = g }
 func (d *desk) Grid(g *state.Grid)             { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)           { d.charts[c.ID] = c }

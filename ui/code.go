@@ -43,12 +43,13 @@ func (a *App) codeView() *state.CodeView {
 	if r == nil || r.View == nil || r.Profile.Sites == nil {
 		return nil
 	}
-	rank := r.View.Run.Ranker()
+	of := a.inRange()
+	rank := of.Ranker()
 	if rank == nil {
 		return nil
 	}
-	if h := a.Machine(); c.of != r.View || !state.SameMachine(c.machine, h) {
-		c.of, c.machine, c.view, c.sums = r.View, h, nil, map[attribution.By]*state.Code{}
+	if h := a.Machine(); c.of != of || !state.SameMachine(c.machine, h) {
+		c.of, c.machine, c.view, c.sums = of, h, nil, map[attribution.By]*state.Code{}
 		c.levels, c.doubts, _ = rank.Attribute(h) // the Caches view explains why there is no answer
 	}
 	by := cmp.Or(a.Screen.Place, attribution.Line)
@@ -67,7 +68,7 @@ func (a *App) codeView() *state.CodeView {
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
 		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
 		c.view.Lines, c.view.Advice = c.sums[attribution.Line], a.adviceOn
-		c.view.Document, c.view.OfPlace = r.View.SitesDocument(by, c.machine), r.View.PlaceDocument(by, c.machine)
+		c.view.Document, c.view.OfPlace = of.SitesDocument(by, c.machine), of.PlaceDocument(by, c.machine)
 	}
 	c.view.Brief = c.sourced && !c.wide
 	return c.view

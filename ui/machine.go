@@ -68,8 +68,8 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 func (a *App) answer() *state.Caches {
 	r := a.result
 	h := a.asked()
-	if r.answer == nil || !state.SameMachine(r.asked, h) {
-		r.asked, r.answer = h, r.View.Predict(h)
+	if v := a.inRange(); r.answer == nil || r.answered != v || !state.SameMachine(r.asked, h) {
+		r.asked, r.answered, r.answer = h, v, v.Predict(h)
 	}
 	return r.answer
 }

@@ -46,6 +46,8 @@ type Port interface {
 	Heat(m *state.HeatMap)
 	// Matrix hands a matrix to matrix.js, which draws it in the sg-matrix element with its id.
 	Matrix(m *state.Matrix)
+	// Timeline hands the timeline to timeline.js, which draws it in the sg-timeline element.
+	Timeline(t *state.Timeline)
 	// Graph hands a graph to graph.js, which draws it in the sg-graph element with its id.
 	Graph(g *state.Graph)
 	// SavePicture downloads a picture of a chart as drawn.

@@ -113,7 +113,13 @@ func (a *App) drawCharts() {
 	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
 		a.endCores() // the program is no longer needed
 	}
-	if !inView || a.missing(a.Screen.Tab) != "" {
+	if !inView {
+		return
+	}
+	if t := a.timeline(); t != nil {
+		a.Port.Timeline(t.Choose(r.View, a.Screen.Range))
+	}
+	if a.missing(a.Screen.Tab) != "" {
 		return
 	}
 	if v := a.view(); v.Waits() == "" {

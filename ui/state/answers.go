@@ -122,7 +122,7 @@ func (v *View) question(verb string) ask.Question {
 	if q.Verb.Arg("line") != nil {
 		q = q.With("line", strconv.FormatUint(v.LineBytes, 10))
 	}
-	return q
+	return v.inRange(q)
 }
 
 // answerWords formats the values of answers. A real number is an estimate and is marked with ≈.

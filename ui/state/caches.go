@@ -41,7 +41,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	for _, l := range h.Levels {
 		c.Levels = append(c.Levels, LevelCard{Cache: l})
 	}
-	p, warnings, err := v.Run.Asker().Predict(h, nil)
+	p, warnings, err := v.predict(h)
 	if err != nil {
 		c.Problem, c.Missing = v.problem(err)
 		return c

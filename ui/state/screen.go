@@ -31,6 +31,7 @@ type Screen struct {
 	Conflicts bool               // the map shows conflict misses instead of miss ratios
 	Log2Lines []int              // capacities of the view over time; nil: the default ones
 	Table     string             // the chart whose table is open; "": none
+	Range     Range              // the part of the run that views show; zero: the whole run
 	Page      int                // the page of that table, from 0
 	By        answers.CountersBy // how counters are grouped; "": for the program
 	Sort      string             // the column by which counters or the rows of the Code view are sorted; "": the default
@@ -119,6 +120,7 @@ var settings = []setting{
 		}
 		return strings.Join(capacities, ".")
 	}, func(s *Screen, text string) { s.Log2Lines = parseCapacities(text) }},
+	{"range", func(s *Screen) string { return s.Range.String() }, func(s *Screen, text string) { s.Range = parseRange(text) }},
 	{"table", func(s *Screen) string { return safeKey(s.Table) }, func(s *Screen, text string) { s.Table = safeKey(text) }},
 	{"by", func(s *Screen) string { return safe(string(s.By)) }, func(s *Screen, text string) {
 		if by := answers.CountersBy(text); by == answers.ByFunction || by == answers.ByBlock {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -13,6 +14,11 @@ type View struct {
 	LineBytes uint64
 	Curve     *profile.Curve
 	Lines     uint64 // the number of distinct lines, or footprint
+	// Part is the part of the run in view, and Range its references; nil and zero: the whole run. Only
+	// Curve, Predict, Ranker and the answers of verbs with an argument for the range are about the
+	// part.
+	Part  *ask.Run
+	Range Range
 
 	*Answers
 

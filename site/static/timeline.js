@@ -1,0 +1,308 @@
+// The timeline: draws what Go hands over where an <sg-timeline> stands: the miss
+// ratio of each level, the phases, and the threads, over the run. A range is
+// brushed with the pointer or the keys; Go hears of it, and says in words what
+// it is.
+"use strict";
+(function () {
+  let data = null; // what Go handed over last
+  let onRange = null;
+  let busy = 0, next = null; // since when Go works on a range, and the range after it
+
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const thin = "\u202f";
+  function count(x) {
+    let i = 0;
+    while (x >= 999.5 && i < 4) { x /= 1000; i++; }
+    return Number(x.toPrecision(3)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
+  }
+  const percent = (x) => (x && x < 0.00001 ? "< 0.001" : Number((x * 100).toPrecision(3))) + thin + "%";
+
+  // Go gets one range at a time, so that the page never lags behind the pointer.
+  function send(from, to, phase) {
+    if (busy && performance.now() - busy < 2000) { next = [from, to, phase]; return; }
+    busy = performance.now();
+    onRange(from, to, !!phase);
+  }
+
+  class Timeline extends HTMLElement {
+    connectedCallback() {
+      if (!this.canvas) this.build();
+      this.resizes = new ResizeObserver(() => this.draw());
+      this.resizes.observe(this);
+      this.draw();
+    }
+
+    disconnectedCallback() { this.resizes.disconnect(); }
+
+    build() {
+      this.plot = document.createElement("div");
+      this.plot.className = "plot";
+      this.plot.tabIndex = 0;
+      this.plot.setAttribute("role", "application");
+      this.plot.setAttribute("aria-roledescription", "timeline");
+      this.canvas = this.plot.appendChild(document.createElement("canvas"));
+      this.readout = document.createElement("p");
+      this.readout.className = "readout idle";
+      this.append(this.plot, this.readout);
+      this.plot.addEventListener("pointerdown", (e) => this.grab(e));
+      this.plot.addEventListener("pointermove", (e) => this.move(e));
+      this.plot.addEventListener("pointerup", (e) => this.release(e));
+      this.plot.addEventListener("pointercancel", () => { this.held = null; this.draw(); });
+      this.plot.addEventListener("pointerleave", () => { this.hover = null; this.draw(); });
+      this.plot.addEventListener("dblclick", () => this.choose(0, 0));
+      this.plot.addEventListener("keydown", (e) => this.key(e));
+    }
+
+    // range is what is being brushed, or else what Go shows.
+    get range() { return this.held && this.held.range || [data.from, data.to]; }
+
+    x(window) { return this.left + this.width * Math.min(window * data.window, data.references) / data.references; }
+
+    window(e) {
+      const box = this.canvas.getBoundingClientRect();
+      return Math.min(Math.max((e.clientX - box.left - this.left) / this.width * data.references / data.window, 0), data.windows);
+    }
+
+    draw() {
+      const full = this.plot.clientWidth;
+      if (!data || !full) return;
+      const ratio = devicePixelRatio || 1, font = getComputedStyle(this), em = parseFloat(font.fontSize);
+      const narrow = full < 30 * em;
+      this.left = 0;
+      this.width = full;
+      const area = Math.round(em * (narrow ? 2 : 2.9)), band = Math.round(em * 1.3);
+      const lanes = narrow ? [] : data.lanes.slice(0, 8), lane = Math.round(em * (lanes.length > 4 ? 0.6 : 0.8));
+      this.bandsFrom = area + 2;
+      this.bandsTo = this.bandsFrom + band;
+      const height = this.bandsTo + (lanes.length ? 2 + lanes.length * lane : 0);
+      this.canvas.width = Math.round(full * ratio);
+      this.canvas.height = Math.round(height * ratio);
+      this.canvas.style.setProperty("width", full + "px");
+      this.canvas.style.setProperty("height", height + "px");
+      const ctx = this.canvas.getContext("2d");
+      ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+      ctx.fillStyle = style("paper");
+      ctx.fillRect(0, 0, full, height);
+      this.areas(ctx, area, em, font.fontFamily);
+      this.bands(ctx, band, em, font.fontFamily);
+      lanes.forEach((l, i) => this.lane(ctx, l, this.bandsTo + 2 + i * lane, lane - 1, em, font.fontFamily));
+      this.brush(ctx, height, em);
+      this.say();
+    }
+
+    // areas are the shares of accesses that miss in each level: one within the other.
+    areas(ctx, height, em, family) {
+      const most = Math.max(...data.levels.map((l) => Math.max(...l.y)), 1e-9);
+      for (let k = 1; k < 4; k++) {
+        ctx.fillStyle = style("grid");
+        ctx.fillRect(0, Math.round(height * k / 4), this.width, 1);
+      }
+      for (const level of data.levels) {
+        const path = new Path2D(), edge = new Path2D();
+        path.moveTo(this.x(0), height);
+        for (let i = 0; i < data.windows; i++) {
+          const y = height - (height - 3) * level.y[i] / most;
+          path.lineTo(this.x(i), y);
+          path.lineTo(this.x(i + 1), y);
+          edge[i ? "lineTo" : "moveTo"](this.x(i), y);
+          edge.lineTo(this.x(i + 1), y);
+        }
+        path.lineTo(this.x(data.windows), height);
+        ctx.fillStyle = ctx.strokeStyle = style(level.color);
+        ctx.globalAlpha = 0.28;
+        ctx.fill(path);
+        ctx.globalAlpha = 1;
+        ctx.lineWidth = 1.25;
+        ctx.stroke(edge);
+      }
+      ctx.fillStyle = style("hair");
+      ctx.fillRect(0, height, this.width, 1);
+      // The names of the levels, and the ratio at the top.
+      ctx.textBaseline = "middle";
+      ctx.textAlign = "left";
+      ctx.font = "600 " + em * 0.73 + "px " + family;
+      ctx.lineJoin = "round";
+      let x = em * 0.3;
+      for (const [text, color] of data.levels.map((l) => [l.label, l.color]).concat([["misses, at most " + percent(most), "second"]])) {
+        ctx.strokeStyle = style("paper");
+        ctx.lineWidth = 3;
+        ctx.strokeText(text, x, em * 0.6);
+        ctx.fillStyle = style(color);
+        ctx.fillText(text, x, em * 0.6);
+        x += ctx.measureText(text).width + em * 0.4;
+      }
+    }
+
+    // bands are the phases; one that returns has the same colour.
+    bands(ctx, height, em, family) {
+      const hues = ["level1", "level3", "side-b", "side-a", "level2", "memory"];
+      ctx.textBaseline = "middle";
+      ctx.textAlign = "left";
+      ctx.font = em * 0.8 + "px " + family;
+      for (const b of data.bands) {
+        const from = this.x(b.from), to = Math.max(this.x(b.to) - 1, from + 1);
+        ctx.fillStyle = style(hues[(b.number - 1) % hues.length]);
+        ctx.globalAlpha = 0.22;
+        ctx.fillRect(from, this.bandsFrom, to - from, height);
+        ctx.globalAlpha = 1;
+        ctx.fillRect(from, this.bandsFrom, to - from, 2);
+        let text = b.label;
+        const room = to - from - em * 0.5;
+        if (ctx.measureText(text).width > room) {
+          while (text.length > 2 && ctx.measureText(text + "…").width > room) text = text.slice(0, -1);
+          text = text.length > 2 ? text + "…" : "";
+        }
+        ctx.fillStyle = style("ink");
+        ctx.fillText(text, from + em * 0.3, this.bandsFrom + height / 2 + 1);
+      }
+    }
+
+    lane(ctx, lane, y, height, em, family) {
+      const most = Math.max(...lane.y, 1);
+      ctx.fillStyle = style("accent");
+      for (let i = 0; i < data.windows; i++) {
+        ctx.globalAlpha = lane.y[i] ? 0.15 + 0.6 * lane.y[i] / most : 0.04;
+        ctx.fillRect(this.x(i), y, this.x(i + 1) - this.x(i) + 0.3, height);
+      }
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = style("ink");
+      ctx.font = em * 0.65 + "px " + family;
+      ctx.strokeStyle = style("paper");
+      ctx.lineWidth = 3;
+      ctx.strokeText(lane.label, em * 0.3, y + height / 2 + 0.5);
+      ctx.fillText(lane.label, em * 0.3, y + height / 2 + 0.5);
+    }
+
+    // brush shades what is not chosen, and draws the two handles.
+    brush(ctx, height, em) {
+      const [from, to] = this.range;
+      if (to > from) {
+        const a = this.x(from), b = this.x(to);
+        ctx.fillStyle = style("ground");
+        ctx.globalAlpha = 0.6;
+        ctx.fillRect(0, 0, a, height);
+        ctx.fillRect(b, 0, this.width - b, height);
+        ctx.globalAlpha = 1;
+        ctx.strokeStyle = ctx.fillStyle = style("accent");
+        ctx.lineWidth = 1.5;
+        ctx.strokeRect(a + 0.75, 0.75, Math.max(b - a - 1.5, 1), height - 1.5);
+        for (const x of [a, b]) {
+          ctx.beginPath();
+          ctx.roundRect(Math.min(Math.max(x - 3, 0), this.width - 6), height / 2 - em * 0.7, 6, em * 1.4, 3);
+          ctx.fill();
+        }
+      }
+      if (this.hover !== null && this.hover !== undefined && !this.held) {
+        ctx.fillStyle = style("second");
+        ctx.fillRect(this.hoverX, 0, 1, height);
+      }
+    }
+
+    // say writes the numbers under the pointer, or of the range.
+    say() {
+      const at = this.hover;
+      this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " " + data.sentence +
+        " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase; Escape chooses the whole run.");
+      this.readout.classList.toggle("idle", at === null || at === undefined);
+      if (at === null || at === undefined) { this.readout.textContent = data.sentence; return; }
+      const i = Math.min(Math.floor(at), data.windows - 1), band = data.bands.find((b) => i >= b.from && i < b.to);
+      this.readout.textContent = count((i + data.first) * data.window) + "–" + count(Math.min((i + 1) * data.window, data.references) + data.first * data.window) + " references: " +
+        data.levels.map((l) => l.label + " misses " + percent(l.y[i]) + " of accesses").join(", ") + (band ? "; phase " + band.number + ", mostly " + band.label : "") + ".";
+    }
+
+    grab(e) {
+      if (e.button > 0 || !data) return;
+      this.plot.setPointerCapture(e.pointerId);
+      const at = this.window(e), [from, to] = this.range, box = this.canvas.getBoundingClientRect();
+      const near = (window) => to > from && Math.abs(this.x(window) - (e.clientX - box.left)) <= 7;
+      this.held = { start: near(from) ? to : near(to) ? from : Math.min(Math.floor(at), data.windows - 1), x: e.clientX, range: null, handle: near(from) || near(to),
+        band: e.clientY - box.top >= this.bandsFrom && e.clientY - box.top <= this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : null };
+      this.hover = null;
+      onRange(-1, -1, false); // the pointer was pressed: what follows is one step of the history
+    }
+
+    move(e) {
+      if (!data) return;
+      const at = this.window(e), held = this.held;
+      if (!held) {
+        this.hover = at;
+        this.hoverX = e.clientX - this.canvas.getBoundingClientRect().left;
+        this.draw();
+        return;
+      }
+      if (Math.abs(e.clientX - held.x) < 4 && !held.range) return;
+      const end = held.handle ? Math.round(at) : at >= held.start ? Math.ceil(at) : Math.floor(at);
+      let from = Math.min(held.start, end), to = Math.max(held.start, end);
+      if (!held.handle && end <= held.start) to = held.start + 1;
+      if (to === from) to < data.windows ? to++ : from--;
+      held.range = [from, to];
+      this.draw();
+      send(from, to);
+    }
+
+    release(e) {
+      const held = this.held;
+      this.held = null;
+      if (!held) return;
+      if (held.range) { data.from = held.range[0]; data.to = held.range[1]; send(...held.range); } else if (held.band) this.choose(held.band.from, held.band.to, true);
+      else if (!held.handle && data.to > data.from) {
+        const at = this.window(e);
+        if (at < data.from || at > data.to) this.choose(0, 0);
+      }
+      this.draw();
+    }
+
+    choose(from, to, phase) {
+      data.from = from;
+      data.to = to;
+      this.draw();
+      send(from, to, phase);
+    }
+
+    key(e) {
+      if (!data || e.ctrlKey || e.metaKey || e.altKey) return;
+      let [from, to] = this.range;
+      const n = data.windows, by = e.key === "ArrowRight" ? 1 : -1, chosen = to > from;
+      switch (e.key) {
+        case "ArrowLeft": case "ArrowRight":
+          if (!chosen) { from = by > 0 ? 0 : n - 1; to = from + 1; }
+          else if (e.shiftKey) to = Math.min(Math.max(to + by, from + 1), n);
+          else { const d = Math.min(Math.max(by, -from), n - to); from += d; to += d; }
+          break;
+        case "Home": case "End":
+          if (!chosen) { from = 0; to = n; }
+          if (e.key === "Home") from = 0; else to = n;
+          break;
+        case "PageUp": case "PageDown": {
+          const at = data.bands.findIndex((b) => b.from <= from && from < b.to);
+          const b = data.bands[!chosen ? (e.key === "PageDown" ? 0 : data.bands.length - 1) : Math.min(Math.max(at + (e.key === "PageDown" ? 1 : -1), 0), data.bands.length - 1)];
+          from = b.from;
+          to = b.to;
+          break;
+        }
+        case "Escape":
+          if (!chosen) return;
+          from = to = 0;
+          break;
+        default: return;
+      }
+      e.preventDefault();
+      e.stopPropagation();
+      this.hover = null;
+      this.choose(from, to);
+    }
+  }
+
+  addEventListener("themechange", () => { for (const host of document.querySelectorAll("sg-timeline")) if (host.canvas) host.draw(); });
+
+  window.stackglassTimelines = {
+    onRange(f) { onRange = f; },
+    set(d) {
+      data = d;
+      busy = 0;
+      if (next) { const [from, to, phase] = next; next = null; send(from, to, phase); }
+      for (const host of document.querySelectorAll("sg-timeline")) if (host.canvas) host.draw();
+    },
+  };
+  customElements.define("sg-timeline", Timeline);
+})();

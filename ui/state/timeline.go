@@ -1,0 +1,176 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Range is a part of a run: the references [From, To). The zero Range is the whole run.
+type Range struct{ From, To uint64 }
+
+// String returns the range as in the URL and as the argument of a verb; "" for the whole run.
+func (r Range) String() string {
+	if r.To <= r.From {
+		return ""
+	}
+	return strconv.FormatUint(r.From, 10) + ".." + strconv.FormatUint(r.To, 10)
+}
+
+func parseRange(text string) (r Range) {
+	from, to, _ := strings.Cut(text, "..")
+	if r = (Range{parse(from, 63), parse(to, 63)}); r.To <= r.From {
+		return Range{}
+	}
+	return r
+}
+
+// Timeline is the drawing above the views.
+type Timeline struct {
+	Title, Summary string
+	Sentence       string // describes the chosen range
+	References     uint64 // number of references of the run
+	Window, First  uint64 // number of references in a window, and the number of the first window
+	Windows        int
+	Levels         []Series // the share of accesses that miss in each level, by window
+	Bands          []Band
+	Lanes          []Series // accesses of threads, by window
+	From, To       int      // the chosen windows; both 0: the whole run
+}
+
+// Band is a phase: windows [From, To).
+type Band struct {
+	From, To, Number int
+	Label            string // the function that makes most accesses
+}
+
+// Timeline returns the timeline for the levels of a hierarchy; nil if the profile has none.
+func (v *View) Timeline(levels []attribution.Attribution) *Timeline {
+	line, rank := v.Profile.Timeline, v.Run.Ranker()
+	if line == nil || rank == nil || len(line.Windows) == 0 || len(levels) == 0 {
+		return nil
+	}
+	accesses, misses := rank.OverTime(levels)
+	t := &Timeline{
+		Title: "Timeline", References: v.Profile.Totals.AllReferences(), Window: line.References, First: line.First, Windows: len(line.Windows),
+	}
+	for n := range levels {
+		y := make([]float64, len(accesses))
+		for i := range y {
+			if accesses[i] > 0 {
+				y[i] = misses[n][i] / float64(accesses[i])
+			}
+		}
+		t.Levels = append(t.Levels, Series{Label: levels[n].Level.Cache.Name, Color: LevelColor(n), Y: y})
+	}
+	for _, p := range rank.Phases() {
+		label := ""
+		if p.Site >= 0 {
+			site := &v.Profile.Sites.Code[p.Site]
+			label = cmp.Or(site.Function, answers.AddressOf(site))
+		}
+		t.Bands = append(t.Bands, Band{p.From, p.To, p.Number, label})
+	}
+	for i, lane := range line.Lanes {
+		y := make([]float64, len(lane))
+		for w, n := range lane {
+			y[w] = float64(n)
+		}
+		t.Lanes = append(t.Lanes, Series{Label: "thread " + strconv.FormatUint(uint64(v.Profile.Totals.Threads[i]), 10), Y: y})
+	}
+	t.Summary = Plural(uint64(len(t.Bands)), "phase", "phases") + " in " + Plural(uint64(t.Windows), "window", "windows") + " of " + Count(float64(t.Window)) + " references."
+	return t
+}
+
+// windowsOf returns the windows of a range, which begins and ends at borders of windows.
+func windowsOf(t *profile.Timeline, r Range) (from, to int, ok bool) {
+	if t == nil || r.To <= r.From || len(t.Windows) == 0 {
+		return 0, 0, false
+	}
+	n := uint64(len(t.Windows))
+	first := min(max(r.From/t.References, t.First)-t.First, n-1)
+	end := min(max((r.To+t.References-1)/t.References, t.First)-t.First, n)
+	return int(first), int(max(end, first+1)), true
+}
+
+// RangeOf returns the range of the windows [from, to).
+func (v *View) RangeOf(from, to int) Range {
+	if to <= from || v.Profile.Timeline == nil {
+		return Range{}
+	}
+	first, end := v.Profile.Timeline.Bounds(from, to, v.Profile.Totals.AllReferences())
+	return Range{first, end}
+}
+
+// Within returns the view of a part of the run: its curve, and the misses of source lines and caches,
+// only count this part. It returns nil for the whole run, or if the profile has no timeline.
+func (v *View) Within(r Range) *View {
+	from, to, ok := windowsOf(v.Profile.Timeline, r)
+	if !ok {
+		return nil
+	}
+	part, ok := v.Run.Part(from, to)
+	if !ok {
+		return nil
+	}
+	within := *v
+	within.Answers = NewAnswers("", v.Profile)
+	within.Answers.Run = v.Run
+	within.Part, within.Range, within.Curve = part, v.RangeOf(from, to), part.Ranker().Curve()
+	return &within
+}
+
+// Choose returns the timeline with the chosen range.
+func (t *Timeline) Choose(v *View, r Range) *Timeline {
+	chosen := *t
+	var ok bool
+	if chosen.From, chosen.To, ok = windowsOf(v.Profile.Timeline, r); !ok {
+		chosen.From, chosen.To = 0, 0
+		chosen.Sentence = "Drag across the timeline, or click a phase, to see a part of the run."
+		return &chosen
+	}
+	r = v.RangeOf(chosen.From, chosen.To)
+	chosen.Sentence = "References " + Exact(r.From) + " to " + Exact(r.To) + ": " + Percent(Ratio(r.To-r.From, t.References)) + " of the run."
+	return &chosen
+}
+
+// Ranker returns the ranker of the misses in view: of the whole run, or of the chosen range.
+func (v *View) Ranker() *attribution.Ranker {
+	if v.Part != nil {
+		return v.Part.Ranker()
+	}
+	return v.Run.Ranker()
+}
+
+// predict predicts the misses of the whole run, or of the chosen range.
+func (v *View) predict(h hierarchy.Hierarchy) (hierarchy.ByCore, []hierarchy.Warning, error) {
+	if v.Part == nil {
+		return v.Run.Asker().Predict(h, nil)
+	}
+	levels, warnings, err := v.Part.Ranker().Attribute(h)
+	if err != nil {
+		return hierarchy.ByCore{}, nil, err
+	}
+	return hierarchy.ByCore{Prediction: attribution.Predicted(h, levels, v.Range.To-v.Range.From)}, warnings, nil
+}
+
+// inRange adds the chosen range to a question, if its verb has this argument.
+func (v *View) inRange(q ask.Question) ask.Question {
+	if v.Part == nil || q.Verb.Arg(ask.Range.Name) == nil {
+		return q
+	}
+	return q.With(ask.Range.Name, v.Range.String())
+}
+
+// ranged lists the views that show the chosen range.
+var ranged = []Tab{TabCode, TabCaches}
+
+// Ranged reports whether a view shows the chosen range; the others show the whole run.
+func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }

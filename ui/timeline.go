@@ -1,0 +1,78 @@
+package ui
+
+import (
+	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// timelineState is the timeline of the view and the hierarchy for which it was computed.
+type timelineState struct {
+	of     *state.View
+	levels []attribution.Attribution
+	drawn  *state.Timeline // without the chosen range; nil: none
+	part   *state.View     // the view of the range chosen in whole; nil: none
+	whole  *state.View
+	chosen state.Range
+	asked  string // the hierarchy, as text
+}
+
+// timeline returns the timeline above the views, without the chosen range. It is nil while references
+// are counted, for two results that are compared, and for a profile without a timeline.
+func (a *App) timeline() *state.Timeline {
+	r, made := a.result, &a.line
+	if r == nil || r.View == nil || r.Live || a.comparing() || r.Profile.Timeline == nil || r.Profile.Sites == nil {
+		return nil
+	}
+	h := a.Machine()
+	asked := ""
+	for _, line := range h.Lines() {
+		asked += line + "\n"
+	}
+	if made.of != r.View || made.asked != asked {
+		*made = timelineState{of: r.View, asked: asked, part: made.part, whole: made.whole, chosen: made.chosen}
+		if rank := r.View.Run.Ranker(); rank != nil {
+			made.levels, _, _ = rank.Attribute(h) // the Caches view explains why there is no answer
+			made.drawn = r.View.Timeline(made.levels)
+		}
+	}
+	return made.drawn
+}
+
+// ranged reports whether a range of the run is chosen.
+func (a *App) ranged() bool { return a.timeline() != nil && a.Screen.Range != (state.Range{}) }
+
+// inRange returns the view of the chosen range of the run, or of the whole run.
+func (a *App) inRange() *state.View {
+	v, made := a.result.View, &a.line
+	if !a.ranged() {
+		return v
+	}
+	if made.whole != v || made.chosen != a.Screen.Range {
+		made.whole, made.chosen, made.part = v, a.Screen.Range, v.Within(a.Screen.Range)
+	}
+	if made.part == nil {
+		return v
+	}
+	return made.part
+}
+
+// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. phase means that
+// the user chose a phase, of which a view of its lines is shown.
+func (a *App) SetRange(from, to int, phase bool) {
+	t := a.timeline()
+	if t == nil {
+		return
+	}
+	s := a.Screen
+	s.Range = a.result.View.RangeOf(from, to)
+	if phase && !s.Tab.Ranged() {
+		s = s.With(state.TabCode)
+	}
+	a.adjust("range", s)
+	a.Port.Announce(t.Choose(a.result.View, s.Range).Sentence)
+}
+
+// BrushRange is called by timeline.js, from a goroutine of its own.
+func (a *App) BrushRange(from, to int, phase bool) {
+	a.update(func() { a.SetRange(from, to, phase) })
+}

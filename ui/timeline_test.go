@@ -1,0 +1,93 @@
+package ui
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	verbs "github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// The test brushes a range, and compares the code and the caches with the answers of the verbs.
+func TestTimeline(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	d.wants(`id="timeline"`, "<sg-timeline")
+	line := d.timeline
+	if line == nil || line.Windows < 8 || len(line.Levels) == 0 || len(line.Bands) == 0 || line.From != 0 || line.To != 0 {
+		t.Fatalf("the timeline is %+v", line)
+	}
+	whole := d.grids["code"].Rows
+	entries := len(d.history)
+	d.app.Pressed()
+	d.app.BrushRange(2, 5, false)
+	d.app.BrushRange(2, 6, false) // the same drag
+	if len(d.history) != entries+1 {
+		t.Errorf("a drag made %d entries of the history", len(d.history)-entries)
+	}
+	from, to := 2*line.Window, 6*line.Window
+	want := state.Range{From: from, To: to}
+	if d.app.Screen.Range != want || !strings.Contains(d.hash, "range="+want.String()) || state.ParseScreen(d.hash).Range != want {
+		t.Errorf("the range is %v, and the hash %s", d.app.Screen.Range, d.hash)
+	}
+	if d.timeline.From != 2 || d.timeline.To != 6 || !strings.HasPrefix(d.lastSaid(), "References ") {
+		t.Errorf("the timeline shows %d to %d, and says %q", d.timeline.From, d.timeline.To, d.lastSaid())
+	}
+	if d.grids["code"].Rows == 0 || whole == 0 {
+		t.Error("the ranking is empty")
+	}
+
+	// The CSV of the ranking is the answer of the command.
+	q := verbs.New(verbs.VerbOf("sites")).With("range", want.String())
+	q.Machine = d.app.Machine()
+	run := verbs.NewRun(d.app.result.Name, d.app.result.Profile)
+	document, err := run.Answer(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := document.Write(&text, report.CSV); err != nil {
+		t.Fatal(err)
+	}
+	d.act(func() { d.app.SaveCSV("code") })
+	if got := d.saw("Matrix multiplication-code.csv"); got != text.String() {
+		t.Errorf("the ranking is\n%s\nwant\n%s", got, text.String())
+	}
+
+	// The caches have the misses of the range, and the curve its accesses.
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
+	q = verbs.New(verbs.VerbOf("what-if")).With("range", want.String())
+	q.Machine = d.app.Machine()
+	if document, err = run.Answer(q); err != nil {
+		t.Fatal(err)
+	}
+	misses, _ := document.Tables[0].Rows[0][document.Tables[0].Index("misses")].Number()
+	if got := d.app.answer().Prediction.Levels[0].Misses; got != misses {
+		t.Errorf("%v misses in the first level, want %v", got, misses)
+	}
+	if v := d.app.inRange(); v.Curve.Accesses != v.Ranker().Accesses() || v.Curve.Accesses >= d.app.result.View.Curve.Accesses {
+		t.Errorf("the curve has %d accesses", v.Curve.Accesses)
+	}
+
+	// A view that cannot show a part says so.
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
+	d.wants(`id="timeline-whole-view"`, "This view shows the whole run")
+	// Choosing a phase leads to its lines.
+	d.app.BrushRange(d.timeline.Bands[0].From, d.timeline.Bands[0].To, true)
+	if d.app.Screen.Tab != state.TabCode {
+		t.Errorf("the phase leads to %s", d.app.Screen.Tab.Name())
+	}
+	d.act(func() { d.app.SetRange(0, 0, false) })
+	if d.app.Screen.Range != (state.Range{}) || d.grids["code"].Rows != whole || strings.Contains(d.hash, "range") {
+		t.Errorf("the whole run has the hash %s", d.hash)
+	}
+
+	// A link with any range leads to a screen.
+	for _, link := range []string{"5..2", "x..y", "999999999999..9999999999999", "1..2", "0..0", "..", "18446744073709551615..18446744073709551616"} {
+		d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash() + "&range=" + link)
+		d.wants(`id="timeline"`, `id="code-summary"`)
+	}
+}

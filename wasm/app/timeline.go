@@ -1,0 +1,46 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// Timeline passes the timeline to timeline.js.
+func (b *browser) Timeline(t *state.Timeline) {
+	first := b.timeline == nil
+	b.timeline = t
+	connect := func() {
+		script("Timelines").Call("onRange", web.Function(func(args []js.Value) {
+			from, to, phase := args[0].Int(), args[1].Int(), args[2].Bool()
+			if from < 0 {
+				b.app.Pressed()
+				return
+			}
+			go b.app.BrushRange(from, to, phase)
+		}))
+		setTimeline(b.timeline)
+	}
+	if !load(first, "timeline", "Timelines", connect) {
+		setTimeline(t)
+	}
+}
+
+func setTimeline(t *state.Timeline) {
+	series := func(all []state.Series) []any {
+		return list(len(all), func(i int) any {
+			return map[string]any{"label": all[i].Label, "color": all[i].Color, "y": floats(all[i].Y)}
+		})
+	}
+	bands := list(len(t.Bands), func(i int) any {
+		band := &t.Bands[i]
+		return map[string]any{"from": band.From, "to": band.To, "number": band.Number, "label": band.Label}
+	})
+	script("Timelines").Call("set", map[string]any{
+		"title": t.Title, "summary": t.Summary, "sentence": t.Sentence, "references": float64(t.References), "window": float64(t.Window),
+		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "lanes": series(t.Lanes), "from": t.From, "to": t.To,
+	})
+}
