@@ -1510,7 +1510,7 @@ var _ log.Logger
 type CodeView struct {
 	App               *App
 	Distances, Before vugu.Builder
-	Caveats           vugu.Builder
+	Operands, Caveats vugu.Builder
 }
 
 func (c *CodeView) view() *state.CodeView { return c.App.codeView() }
@@ -1843,25 +1843,27 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					vgn = addElement(vgparent, "div\x00class\x00columns halves")
+					vgn = addElement(vgparent, "div\x00class\x00columns even")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "section\x00aria-label\x00Distances")
+						vgn = addElement(vgparent, "section\x00aria-label\x00Instructions")
 						{
 							vgparent := vgn
 							_ = vgparent
+							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
-								var vgcomp vugu.Builder = c.Distances
-								if vgcomp != nil {
-									addComponent(vgin, vgout, vgparent, vgcomp)
+								vgparent := vgn
+								_ = vgparent
+								if c.Table("operands") != nil {
+									{
+										var vgcomp vugu.Builder = c.Operands
+										if vgcomp != nil {
+											addComponent(vgin, vgout, vgparent, vgcomp)
+										}
+									}
 								}
 							}
-						}
-						vgn = addElement(vgparent, "section\x00aria-label\x00Accesses before")
-						{
-							vgparent := vgn
-							_ = vgparent
 							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
@@ -1881,6 +1883,17 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										_ = vgparent
 										addText(vgparent, "This analysis did not record which code accessed the line before. Turn on “Record who accessed a line before” in the settings, and analyse again.")
 									}
+								}
+							}
+						}
+						vgn = addElement(vgparent, "section\x00aria-label\x00Distances")
+						{
+							vgparent := vgn
+							_ = vgparent
+							{
+								var vgcomp vugu.Builder = c.Distances
+								if vgcomp != nil {
+									addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
 						}

@@ -101,7 +101,7 @@ func (a *App) pickedPlace() int {
 }
 
 func newCode(a *App) View {
-	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before")}
+	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before"), Operands: newTable(a, "operands")}
 	c.Caveats = &Caveats{ID: "code-doubts", List: c.doubts}
 	return c
 }
@@ -122,8 +122,14 @@ func (c *CodeView) Waits() string {
 func (c *CodeView) Draw() {
 	a := c.App
 	a.fetchDemoSource()
+	a.askForLoops()
 	a.code.sourced = slices.ContainsFunc(c.view().Files(), func(name string) bool { return len(a.sourcesOf(name)) > 0 })
 	v, place := c.view(), c.place()
+	if l := a.loops(); l == nil {
+		v.Loops = nil
+	} else if v.Loops == nil {
+		v.Loops = l.Lines()
+	}
 	a.Port.Grid(v.Grid(place))
 	if place < 0 {
 		return
@@ -145,7 +151,8 @@ func (c *CodeView) Table(name string) *state.Table {
 		return nil
 	}
 	if made.tables == nil || made.picked != place {
-		made.tables, made.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place)}, place
+		made.tables, made.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place),
+			"operands": v.Operands(place, c.App.result.View.SitesDocument(attribution.Site, c.App.code.machine))}, place
 	}
 	return made.tables[name]
 }

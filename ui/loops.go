@@ -162,7 +162,18 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 		s.loops, s.failed = state.NewLoops(s.of, s.asked, reply), ""
 	}
 	a.drawAgain(state.TabLoops)
-	a.askLoops()
+	a.drawAgain(state.TabCode)
+	if a.Screen.Tab == state.TabLoops {
+		a.askLoops()
+	}
+}
+
+// askForLoops asks for the loops of the run in view, without their misses, unless they are known.
+// The caller holds the lock.
+func (a *App) askForLoops() {
+	if r := a.result; r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && a.loops() == nil {
+		a.askLoops()
+	}
 }
 
 // pickLoop selects the loop of a row of the tree. The caller holds the lock.

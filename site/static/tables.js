@@ -26,7 +26,7 @@
     hash: new RegExp("(#.*)|(" + text + ")" + rest, "g"),
   };
   const parts = ["", "comment", "text", "number", "", "word"];
-  function colour(td, line, language, within) {
+  function colour(td, line, language, within, after) {
     const pieces = [];
     const add = (words, part) => pieces.push(part ? Object.assign(document.createElement("span"), { className: part, textContent: words }) : words);
     let at = 0;
@@ -45,6 +45,7 @@
       at = m.index + m[0].length;
     }
     add(line.slice(at), "");
+    if (after) add("   " + after, "after");
     td.replaceChildren(...pieces);
   }
 
@@ -111,15 +112,18 @@
     }
 
     drawHead(data) {
-      const form = JSON.stringify(data.columns) + data.sort;
+      const form = JSON.stringify(data.columns) + data.sort + data.longest;
       if (form === this.form) return;
       const focused = this.head.contains(document.activeElement) && document.activeElement.dataset.sort;
       this.form = form;
       this.columns.replaceChildren(...data.columns.map((c) => {
         const col = document.createElement("col");
         col.className = c.kind;
+        // All of the code can be reached, by scrolling sideways.
+        if (c.kind === "code" && data.longest) col.style.width = "calc(" + Math.min(data.longest + 2, 160) + "ch * var(--code-size, 1))";
         return col;
       }));
+      this.table.style.minWidth = data.longest ? "max-content" : "";
       this.head.replaceChildren(...data.columns.map((c) => {
         const th = document.createElement("th");
         th.scope = "col";
@@ -192,9 +196,11 @@
         const share = row.shares && row.shares[i] >= 0 ? row.shares[i] : "";
         td.style.setProperty("--share", share);
         td.classList.toggle("share", share !== "");
-        if (td.textContent === text) return;
-        if (kind === "code" && data.language) colour(td, text, data.language, row.mark === "comment");
-        else td.textContent = td.title = text;
+        const title = row.titles && row.titles[i] || text;
+        const after = kind === "code" && row.after || "";
+        if (td.textContent === text + (after && "   " + after) && (td.title === title || kind === "code")) return;
+        if (kind === "code" && data.language) colour(td, text, data.language, row.mark === "comment", after);
+        else [td.textContent, td.title] = [text, title];
       });
     }
 

@@ -64,7 +64,7 @@ func TestCode(t *testing.T) {
 	// The demo's source is next to the ranking, with the worst line marked.
 	p.waitFor("#source-rows tbody td")
 	p.wait("the line is marked", `document.querySelector("#source-rows tr[aria-selected]")`)
-	const marked = "#source-rows tr[aria-selected] td:nth-last-child(3)"
+	const marked = "#source-rows tr[aria-selected] td:nth-last-child(2)"
 	line := strings.Fields(strings.TrimPrefix(worst, "array-list.c:"))[0]
 	if is := p.text(marked); is != line {
 		t.Errorf("line %q is marked, want %q", is, line)

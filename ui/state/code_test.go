@@ -380,6 +380,9 @@ func TestSourceGrid(t *testing.T) {
 	rows, _ := g.View(0, len(lines))
 	sums := make([]float64, 2)
 	for i, row := range rows {
+		if titles := g.Titles(i); row[0] != "" && !strings.Contains(titles[0], " misses in L1, ") {
+			t.Errorf("line %d: on hover, %q", i+1, titles)
+		}
 		if len(row) != len(g.Columns) {
 			t.Fatalf("line %d: %q", i+1, row)
 		}
@@ -396,8 +399,13 @@ func TestSourceGrid(t *testing.T) {
 			t.Errorf("the bars of level %d add up to %g of its misses", l+1, sum)
 		}
 	}
-	if notes := rows[19][4]; !strings.HasPrefix(notes, "b constant stride ") || !strings.Contains(notes, "; a unit stride ") {
+	if notes := g.After(19); !strings.HasPrefix(notes, "b constant stride ") || !strings.Contains(notes, "; a unit stride ") {
 		t.Errorf("line 20: %q", notes)
+	}
+	view.Loops = func(_ string, line uint32) string { return map[uint32]string{20: "loop of 32"}[line] }
+	g = view.SourceGrid(&Source{Name: "matmul-naive.c", Lines: lines}, "matmul-naive.c", 20)
+	if !strings.HasPrefix(g.After(19), "loop of 32; b constant") || g.After(18) != "" || g.Longest < len(g.After(19)) {
+		t.Errorf("with a loop in line 20: %q, %q, up to %d characters", g.After(18), g.After(19), g.Longest)
 	}
 	if hot := view.Hot("matmul-naive.c"); !slices.Equal(hot, []uint32{20, 21}) {
 		t.Errorf("hot lines %v", hot)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -132,6 +133,58 @@ func (l *Loops) Method() string {
 		text += " The trace records neither sites nor instruction addresses, so it compresses poorly, and these are not the loops of the program."
 	}
 	return text
+}
+
+// Lines describes the loops of each source line, by the first line with a reference of the loop. The
+// loops of a line are listed from the outermost to the innermost, with the range of their trip
+// counts: threads and different nests may run the same loop.
+func (l *Loops) Lines() func(file string, line uint32) string {
+	type trips struct{ least, most uint64 }
+	type about struct {
+		depths     []trips
+		references uint64
+		outermost  uint64 // the depth of the outermost loop
+	}
+	lines := map[string]*about{}
+	key := func(i int) string { return l.text(i, "file") + ":" + l.text(i, "first_line") }
+	for i := range l.Len() {
+		if l.text(i, "first_line") == "" {
+			continue
+		}
+		depth := l.number(i, "depth")
+		x := lines[key(i)]
+		if x == nil {
+			x = &about{outermost: depth}
+			lines[key(i)] = x
+		}
+		if depth < x.outermost {
+			continue // a nest with more loops is described already
+		}
+		if depth == x.outermost {
+			x.references += l.number(i, "references")
+		}
+		at := int(depth - x.outermost)
+		for len(x.depths) <= at {
+			x.depths = append(x.depths, trips{least: l.number(i, "least_trips")})
+		}
+		t := &x.depths[at]
+		t.least, t.most = min(t.least, l.number(i, "least_trips")), max(t.most, l.number(i, "most_trips"))
+	}
+	return func(file string, line uint32) string {
+		x := lines[file+":"+strconv.FormatUint(uint64(line), 10)]
+		if x == nil {
+			return ""
+		}
+		var list []string
+		for _, t := range x.depths {
+			text := Exact(t.most)
+			if t.least < t.most {
+				text = Exact(t.least) + "–" + text
+			}
+			list = append(list, text)
+		}
+		return "loop of " + strings.Join(list, " × ") + ", " + Percent(Ratio(x.references, l.Profile.Totals.AllReferences())) + " of the references"
+	}
 }
 
 // Label returns the number of a loop, as in "1.1".

@@ -215,6 +215,14 @@ type Grid struct {
 	// bar. For code, the value is the intensity of the background. If Shares is nil, no row has
 	// bars.
 	Shares func(i int) []float64
+	// Titles returns the texts that are shown for a row's cells on hover, by column, where they differ
+	// from the cells; nil if they do not differ.
+	Titles func(i int) []string
+	// After returns a note that is shown behind the code of a row; nil if there are no notes.
+	After func(i int) string
+	// Longest is the number of characters of the longest code with its note, so that none is cut off;
+	// 0: unknown.
+	Longest int
 	// Depths holds the depths of a tree's rows, from 1; nil if the table is not a tree.
 	Depths []int
 }

@@ -68,7 +68,7 @@ func (b *browser) Grid(g *state.Grid) {
 	depths := list(len(g.Depths), func(i int) any { return g.Depths[i] })
 	script("Tables").Call("set", map[string]any{
 		"depths": depths, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
-		"sort": g.Sort, "order": g.Order, "selected": g.Selected, "language": g.Language,
+		"sort": g.Sort, "order": g.Order, "selected": g.Selected, "language": g.Language, "longest": g.Longest,
 	})
 }
 
@@ -85,6 +85,12 @@ func (b *browser) rows(id string, first, count int) any {
 		if g.Shares != nil {
 			shares := g.Shares(max(first, 0) + i)
 			row["shares"] = list(len(shares), func(c int) any { return shares[c] })
+		}
+		if g.After != nil {
+			row["after"] = g.After(max(first, 0) + i)
+		}
+		if g.Titles != nil {
+			row["titles"] = words(g.Titles(max(first, 0) + i))
 		}
 		return row
 	})
