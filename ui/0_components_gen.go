@@ -2274,6 +2274,8 @@ type CompareView struct {
 	Own, Shared            vugu.Builder
 	Flows, Pairs, Cores    vugu.Builder
 	Functions, Blocks      vugu.Builder
+	Sets, Footprint        vugu.Builder
+	Loops, LoopMisses      vugu.Builder
 
 	Assumptions, Caveats, BlocksCaveats        vugu.Builder
 	CodeCaveats, PairsCaveats, CountersCaveats vugu.Builder
@@ -2288,6 +2290,9 @@ func newCompare(a *App) View {
 		Functions: newTable(a, "functions-compared"), Blocks: newTable(a, "blocks-compared"),
 		Own: newTable(a, "own-compared"), Shared: newTable(a, "shared-compared"), Flows: newTable(a, "flows-compared"), Pairs: newTable(a, "pairs-compared"), Cores: newTable(a, "cores-compared"),
 	}
+	c.Sets = &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}
+	c.Footprint = newFigure(a, "footprint", helpFootprint)
+	c.Loops, c.LoopMisses = newTable(a, "loops-compared"), newTable(a, "loop-misses-compared")
 	c.Assumptions = &Caveats{ID: "compare-assumptions", List: c.assumptions, Words: state.Assumptions}
 	c.Caveats = &Caveats{ID: "compare-notes", List: func() []string { return a.comparison().Doubts(a.Machine()) }}
 	c.BlocksCaveats = &Caveats{ID: "compare-blocks-notes", List: func() []string { return c.blocks().Caveats() }}
@@ -2546,7 +2551,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 		}
 		if c.tab() == state.TabCaches {
-			vgn = addElement(vgparent, "div\x00class\x00columns even")
+			vgn = addElement(vgparent, "div\x00class\x00columns")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -2556,6 +2561,18 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					{
 						var vgcomp vugu.Builder = c.Curve
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+					{
+						var vgcomp vugu.Builder = c.Levels
+						if vgcomp != nil {
+							addComponent(vgin, vgout, vgparent, vgcomp)
+						}
+					}
+					{
+						var vgcomp vugu.Builder = c.Caveats
 						if vgcomp != nil {
 							addComponent(vgin, vgout, vgparent, vgcomp)
 						}
@@ -2637,18 +2654,6 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							}
 						}
 					}
-					{
-						var vgcomp vugu.Builder = c.Levels
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
-					{
-						var vgcomp vugu.Builder = c.Caveats
-						if vgcomp != nil {
-							addComponent(vgin, vgout, vgparent, vgcomp)
-						}
-					}
 				}
 			}
 		}
@@ -2693,6 +2698,69 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					var vgcomp vugu.Builder = c.CodeCaveats
 					if vgcomp != nil {
 						addComponent(vgin, vgout, vgparent, vgcomp)
+					}
+				}
+			}
+		}
+		if c.tab() == state.TabAssociativity {
+			vgn = addElement(vgparent, "div\x00class\x00compared")
+			{
+				vgparent := vgn
+				_ = vgparent
+				{
+					var vgcomp vugu.Builder = c.Sets
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
+					}
+				}
+			}
+		}
+		if c.tab() == state.TabFootprint {
+			vgn = addElement(vgparent, "div\x00class\x00compared")
+			{
+				vgparent := vgn
+				_ = vgparent
+				{
+					var vgcomp vugu.Builder = c.Footprint
+					if vgcomp != nil {
+						addComponent(vgin, vgout, vgparent, vgcomp)
+					}
+				}
+			}
+		}
+		if c.tab() == state.TabLoops {
+			vgn = addElement(vgparent, "div\x00class\x00counters wide compared\x00id\x00compare-loops")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.App.table("loops-compared") == nil {
+					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00compare-loops-pending")
+					vgn.SetInnerHTML(c.App.repliesWait())
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.App.table("loop-misses-compared") != nil {
+						{
+							var vgcomp vugu.Builder = c.LoopMisses
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
+					}
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.App.table("loops-compared") != nil {
+						{
+							var vgcomp vugu.Builder = c.Loops
+							if vgcomp != nil {
+								addComponent(vgin, vgout, vgparent, vgcomp)
+							}
+						}
 					}
 				}
 			}
@@ -4374,8 +4442,7 @@ type Footprint struct {
 
 func newFootprint(a *App) View {
 	return &Footprint{App: a,
-		Sizes: newFigure(a, "footprint", "The number of distinct lines accessed in a window, times the line size: the mean over all windows of that length in the run, "+
-			"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it occupies that much of a shared cache."),
+		Sizes: newFigure(a, "footprint", helpFootprint),
 		Misses: newFigure(a, "footprint-misses", "The growth of the footprint, that is, the number of lines that one more access adds, predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
 			"(Xiang and others, 2013). The exact miss ratio follows from the stack distances."),
 	}

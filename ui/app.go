@@ -67,6 +67,7 @@ type App struct {
 	diagnoses diagnosesState
 	models    modelState
 	pair      pairState
+	verbs     [2]verbAnswer // the second program's answers about A and B; see askBoth
 	cores     coreState
 	changed   bool
 	links     atomic.Int64 // number of links followed; only the last link counts

@@ -229,6 +229,14 @@ func (v *CompareView) Draw() {
 		a.draw(c.Curve(a.Levels()))
 	case state.TabBlocks:
 		a.drawPairBlocks(c)
+	case state.TabLoops:
+		a.askBoth(state.TabLoops, state.LoopsQuestion(a.Levels()))
+	case state.TabFootprint:
+		a.draw(c.Footprint())
+	case state.TabAssociativity:
+		m := c.SetsMap(a.cell(), a.Levels())
+		a.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
+		a.Port.Heat(m)
 	case state.TabThreads:
 		if a.measuredThreads() != nil {
 			a.drawCores()
@@ -286,6 +294,22 @@ func (v *CompareView) Table(chart string) *state.Table {
 		return p.OfFunction(a.Screen.Sort)
 	case "cores-compared":
 		return once(keyOf(a.coresQuestion().Question().Words), a.besideMeasured)
+	case "loops-compared", "loop-misses-compared":
+		both, known := a.replies(state.LoopsQuestion(a.Levels()))
+		if !known {
+			return nil
+		}
+		sort := a.Screen.Sort
+		return once(asked+" "+sort, func() *state.Table {
+			if chart == "loops-compared" {
+				return c.LoopsTable(both, machine, sort)
+			}
+			return c.LoopMissesTable(both, machine, sort)
+		})
+	case "sets":
+		return once(a.Screen.Sort, func() *state.Table { return c.SetsTable(a.Screen.Sort) })
+	case "footprint":
+		return once("", c.FootprintTable)
 	case "own-compared":
 		return c.Own(a.ownBytes(), a.Screen.Sort)
 	case "shared-compared":

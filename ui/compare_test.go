@@ -20,7 +20,7 @@ func TestComparePair(t *testing.T) {
 	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "From 66 560 references in A to 73 728 in B: 10.8 % more.", "A (before)", "B (after)")
 	for tab, want := range map[state.Tab]string{
 		state.TabLocality: `id="compare-capacity"`, state.TabCaches: `id="table-levels"`, state.TabCounters: `id="table-counters-compared"`,
-		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="compare-associativity"`,
+		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="figure-sets"`,
 	} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
@@ -36,7 +36,7 @@ func TestComparePair(t *testing.T) {
 		t.Error("an exact number of misses is marked as an estimate, or a minus sign is a hyphen")
 	}
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "16KiB", "ways": 8}]}`))})
-	d.wants(`>16 KiB</td><td class="number">8</td>`, "the hierarchy of mine.json")
+	d.wants(`aria-valuetext="16 KiB"`, "the hierarchy of mine.json")
 	// Their sources are different files, so functions are compared instead of lines.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 	d.wants("functions of the same name are compared instead", "Misses by function, A and B")
@@ -67,6 +67,19 @@ func TestComparePair(t *testing.T) {
 			t.Errorf("%s compared:\n%s", name, csv)
 		}
 	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
+	until(t, func() bool { return strings.Contains(d.html(), `id="table-loop-misses-compared"`) })
+	d.wants(`id="table-loops-compared"`, "Misses by loop, A and B")
+	d.act(func() { d.app.SaveCSV("loop-misses-compared") })
+	if csv := string(d.saved["Matrix multiplication-loop-misses-compared.csv"]); !strings.HasPrefix(csv, "loop,level,in,number,a,b,") {
+		t.Errorf("loops compared:\n%s", csv)
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabAssociativity).Hash())
+	d.wants("Miss ratio by sets and ways, B − A", "B misses at most")
+	if m := d.app.comparison().SetsMap(d.app.cell(), d.app.Levels()); m.Least >= 0 || m.Values[0] != m.Least && m.Values[0] > m.Most {
+		t.Errorf("the map's values range from %g to %g; the first is %g", m.Least, m.Most, m.Values[0])
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
 	sentence := func() (text string) {
 		d.act(func() { text = d.app.pairBlocks().Sentence() })
 		return text

@@ -28,4 +28,6 @@ const (
 		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, values that are merely close to each other count, too. All counts are exact, in the order of the trace."
 	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part near this thread. The lower row shows the thread that refers to the part most often (after Kulkarni and others). " +
 		"Numbers, colours and hatching identify threads."
+	helpFootprint = "The number of distinct lines accessed in a window, times the line size: the mean over all windows of that length in the run, " +
+		"exactly (Xiang and others, 2011). A program fills a cache in a window whose footprint is as large as the cache, and it occupies that much of a shared cache."
 )

@@ -10,7 +10,7 @@ import (
 )
 
 // The verbs pipeline, multicore and diagnose build their answers from replies of models, which
-// another program may have computed. Modelled, Predicted and Diagnosed turn these replies into
+// another program may have computed. Modelled, Predicted and Replied turn these replies into
 // answers.
 
 // TopRows is the argument that limits the number of rows of each table in the form for people.
@@ -27,16 +27,17 @@ func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	}
 }
 
-// Diagnosed returns the verb diagnose for runs with the given diagnoses, by profile.
-func Diagnosed(replies map[*profile.Profile]*answers.Reply) *Verb {
+// Replied returns a verb with that name for runs whose answers are already known: the replies to the
+// verb's question, by profile. main is the key of the verb's main table.
+func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, args ...Arg) *Verb {
 	return &Verb{
-		Name: "diagnose", Machine: SomeCaches, Args: []Arg{{Name: "processor"}},
+		Name: name, Machine: SomeCaches, Args: args,
 		Answer: func(r *Run, _ Question, d *report.Document) error {
 			reply := replies[r.Profile]
 			if reply.Problem != "" {
 				return r.Cannot(reply.Problem)
 			}
-			d.Main, d.Warnings = "findings", reply.Notes
+			d.Main, d.Warnings = main, reply.Notes
 			for _, t := range reply.Tables {
 				if t.Key != "processors" { // the processors to choose from are not part of the answer
 					d.Tables = append(d.Tables, t)

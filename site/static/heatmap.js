@@ -254,7 +254,7 @@
         ctx.fillRect(0, 0, 24, 12);
         word(percent(v) + thin + "%");
       }
-      word(signed ? "of accesses; below zero: sets avoid misses" : "of accesses miss" + (this.floor ? ", logarithmic" : ""));
+      word(this.data.says + (this.floor ? ", logarithmic" : ""));
       this.scale.replaceChildren(swatches);
       // Not set here, because Vugu removes attributes that it did not set.
       this.canvas.toggleAttribute("data-ready", least <= most);
@@ -274,7 +274,7 @@
       const { columns, values, signed, lineBytes } = this.data, { sets, ways } = cell || this.data.cell, v = values[sets * columns + ways - 1];
       this.readout.classList.remove("idle");
       this.readout.textContent = (2 ** sets).toLocaleString("en").replaceAll(",", thin) + (sets ? " sets, " : " set, ") + ways + (ways > 1 ? " ways, " : " way, ") +
-        bytes(lineBytes * 2 ** sets * ways) + ": " + (isNaN(v) ? "not counted" : exactly(v) + thin + "%" + (signed ? " of accesses are conflict misses" : " of accesses miss"));
+        bytes(lineBytes * 2 ** sets * ways) + ": " + (isNaN(v) ? "not counted" : (signed && v > 0 ? "+" : "") + exactly(v) + thin + "% " + this.data.says.split(";")[0]);
     }
 
     key(e) {

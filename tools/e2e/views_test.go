@@ -26,7 +26,7 @@ var views = []struct{ name, shows string }{
 // comparedViews lists the views that show two results side by side.
 var comparedViews = []struct{ name, shows string }{
 	{"diagnosis", "#differences"}, {"locality", "#chart-time canvas"}, {"caches", "#table-levels tbody tr"},
-	{"code", "#table-code-compared tbody tr"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
+	{"code", "#table-code-compared tbody tr"}, {"loops", "#table-loop-misses-compared tbody tr"}, {"associativity", "sg-heatmap canvas[data-ready]"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
 }
 
 // toView returns a script that opens a view of the result by changing the address.

@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -178,6 +179,82 @@ func (c *Comparison) ask(q ask.Question, key string) answer {
 	return a
 }
 
+// replied returns a question that the second program has already answered about both runs.
+func (c *Comparison) replied(verb, main string, replies [2]*answers.Reply, h hierarchy.Hierarchy, args ...ask.Arg) ask.Question {
+	q := ask.New(ask.Replied(verb, main, map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}, args...))
+	q.Machine = h
+	return q
+}
+
+// LoopsTable shows the references of the loops of both runs.
+func (c *Comparison) LoopsTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
+	a := c.ask(c.replied("loops", "misses", replies, h), "loops")
+	return a.byRow("Loops, A and B", words, sort, []string{"loop", "function"}, "references")
+}
+
+// LoopMissesTable shows the misses of the loops of both runs in each level.
+func (c *Comparison) LoopMissesTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
+	a := c.ask(c.replied("loops", "misses", replies, h), "misses")
+	return a.byRow("Misses by loop, A and B", words, sort, []string{"loop", "level"}, "misses", "capacity", "conflict")
+}
+
+// SetsMap shows the differences between the miss ratios of B and A, by sets and ways.
+func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
+	a, b := c.A.SetsMap(cell, false, levels), c.B.SetsMap(cell, false, levels)
+	a.Title, a.Signed, a.Says = "Miss ratio by sets and ways, B − A"+cmp.Or(c.A.oneCache(), c.B.oneCache()), true, "of accesses; below zero: B misses less"
+	a.Least, a.Most = 0, 0
+	for i := range a.Values {
+		a.Values[i] = b.Values[i] - a.Values[i] // not a number if one of them was not counted
+		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
+	}
+	a.Summary = "B misses at most " + Percent(-a.Least) + " of accesses less than A in a cache of the same sets and ways, and at most " + Percent(a.Most) + " more."
+	for i := range a.Marks { // the conflict misses are those of A
+		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
+	}
+	return a
+}
+
+func orZero(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return x
+}
+
+// SetsTable shows the misses of both runs by sets and ways.
+func (c *Comparison) SetsTable(sort string) *Table {
+	a := c.ask(c.A.question("sets"), "sets")
+	return a.byRow("Misses by sets and ways, A and B", words, sort, []string{"sets", "ways"}, "misses")
+}
+
+// Footprint shows the footprints of both runs in one chart.
+func (c *Comparison) Footprint() *Chart {
+	a, b := c.A.FootprintChart(nil), c.B.FootprintChart(nil)
+	if len(a.Series) == 0 || len(b.Series) == 0 {
+		a.Series, a.At = nil, nil
+		return a
+	}
+	var ys [2][]float64
+	at := a.At
+	if len(b.At) > len(at) {
+		at = b.At
+	}
+	for side, part := range []*Chart{a, b} { // both have windows of the same lengths
+		ys[side] = slices.Repeat([]float64{math.NaN()}, len(at))
+		copy(ys[side], part.Series[0].Y)
+	}
+	a.Title, a.At, a.Series = "Footprint by window length, A and B", at, pairOf(ShapeLine, ys)
+	a.X.Max, a.Y.Max = max(a.X.Max, b.X.Max), max(a.Y.Max, b.Y.Max)
+	a.Summary = "A: " + a.Summary + " B: " + b.Summary
+	return a
+}
+
+// FootprintTable shows the footprints of both runs by window length.
+func (c *Comparison) FootprintTable() *Table {
+	a := c.ask(c.A.question("footprint"), "footprint")
+	return a.byNumber("Footprint by window length, A and B", []string{"window_accesses"}, "footprint_lines")
+}
+
 // onWords returns the question as an argument of the option --on.
 func onWords(q ask.Question) string {
 	return strings.Join(slices.DeleteFunc(q.Words(), func(word string) bool {
@@ -244,7 +321,7 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 	q := ask.New(ask.VerbOf("what-if"))
 	q.Machine = h
 	a := c.ask(q, "levels")
-	return a.byNumber("Levels, A and B", []string{"name", "size_bytes", "ways"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
+	return a.byNumber("Levels, A and B", []string{"name"}, "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
 // Doubts returns the reasons why the runs cannot be compared number by number, and the warnings

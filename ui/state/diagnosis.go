@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -107,8 +106,8 @@ func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0
 // Diagnoses compares the diagnoses of both runs. It returns a sentence about the change of the
 // estimated cycles, and a table of the problems.
 func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy, processor string) (headline string, problems *Table) {
-	q := ask.New(ask.Diagnosed(map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}))
-	if q.Machine = h; processor != "" {
+	q := c.replied("diagnose", "findings", replies, h, ask.Arg{Name: "processor"})
+	if processor != "" {
 		q = q.With("processor", processor)
 	}
 	a := c.ask(q, "findings")

@@ -123,6 +123,7 @@ type HeatMap struct {
 	// zero.
 	Values []float64
 	Signed bool
+	Says   string  // what the values are shares of
 	Least  float64 // the minimum of Values
 	Most   float64
 	Cell   Cell
@@ -138,8 +139,9 @@ type HeatMark struct {
 // SetsMap shows the miss ratio of every cache in the table, or its conflict misses.
 func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *HeatMap {
 	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways" + v.oneCache(), LineBytes: v.LineBytes,
-		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Cell: cell}
+		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Says: "of accesses miss", Cell: cell}
 	if conflicts {
+		m.Says = "of accesses; below zero: sets avoid misses"
 		m.Title = "Conflict misses by sets and ways" + v.oneCache()
 	}
 	for a := range m.Rows {

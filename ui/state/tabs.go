@@ -36,14 +36,14 @@ var tabs = [numTabs]struct {
 	TabDiagnosis:     {"Diagnosis", "diagnosis", nothingMissing, ""},
 	TabLocality:      {"Locality", "locality", nothingMissing, ""},
 	TabCaches:        {"Caches", "caches", nothingMissing, ""},
-	TabAssociativity: {"Associativity", "associativity", missingSets, "Maps of sets and ways cannot be compared yet: look at A alone and at B alone. The Caches view compares any one of these caches."},
+	TabAssociativity: {"Associativity", "associativity", missingSets, ""},
 	TabCode:          {"Code", "code", missingSites, ""},
 	TabThreads:       {"Threads", "threads", missingThreads, ""},
 	TabCommunication: {"Communication", "communication", missingCommunication, ""},
-	TabLoops:         {"Loops", "loops", missingLoops, "Loops of two runs cannot be compared yet: look at A alone and at B alone."},
+	TabLoops:         {"Loops", "loops", missingLoops, ""},
 	TabBlocks:        {"Blocks and runtime", "blocks", missingBlocks, ""},
 	TabCounters:      {"Counters", "counters", missingInstructions, ""},
-	TabFootprint:     {"Footprint", "footprint", missingFootprint, "Footprints of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on footprint”."},
+	TabFootprint:     {"Footprint", "footprint", missingFootprint, ""},
 }
 
 // TabGroup is a group of views on one subject. The digit key of its position in TabGroups opens it.

@@ -140,7 +140,7 @@ func setMap(m *state.HeatMap) {
 	})
 	script("Maps").Call("set", map[string]any{
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "lineBytes": m.LineBytes,
-		"rows": m.Rows, "columns": m.Columns, "values": floats(m.Values), "signed": m.Signed, "least": m.Least, "most": m.Most,
+		"rows": m.Rows, "columns": m.Columns, "values": floats(m.Values), "signed": m.Signed, "says": m.Says, "least": m.Least, "most": m.Most,
 		"cell": map[string]any{"sets": m.Cell.Log2Sets, "ways": m.Cell.Ways}, "marks": marks,
 	})
 }

@@ -734,11 +734,19 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 		on(c.CodeBy(attribution.Function, h, "references_difference"), "sites by=function", append(options, "--sort", "references")...)
 	}
 	p.compareBlocks(other, c, h, options)
+	if len(p.view.Profile.Loops) > 0 && len(other.view.Profile.Loops) > 0 {
+		q := state.LoopsQuestion(h.Levels)
+		replies := [2]*answers.Reply{p.answer(q), other.answer(q)}
+		options := append([]string{other.file, "--on", "loops", "--format", "json"}, slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })...)
+		p.printed(c.LoopsTable(replies, h, "").JSON(), "compare", append(slices.Clone(options), "--sort", "references")...)
+		p.printed(c.LoopMissesTable(replies, h, "").JSON(), "compare", append(slices.Clone(options), "--sort", "misses")...)
+	}
 	if !slices.Equal(options[:2], []string{"--cache", strings.Fields(pagedHierarchies[0])[0]}) {
 		return // the other tables do not depend on the caches, so one hierarchy is enough
 	}
 	on(c.Facts(), "summary")
 	on(c.CurveTable(), "curve")
+	on(c.SetsTable(""), "sets", "--sort", "misses")
 	on(c.HistogramTable(), "histogram")
 	on(c.TimeTable(5), "windows")
 	on(c.CountersBy(answers.ByProgram, ""), "counters")

@@ -1,0 +1,46 @@
+package ui
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// askBoth asks the second program a question about both compared runs, unless that was the last
+// question. The caller holds the lock.
+func (a *App) askBoth(t state.Tab, q answers.Question) {
+	for side, r := range [2]*Result{a.result, a.other} {
+		x := &a.verbs[side]
+		x.ask(a, r, q, func() {
+			if !x.asker.busy() { // release the program's memory
+				x.asker.end()
+				x.asker = nil
+			}
+			a.drawAgain(t)
+		})
+	}
+}
+
+// replies returns the answers to a question about both runs; known is false until both have
+// arrived. The caller holds the lock.
+func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
+	for side, r := range [2]*Result{a.result, a.other} {
+		x := &a.verbs[side]
+		if r == nil || x.of != r.Profile || x.reply == nil || x.asker.busy() || !slices.Equal(x.asked, q.Words) {
+			return both, false
+		}
+		both[side] = x.reply
+	}
+	return both, true
+}
+
+// repliesWait explains why there are no replies yet.
+func (a *App) repliesWait() string {
+	for side := range a.verbs {
+		if err := a.verbs[side].err; err != nil {
+			return state.SideName(side) + ": " + err.Error() + ". Reload the page to try once more."
+		}
+	}
+	return "Computing the answers about both runs …"
+}
